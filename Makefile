@@ -1,0 +1,83 @@
+# Everything sets itself up: a target makes .venv and installs from the lock files the first time,
+# and again when a lock file or pyproject.toml has changed. No root, no Docker, no system packages.
+#   PYTHON=python3.12 make test     another interpreter (3.11 or newer; `make clean` first)
+#   make test ARGS="-k lease -x"    more arguments for pytest
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(shell command -v uv 2>/dev/null)
+ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for each in python3 python3.13 python3.12 python3.11 python3.14; do \
+	"$$each" -c '$(ENOUGH)' 2>/dev/null && { echo "$$each"; break; }; done)
+ARGS ?=
+MINUTES ?= 60
+CODE = $(wildcard src tests bench examples)
+
+ifdef UV
+INSTALL = $(UV) pip install --quiet --python $(BIN)/python
+else
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+endif
+
+.PHONY: help run test check format bench crash lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(VENV)/.core ## run the example shop on a SQLite file, with a live view; Ctrl-C stops it
+	$(BIN)/lateshift up examples/shop.py
+
+test: $(VENV)/.dev ## run all tests on SQLite and PostgreSQL (ARGS="-k lease" for some)
+	$(BIN)/python -m pytest -n 2 -q $(ARGS)
+
+check: $(VENV)/.dev ## formatter, linter, strict types, import rule
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/mypy $(CODE)
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev ## format the code and mend what the linter can
+	$(BIN)/ruff check --fix-only --quiet $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+bench: $(VENV)/.bench ## measure both stores beside bare SQL and the peers, print one table
+	$(BIN)/python -m bench $(ARGS)
+
+crash: $(VENV)/.dev ## kill processes and servers for MINUTES=60, print what was lost
+	$(BIN)/python -m tests.crash.soak --minutes $(MINUTES) $(ARGS)
+
+lock: ## resolve the dependencies anew into requirements/*.txt (needs uv)
+	@test -n "$(UV)" || { echo "make lock needs uv on the PATH: python3 -m pip install uv"; exit 1; }
+	$(UV) lock --quiet --upgrade
+	$(EXPORT) --group build --output-file requirements/core.txt
+	$(EXPORT) --group dev --output-file requirements/dev.txt
+	$(EXPORT) --group build --group postgres --extra bench --output-file requirements/bench.txt
+
+EXPORT = $(UV) export --quiet --frozen --format requirements.txt --no-emit-project --no-header --no-annotate
+
+clean: ## remove .venv, caches and what the build made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The three locks are cut from one resolution, so they can be laid over one another in one .venv.
+$(VENV)/.core: requirements/core.txt
+$(VENV)/.dev: requirements/dev.txt
+$(VENV)/.bench: requirements/bench.txt
+
+$(VENV)/.core $(VENV)/.dev $(VENV)/.bench: pyproject.toml | $(VENV)/.made
+	@echo "Installing $(filter requirements/%,$^) into $(VENV)"
+	@test -n "$(UV)" || $(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null
+	@$(INSTALL) --require-hashes -r $(filter requirements/%,$^)
+	@$(INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.made:
+	@"$(PYTHON)" -c '$(ENOUGH)' 2>/dev/null || { \
+		echo "Lateshift needs Python 3.11 or newer; '$(or $(PYTHON),python3)' is not." \
+		"Install one, or name it: make PYTHON=/path/to/python3.12"; exit 1; }
+	@echo "Making $(VENV) with $$("$(PYTHON)" --version)"
+	@$(if $(UV),$(UV) venv --quiet --clear --python "$$(command -v "$(PYTHON)")",rm -rf $(VENV) && "$(PYTHON)" -m venv) $(VENV)
+	@touch $@

@@ -1,0 +1,181 @@
+"""Lateshift: registers tasks, opens the store, and is what a program talks to."""
+
+import inspect
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any, ParamSpec, TypeVar, overload
+from uuid import UUID
+
+import msgspec
+
+from lateshift import embedded
+from lateshift.client import Client
+from lateshift.clock import SYSTEM, Clock
+from lateshift.config import Settings, load
+from lateshift.errors import JobUnknown, TaskInvalid, TaskUnknown
+from lateshift.handle import Job
+from lateshift.model.ids import JobId
+from lateshift.model.retry import Retry
+from lateshift.runtime.aside import aside
+from lateshift.runtime.lock import Lock
+from lateshift.store.contract import Store
+from lateshift.store.open import open_store
+from lateshift.task import HOUR, AsyncTask, Call, Limits, Task
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Registrar:
+    """What `app.task(…)` gives: a decorator for sync and async functions alike."""
+
+    def __init__(self, app: "Lateshift", name: str | None, limits: Limits) -> None:
+        self._app = app
+        self._name = name
+        self._limits = limits
+
+    @overload
+    def __call__(self, function: Callable[P, Awaitable[R]]) -> AsyncTask[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R]) -> Task[P, R]: ...
+    def __call__(self, function: Callable[..., Any]) -> Any:
+        return self._app._register(function, self._name, self._limits)
+
+
+class Lateshift:
+    """An app: a name, its tasks and its store.
+
+    `store` is a URL; without it LATESHIFT_STORE or lateshift.toml name one, else it is a file, ./lateshift.db.
+    """
+
+    def __init__(self, name: str, *, store: str | None = None, clock: Clock = SYSTEM) -> None:
+        self.name = name
+        self.settings: Settings = load(store=store)
+        self.clock = clock
+        self.client = Client(lambda: self.store, self.settings.key_window)
+        self._tasks: dict[str, Task[..., Any]] = {}
+        self._store: Store | None = None
+        self._opening = threading.Lock()
+
+    @property
+    def tasks(self) -> Mapping[str, Task[..., Any]]:
+        return MappingProxyType(self._tasks)
+
+    @property
+    def store(self) -> Store:
+        """Opened and checked on first use."""
+        if self._store is None:
+            with self._opening:
+                if self._store is None:
+                    store = open_store(self.settings.store, self.clock)
+                    store.ready()
+                    self._store = store
+        return self._store
+
+    @overload
+    def task(self, function: Callable[P, Awaitable[R]], /) -> AsyncTask[P, R]: ...
+    @overload
+    def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
+    @overload
+    def task(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        queue: str = "default",
+        retry: Retry | None = None,
+        time_limit: timedelta | None = HOUR,
+        priority: int = 0,
+        keep: timedelta = timedelta(days=1),
+        process: bool = False,
+        memory: int | None = None,
+        singleton: bool = False,
+    ) -> Registrar: ...
+    def task(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        queue: str = "default",
+        retry: Retry | None = None,
+        time_limit: timedelta | None = HOUR,
+        priority: int = 0,
+        keep: timedelta = timedelta(days=1),
+        process: bool = False,
+        memory: int | None = None,
+        singleton: bool = False,
+    ) -> Any:
+        """Register a function as a task: `@app.task`, or `@app.task(queue="images", retry=Retry(attempts=5))`.
+
+        `time_limit`: each attempt's complete-by, counted from its start; None for work that has no end.
+        `keep`: how long a completed job and its result stay. `process`: run each attempt in a process of its own,
+        killed at the complete-by, and over `memory` bytes. `singleton`: one running job over all machines.
+        """
+        limits = Limits(
+            queue=queue, retry=retry or Retry(), time_limit=time_limit, priority=priority, keep=keep, process=process,
+            memory=memory, singleton=singleton,
+        )  # fmt: skip
+        registrar = Registrar(self, name, limits)
+        return registrar if function is None else registrar(function)
+
+    def enqueue_many(self, calls: Iterable[Call[Any]]) -> int:
+        """Enqueue any number of calls in bounded memory: one durable commit for each thousand. Gives how many jobs
+        were made. If it raises, the thousands before stay; repeating the same calls makes nothing twice."""
+        return self.client.send_many(calls)
+
+    async def aenqueue_many(self, calls: Iterable[Call[Any]]) -> int:
+        return await self.client.asend_many(calls)
+
+    def job(self, job_id: JobId | str) -> Job[Any]:
+        """A job by its id."""
+        wanted = job_id if isinstance(job_id, UUID) else UUID(job_id)
+        view = self.store.reports.job(wanted)
+        if view is None:
+            raise JobUnknown(f"There is no job {wanted} in the store; it may have passed its retention.")
+        task = self._tasks.get(view.task)
+        return Job(wanted, view.task, self.client, task.results.decode if task else _raw)
+
+    def find_task(self, name: str) -> Task[..., Any]:
+        if name not in self._tasks:
+            known = ", ".join(sorted(self._tasks)) or "none"
+            raise TaskUnknown(f"The app {self.name} has no task {name!r}. Its tasks: {known}.")
+        return self._tasks[name]
+
+    def lock(
+        self, name: str, *, ttl: timedelta = timedelta(seconds=30), wait: timedelta | None = None
+    ) -> Lock:
+        """`with` or `async with app.lock("stock")`: one holder over all machines, with a fence token for what it writes.
+        `wait` bounds the waiting; the lock is renewed while it is held."""
+        return Lock(lambda: self.store.locks, name, ttl, wait)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """`async with app.running():` works and supervises in this process, beside a web application or in a test."""
+        store = await aside(lambda: self.store)
+        async with embedded.running(store, self._tasks, self.settings, self.clock):
+            yield
+
+    def close(self) -> None:
+        """Close the store's connections. The next call opens them again."""
+        store, self._store = self._store, None
+        if store is not None:
+            store.close()
+
+    def _register(self, function: Callable[..., Any], name: str | None, limits: Limits) -> Task[..., Any]:
+        known = name or str(getattr(function, "__name__", ""))
+        if not known or known == "<lambda>" or not known.isprintable():
+            raise TaskInvalid(f"{function!r} cannot be a task: give a named function, or a name=.")
+        if known in self._tasks:
+            raise TaskInvalid(f"There is a task {known!r} already. Give one of the two another name=.")
+        kind = AsyncTask if inspect.iscoroutinefunction(function) else Task
+        task: Task[..., Any] = kind(function, known, limits, self.client)
+        self._tasks[known] = task
+        return task
+
+
+def _raw(result: bytes | None) -> Any:
+    return None if result is None else msgspec.json.decode(result)

@@ -1,0 +1,147 @@
+"""What a caller can do: enqueue one or many, look a job up, cancel, resubmit."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from itertools import islice
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from lateshift.errors import UsageError
+from lateshift.handle import Job
+from lateshift.model.ids import JobId
+from lateshift.model.job import Enqueued, JobFilter, JobView, NewJob
+from lateshift.runtime.aside import aside
+from lateshift.store.contract import Store
+from lateshift.store.crashpoints import crashpoint
+from lateshift.task import Call
+
+R = TypeVar("R")
+
+CHUNK = 1000  # jobs of enqueue_many in one durable commit
+TOGETHER = 500  # async callers that share one commit at the most
+
+
+class Client:
+    """Speaks to the store for callers. Opening the store is put off until the first call."""
+
+    def __init__(self, store: Callable[[], Store], key_window: timedelta) -> None:
+        self.key_window = key_window
+        self._open = store
+        self._waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, Together] = WeakKeyDictionary()
+
+    def send(self, call: Call[R], connection: object | None) -> Job[R]:
+        store = self._open()
+        if connection is None:
+            [answer] = store.jobs.enqueue([call.job])
+        else:
+            [answer] = store.enqueue_on(connection, [call.job])
+        crashpoint("client.after_send")
+        return self._job(call, answer)
+
+    async def asend(self, call: Call[R], connection: object | None) -> Job[R]:
+        if connection is not None:
+            store = await aside(self._open)
+            [answer] = await store.aenqueue_on(connection, [call.job])
+            return self._job(call, answer)
+        loop = asyncio.get_running_loop()
+        together = self._waiting.get(loop)
+        if together is None:
+            together = self._waiting[loop] = Together(self._enqueue)
+        return self._job(call, await together.put(call.job))
+
+    def send_many(self, calls: Iterable[Call[Any]]) -> int:
+        """Bounded memory, one durable commit for each CHUNK; gives how many jobs were made."""
+        store = self._open()
+        calls = iter(calls)
+        made = 0
+        while chunk := [call.job for call in islice(calls, CHUNK)]:
+            made += sum(answer.created for answer in store.jobs.enqueue(chunk))
+        return made
+
+    async def asend_many(self, calls: Iterable[Call[Any]]) -> int:
+        store = await aside(self._open)
+        calls = iter(calls)
+        made = 0
+        while chunk := [call.job for call in islice(calls, CHUNK)]:
+            made += sum(answer.created for answer in await aside(store.jobs.enqueue, chunk))
+        return made
+
+    def view(self, job_id: JobId) -> JobView | None:
+        return self._open().reports.job(job_id)
+
+    async def aview(self, job_id: JobId) -> JobView | None:
+        return await aside(self.view, job_id)
+
+    def cancel(self, job_id: JobId, by: str = "the caller") -> bool:
+        return bool(self._open().jobs.cancel([job_id], by=by))
+
+    async def acancel(self, job_id: JobId) -> bool:
+        return await aside(self.cancel, job_id)
+
+    def resubmit(self, ids: Sequence[JobId], by: str = "the caller") -> list[JobId]:
+        return self._open().jobs.resubmit(ids, by=by)
+
+    def resubmit_where(self, wanted: JobFilter, *, by: str, limit: int) -> list[JobId]:
+        """Resubmit the dead (or cancelled) jobs that a filter finds, in bounded batches."""
+        store, done = self._open(), list[JobId]()
+        while len(done) < limit:
+            found = [view.id for view in store.reports.jobs(wanted, min(CHUNK, limit - len(done)))]
+            again = store.jobs.resubmit(found, by=by)
+            done += again
+            if not again:
+                break
+        return done
+
+    def _enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        return self._open().jobs.enqueue(jobs)
+
+    def _job(self, call: Call[R], answer: Enqueued) -> Job[R]:
+        return Job(answer.id, call.task.name, self, call.task.results.decode, answer.created)
+
+
+class Together:
+    """Callers on one event loop that wait at the same time share a commit."""
+
+    def __init__(self, enqueue: Callable[[Sequence[NewJob]], list[Enqueued]]) -> None:
+        self._enqueue = enqueue
+        self._waiting: list[tuple[NewJob, asyncio.Future[Enqueued]]] = []
+        self._flushing: asyncio.Task[None] | None = None
+
+    async def put(self, job: NewJob) -> Enqueued:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Enqueued] = loop.create_future()
+        self._waiting.append((job, answer))
+        if self._flushing is None:
+            self._flushing = loop.create_task(self._flush())
+        return await answer
+
+    async def _flush(self) -> None:
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting[:TOGETHER], self._waiting[TOGETHER:]
+                await self._send(batch)
+        finally:
+            self._flushing = None
+
+    async def _send(self, batch: list[tuple[NewJob, asyncio.Future[Enqueued]]]) -> None:
+        try:
+            answers = await aside(self._enqueue, [job for job, _ in batch])
+        except UsageError as error:
+            if len(batch) > 1:  # one caller's mistake is not the others'
+                for one in batch:
+                    await self._send([one])
+            else:
+                _fail(batch, error)
+        except Exception as error:
+            _fail(batch, error)
+        else:
+            for (_, future), answer in zip(batch, answers, strict=True):
+                if not future.done():
+                    future.set_result(answer)
+
+
+def _fail(batch: list[tuple[NewJob, asyncio.Future[Enqueued]]], error: Exception) -> None:
+    for _, future in batch:
+        if not future.done():
+            future.set_exception(error)

@@ -1,0 +1,84 @@
+"""Settings: defaults < lateshift.toml < environment < arguments, and where each value came from."""
+
+import os
+import tomllib
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from lateshift.errors import OptionInvalid
+
+FILE = "lateshift.toml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every setting, with its default. In the environment LATESHIFT_NAME, in lateshift.toml name; durations in
+    seconds there."""
+
+    store: str = "sqlite:///lateshift.db"
+    queues: tuple[str, ...] = ()  # which queues a worker serves, patterns allowed; empty is all
+    concurrency: int = 500  # async tasks at once in a worker process
+    threads: int = 16  # sync tasks at once in a worker process
+    processes: int = max(1, os.cpu_count() or 1)  # process tasks at once in a worker process
+    stop_time: timedelta = timedelta(seconds=25)  # how long running jobs get when a worker stops
+    heartbeat: timedelta = timedelta(seconds=30)  # silence after which a member is dead
+    unknown_delay: timedelta = timedelta(seconds=5)  # how long a job waits that this worker has no task for
+    key_window: timedelta = timedelta(hours=24)  # how long an idempotency key counts
+    sources: dict[str, str] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        for name in ("concurrency", "threads", "processes"):
+            if getattr(self, name) < 1:
+                raise OptionInvalid(f"{name} must be at least 1, not {getattr(self, name)}.")
+        for name in ("stop_time", "heartbeat", "key_window"):
+            if getattr(self, name) < timedelta(0):
+                raise OptionInvalid(f"{name} must not be negative.")
+        if self.heartbeat < timedelta(seconds=1):
+            raise OptionInvalid("heartbeat must be at least 1 second.")
+
+
+def load(folder: Path | None = None, **arguments: Any) -> Settings:
+    """The settings for a program started in `folder`; an argument that is None was not given."""
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    path = (folder or Path.cwd()) / FILE
+    if path.is_file():
+        try:
+            table = tomllib.loads(path.read_text())
+        except tomllib.TOMLDecodeError as error:
+            raise OptionInvalid(f"{path} is no TOML: {error}.") from error
+        known = {setting.name for setting in fields(Settings)} - {"sources"}
+        if unknown := sorted(set(table) - known):
+            raise OptionInvalid(
+                f"{path}: there is no setting {unknown[0]!r}. Settings: {', '.join(sorted(known))}."
+            )
+        for name, value in table.items():
+            values[name], sources[name] = _read(name, value, str(path)), str(path)
+    for setting in fields(Settings):
+        variable = f"LATESHIFT_{setting.name.upper()}"
+        if setting.name != "sources" and os.environ.get(variable):
+            values[setting.name] = _read(setting.name, os.environ[variable], variable)
+            sources[setting.name] = f"the environment ({variable})"
+    for name, value in arguments.items():
+        if value is not None:
+            values[name], sources[name] = value, "an argument"
+    return Settings(**values, sources=sources)
+
+
+def _read(name: str, value: Any, source: str) -> Any:
+    default = next(setting.default for setting in fields(Settings) if setting.name == name)
+    try:
+        match default:
+            case timedelta():
+                return timedelta(seconds=float(value))
+            case tuple():
+                parts = value.split(",") if isinstance(value, str) else value
+                return tuple(str(part).strip() for part in parts if str(part).strip())
+            case int():
+                return int(value)
+            case _:
+                return str(value)
+    except (TypeError, ValueError) as error:
+        raise OptionInvalid(f"{source}: {name} cannot be {value!r}.") from error

@@ -1,0 +1,141 @@
+"""Every exception of Lateshift, the tree on top. A name states a fact; a message ends with what to do.
+
+LateshiftError
+├── UsageError            the call was wrong; nothing was written
+│   ├── TaskInvalid · TaskUnknown · ArgumentsInvalid · OptionInvalid · AppInvalid
+│   ├── PayloadTooLarge · KeyConflict · ConnectionUnsupported
+│   └── JobUnknown
+├── StoreError            the store refused, or did not answer
+│   ├── StoreUrlInvalid · StoreUnavailable · StoreReadOnly · StoreFull · StoreUnsafe · StoreCorrupt
+│   └── SchemaTooNew · SchemaTooOld
+├── JobNotCompleted       what `job.result()` raises: JobDead · JobCancelled · ResultTimeout
+└── LeaseLost · LockLost · LockTimeout
+
+Raised by a task's own code to say how its attempt ends: Snooze · Permanent · Cancel.
+"""
+
+from datetime import timedelta
+
+
+class LateshiftError(Exception):
+    """The root: `except LateshiftError` catches all that Lateshift raises on purpose."""
+
+
+class UsageError(LateshiftError):
+    """The call was wrong. Nothing was written."""
+
+
+class TaskInvalid(UsageError):
+    """A function that cannot be a task, found when it is registered or first used."""
+
+
+class TaskUnknown(UsageError):
+    """No task of that name is registered in this app."""
+
+
+class ArgumentsInvalid(UsageError, TypeError):
+    """The arguments do not fit the task's signature or annotations."""
+
+
+class OptionInvalid(UsageError, ValueError):
+    """An option has a value that it cannot have."""
+
+
+class AppInvalid(UsageError):
+    """The program named on the command line holds no app, or could not be imported."""
+
+
+class PayloadTooLarge(UsageError, ValueError):
+    """The arguments, encoded, are over the payload limit."""
+
+
+class KeyConflict(UsageError):
+    """The idempotency key is taken, within its window, by a job with other arguments."""
+
+
+class ConnectionUnsupported(UsageError, TypeError):
+    """`connection=` was given something that is no open connection to the store's database."""
+
+
+class JobUnknown(UsageError, LookupError):
+    """No job of that id is in the store (it may have passed its retention)."""
+
+
+class StoreError(LateshiftError):
+    """The store refused, or did not answer."""
+
+
+class StoreUrlInvalid(StoreError, ValueError):
+    """The store URL cannot be read."""
+
+
+class StoreUnavailable(StoreError):
+    """The store did not answer in time. What was asked may be repeated safely."""
+
+
+class StoreReadOnly(StoreError):
+    """The store cannot be written to."""
+
+
+class StoreFull(StoreError):
+    """The disk that holds the store is full. Nothing was lost; nothing was accepted."""
+
+
+class StoreUnsafe(StoreError):
+    """The store could lose accepted jobs as it is set up, so it is refused."""
+
+
+class StoreCorrupt(StoreError):
+    """The store's file is damaged, or is no store."""
+
+
+class SchemaTooNew(StoreError):
+    """The store was migrated by a newer Lateshift than this one."""
+
+
+class SchemaTooOld(StoreError):
+    """The store must be migrated before this Lateshift can use it."""
+
+
+class JobNotCompleted(LateshiftError):
+    """`job.result()` has no result to give."""
+
+
+class JobDead(JobNotCompleted):
+    """The job is a dead letter."""
+
+
+class JobCancelled(JobNotCompleted):
+    """The job was cancelled."""
+
+
+class ResultTimeout(JobNotCompleted, TimeoutError):
+    """The job has not ended within the time given; it goes on."""
+
+
+class LeaseLost(LateshiftError):
+    """This attempt no longer holds its job: whatever it would write is refused. Stop working."""
+
+
+class LockLost(LateshiftError):
+    """The lock's time ran out while it was held, and another may hold it now."""
+
+
+class LockTimeout(LateshiftError, TimeoutError):
+    """The lock was not free within the time given."""
+
+
+class Snooze(Exception):
+    """Raise in a task: run me again after `delay`, and do not count this attempt."""
+
+    def __init__(self, delay: timedelta) -> None:
+        super().__init__(delay)
+        self.delay = delay
+
+
+class Permanent(Exception):
+    """Raise in a task, or derive from it: no retry can help, make this job a dead letter now."""
+
+
+class Cancel(Exception):
+    """Raise in a task: end this job as cancelled."""

@@ -1,0 +1,112 @@
+"""A job in the hands of its caller: what became of it, and its result."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any, Generic, Protocol, TypeVar
+
+from lateshift.errors import JobCancelled, JobDead, JobUnknown, ResultTimeout
+from lateshift.model.ids import JobId
+from lateshift.model.job import JobView, State
+
+R = TypeVar("R")
+
+FIRST_LOOK = 0.002
+LAST_LOOK = 0.25
+
+
+class Looker(Protocol):
+    """What a handle needs of a client."""
+
+    def view(self, job_id: JobId) -> JobView | None: ...
+    async def aview(self, job_id: JobId) -> JobView | None: ...
+    def cancel(self, job_id: JobId) -> bool: ...
+    async def acancel(self, job_id: JobId) -> bool: ...
+
+
+class Job(Generic[R]):
+    """One job. `created` says whether this call made it, or an earlier one with the same key did."""
+
+    __slots__ = ("_client", "_decode", "created", "id", "task")
+
+    def __init__(
+        self,
+        job_id: JobId,
+        task: str,
+        client: Looker,
+        decode: Callable[[bytes | None], R],
+        created: bool = True,
+    ) -> None:
+        self.id = job_id
+        self.task = task
+        self.created = created
+        self._client = client
+        self._decode = decode
+
+    def __repr__(self) -> str:
+        return f"<Job {self.id} of {self.task}>"
+
+    def view(self) -> JobView:
+        """All there is to know about it now."""
+        return self._found(self._client.view(self.id))
+
+    async def aview(self) -> JobView:
+        return self._found(await self._client.aview(self.id))
+
+    @property
+    def state(self) -> State:
+        return self.view().state
+
+    def cancel(self) -> bool:
+        """At once if it waits; if it runs, it is told within a second. False if it had ended."""
+        return self._client.cancel(self.id)
+
+    async def acancel(self) -> bool:
+        return await self._client.acancel(self.id)
+
+    def result(self, timeout: timedelta | None = None) -> R:
+        """Wait for the job to end, and give what it returned. Raises JobDead, JobCancelled or ResultTimeout."""
+        for pause in self._looks(timeout):
+            view = self.view()
+            if view.state.settled:
+                return self._result(view)
+            time.sleep(pause)
+        raise self._late(timeout)
+
+    async def aresult(self, timeout: timedelta | None = None) -> R:
+        for pause in self._looks(timeout):
+            view = await self.aview()
+            if view.state.settled:
+                return self._result(view)
+            await asyncio.sleep(pause)
+        raise self._late(timeout)
+
+    @staticmethod
+    def _looks(timeout: timedelta | None) -> Iterator[float]:
+        """Pauses between looks, longer and longer, with a last look when the time is up."""
+        end = None if timeout is None else time.monotonic() + timeout.total_seconds()
+        pause = FIRST_LOOK
+        while end is None or (left := end - time.monotonic()) > 0:
+            yield pause if end is None else min(pause, left)
+            pause = min(pause * 1.5, LAST_LOOK)
+        yield 0.0
+
+    def _found(self, view: JobView | None) -> JobView:
+        if view is None:
+            raise JobUnknown(f"There is no job {self.id} in the store; it may have passed its retention.")
+        return view
+
+    def _late(self, timeout: timedelta | None) -> ResultTimeout:
+        return ResultTimeout(
+            f"Job {self.id} of {self.task} has not ended within {timeout}. Is a worker running?"
+        )
+
+    def _result(self, view: JobView) -> R:
+        if view.state is State.COMPLETED:
+            return self._decode(view.result)
+        if view.state is State.CANCELLED:
+            raise JobCancelled(f"Job {self.id} of {self.task} was cancelled: {view.reason}.")
+        last: Any = view.history[-1] if view.history else None
+        why = f"{last.error or last.reason}: {last.message}" if last else view.reason
+        raise JobDead(f"Job {self.id} of {self.task} is a dead letter ({view.reason}): {why}")

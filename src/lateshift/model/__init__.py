@@ -1,0 +1,1 @@
+"""Plain data and pure decisions: no I/O, no clock, no asyncio."""

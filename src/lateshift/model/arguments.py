@@ -1,0 +1,177 @@
+"""Arguments and results as JSON, checked against the function's own annotations. Nothing is ever pickled.
+
+What is encoded is decoded again at once with the types that the worker will use: what a caller gets past this,
+the worker can read."""
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from lateshift.errors import ArgumentsInvalid, PayloadTooLarge, TaskInvalid
+from lateshift.model.job import PAYLOAD_LIMIT, RESULT_LIMIT
+
+_UNENCODABLE = (TypeError, ValueError, OverflowError, RecursionError)
+
+
+def _encode_foreign(value: Any) -> Any:
+    """Types msgspec does not know: pydantic models, by the methods that mark them."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    raise NotImplementedError(f"a {type(value).__qualname__} cannot be sent to a job")
+
+
+def _decode_foreign(kind: type, value: Any) -> Any:
+    if hasattr(kind, "model_validate"):
+        return kind.model_validate(value)
+    raise NotImplementedError(f"a {kind.__qualname__} cannot be read from JSON")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_encode_foreign)
+_in_order = msgspec.json.Encoder(enc_hook=_encode_foreign, order="deterministic")
+
+
+class Arguments:
+    """How one task's arguments are written and read."""
+
+    def __init__(self, task: str, function: Callable[..., Any]) -> None:
+        self.task = task
+        signature = inspect.signature(function)
+        hints = _hints(task, function)
+        self._names: list[str] = []
+        self._positional: list[str] = []
+        self._required: set[str] = set()
+        self._by_keyword: list[str] = []
+        fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
+        for name, parameter in signature.parameters.items():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                raise TaskInvalid(
+                    f"The task {task} takes {parameter}: name every parameter, so that each can be checked and shown."
+                )
+            self._names.append(name)
+            if parameter.kind is not parameter.KEYWORD_ONLY:
+                self._positional.append(name)
+            else:
+                self._by_keyword.append(name)
+            kind = hints.get(name, Any)
+            if parameter.default is parameter.empty:
+                self._required.add(name)
+                fields.append((name, kind))
+            else:
+                fields.append((name, kind | UnsetType if kind is not Any else Any, UNSET))
+        try:
+            self._struct = msgspec.defstruct(
+                f"{task} arguments", fields, kw_only=True, forbid_unknown_fields=True
+            )
+            self._decoder = msgspec.json.Decoder(self._struct, dec_hook=_decode_foreign)
+        except TypeError as error:
+            raise TaskInvalid(
+                f"The task {task} has a parameter whose type cannot be read from JSON: {error}"
+            ) from error
+        self._plain = not self._by_keyword and len(self._required) == len(self._names)
+
+    def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
+        """The payload of a call, by name. Raises ArgumentsInvalid or PayloadTooLarge."""
+        named = self._bind(args, kwargs)
+        try:
+            payload = _encoder.encode(named)
+        except _UNENCODABLE as error:
+            raise ArgumentsInvalid(f"{self.task}: an argument cannot be written as JSON: {error}.") from error
+        if len(payload) > PAYLOAD_LIMIT:
+            raise PayloadTooLarge(
+                f"{self.task}: the arguments are {len(payload):,} bytes, over the limit of {PAYLOAD_LIMIT:,}. Put the "
+                "data in a file, a table or a bucket, and pass its name."
+            )
+        self._read(payload)
+        return payload
+
+    def decode(self, payload: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The call of a payload: positional and keyword arguments. Raises ArgumentsInvalid."""
+        values = self._read(payload)
+        if self._plain:
+            return msgspec.structs.astuple(values), {}
+        given = {name: value for name in self._names if (value := getattr(values, name)) is not UNSET}
+        positional: list[Any] = []
+        for name in self._positional:
+            if name not in given:
+                break
+            positional.append(given.pop(name))
+        return tuple(positional), given
+
+    def digest(self, payload: bytes) -> bytes:
+        """Equal for equal calls, whatever the order of keys in their dicts and sets."""
+        return blake2b(_in_order.encode(msgspec.json.decode(payload)), digest_size=16).digest()
+
+    def _read(self, payload: bytes) -> Any:
+        try:
+            return self._decoder.decode(payload)
+        except (msgspec.DecodeError, *_UNENCODABLE) as error:
+            raise ArgumentsInvalid(f"{self.task}: {_in_words(str(error))}.") from error
+
+    def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        named = dict(zip(self._positional, args, strict=False))
+        named.update(kwargs)
+        if (
+            len(args) <= len(self._positional)
+            and len(named) == len(args) + len(kwargs)
+            and self._required <= named.keys()
+            and (not kwargs or kwargs.keys() <= set(self._names))
+        ):
+            return named
+        raise ArgumentsInvalid(f"{self.task}: {self._what_is_wrong(args, kwargs)}")
+
+    def _what_is_wrong(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+        takes = f"It takes ({', '.join(self._names)})."
+        if len(args) > len(self._positional):
+            return f"got {len(args)} positional arguments for {len(self._positional)}. {takes}"
+        if unknown := [name for name in kwargs if name not in self._names]:
+            return f"got an unknown argument {unknown[0]!r}. {takes}"
+        if twice := [name for name in self._positional[: len(args)] if name in kwargs]:
+            return f"got two values for {twice[0]!r}. {takes}"
+        given = {*self._positional[: len(args)], *kwargs}
+        missing = [name for name in self._names if name in self._required and name not in given]
+        return f"lacks {', '.join(map(repr, missing))}. {takes}"
+
+
+class Results:
+    """How one task's results are written and read."""
+
+    def __init__(self, task: str, function: Callable[..., Any]) -> None:
+        self.task = task
+        kind = _hints(task, function).get("return", Any)
+        try:
+            self._decoder = msgspec.json.Decoder(kind, dec_hook=_decode_foreign)
+        except TypeError:
+            self._decoder = msgspec.json.Decoder(Any)
+
+    def encode(self, value: Any) -> bytes | None:
+        """None stays None, so that a task without a result costs nothing to keep."""
+        if value is None:
+            return None
+        result = _encoder.encode(value)
+        if len(result) > RESULT_LIMIT:
+            raise PayloadTooLarge(
+                f"{self.task}: the result is {len(result):,} bytes, over the limit of {RESULT_LIMIT:,}. Put the data in "
+                "a file, a table or a bucket, and return its name."
+            )
+        return result
+
+    def decode(self, result: bytes | None) -> Any:
+        return None if result is None else self._decoder.decode(result)
+
+
+def _hints(task: str, function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise TaskInvalid(f"The task {task} has an annotation that cannot be resolved: {error}") from error
+
+
+def _in_words(text: str) -> str:
+    """msgspec says "Expected `int`, got `str` - at `$.width`"; users know `width`."""
+    what, at, where = text.partition(" - at `$.")
+    return f"argument {where.rstrip('`')!r}: {what[:1].lower()}{what[1:]}" if at else text

@@ -1,0 +1,191 @@
+"""A job as it is asked for, as it is leased, and as it is shown. Plain data."""
+
+from datetime import datetime, timedelta
+from enum import IntEnum
+from typing import Any
+
+from msgspec import Struct
+
+from lateshift.model.ids import JobId, MemberId
+
+PRIORITIES = range(-100, 101)
+PAYLOAD_LIMIT = 256 * 1024
+RESULT_LIMIT = 256 * 1024
+LOSSES_UNTIL_DEAD = 3  # a job whose worker died this often is dead-lettered
+LOSSES_UNTIL_SOLO = 2  # from here on it runs beside no other suspect
+
+
+class State(IntEnum):
+    """Where a job is. The first four live in the hot table, the last three in the table of settled jobs."""
+
+    SCHEDULED = 0
+    READY = 1
+    RUNNING = 2
+    BLOCKED = 3
+    COMPLETED = 4
+    CANCELLED = 5
+    DEAD = 6
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+    @property
+    def settled(self) -> bool:
+        return self >= State.COMPLETED
+
+
+class Lane(IntEnum):
+    """Which kind of room in a worker a job needs. Each lane of a queue is leased on its own, so that a hundred
+    jobs that wait for a process do not fill the room of coroutines."""
+
+    COROUTINE = 0
+    THREAD = 1
+    PROCESS = 2
+    SOLO = 3  # its worker died twice: one such job at a time in a worker
+    GUARDED = 4  # only one of its `exclusive` key may run, over all machines
+
+    @property
+    def careful(self) -> bool:
+        """Leased with a look at the other running jobs, in a transaction of its own."""
+        return self >= Lane.SOLO
+
+
+class Line(Struct, frozen=True):
+    """One lane of one queue: what a worker leases from, and what a wake-up names."""
+
+    queue: str
+    lane: Lane
+
+
+class Spec(Struct, frozen=True, kw_only=True):
+    """How a job is to run. Jobs of one call share it, so stores group by it."""
+
+    task: str
+    queue: str
+    lane: Lane
+    priority: int = 0
+    attempts: int = 1
+    time_limit: timedelta | None = None
+    delay: timedelta | None = None
+    at: datetime | None = None
+    exclusive: str | None = None
+
+    @property
+    def line(self) -> Line:
+        return Line(self.queue, self.lane)
+
+
+class Key(Struct, frozen=True):
+    """An idempotency key: within the window, one job per task and key."""
+
+    text: str
+    digest: bytes
+    window: timedelta
+
+
+class NewJob(Struct, frozen=True):
+    """One request to run one task with given arguments."""
+
+    id: JobId
+    spec: Spec
+    payload: bytes
+    key: Key | None = None
+
+
+class Enqueued(Struct, frozen=True):
+    """The answer to one NewJob: the job's id, and whether this call made it (else its key had made it before)."""
+
+    id: JobId
+    created: bool
+
+
+class Lease(Struct, frozen=True, eq=False):
+    """The right to work on one job. The fence is one higher at every lease of the job and never goes down; every
+    write on behalf of the attempt names it, and changes nothing once a higher one was given out."""
+
+    id: JobId
+    fence: int
+    task: str
+    payload: bytes
+    attempt: int
+    attempts: int
+    time_limit: timedelta | None
+    queue: str
+    lane: Lane
+    exclusive: str | None = None
+    checkpoint: bytes | None = None
+    history: bytes | None = None
+
+
+class JobView(Struct, frozen=True, kw_only=True):
+    """A job as callers and operators see it."""
+
+    id: JobId
+    task: str
+    queue: str
+    state: State
+    priority: int
+    attempt: int
+    attempts: int
+    fence: int
+    losses: int
+    created_at: datetime
+    due_at: datetime
+    started_at: datetime | None
+    complete_by: datetime | None
+    settled_at: datetime | None
+    holder: MemberId | None
+    cancel_requested: bool
+    payload: bytes
+    result: bytes | None
+    reason: str | None
+    progress: "Progress | None"
+    checkpoint: bytes | None
+    history: list["AttemptRecord"]
+    exclusive: str | None
+
+
+class Progress(Struct, frozen=True):
+    """How far an attempt says it is."""
+
+    done: float
+    total: float | None = None
+    note: str | None = None
+
+
+class AttemptRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One attempt that did not complete: what ended it, and when."""
+
+    attempt: int
+    fence: int
+    at: datetime
+    reason: str
+    ran_for: float | None = None
+    error: str | None = None
+    message: str | None = None
+    traceback: str | None = None
+    member: str | None = None
+
+
+class Note(Struct, frozen=True):
+    """What a running attempt wants kept: its progress, its checkpoint, or both. Fenced like any other write."""
+
+    lease: Lease
+    progress: Progress | None = None
+    checkpoint: bytes | None = None
+
+
+class JobFilter(Struct, frozen=True, kw_only=True):
+    """Which jobs a listing or a bulk action means; what is None does not narrow."""
+
+    queue: str | None = None
+    task: str | None = None
+    state: State | None = None
+    reason: str | None = None
+    before: JobId | None = None
+
+    def describe(self) -> dict[str, Any]:
+        pairs = {"queue": self.queue, "task": self.task, "reason": self.reason}
+        named = {name: value for name, value in pairs.items() if value is not None}
+        return named | ({"state": self.state.label} if self.state is not None else {})

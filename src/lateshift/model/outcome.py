@@ -1,0 +1,145 @@
+"""How an attempt ends is a value; `outcome_of` is the one place that decides what follows from it."""
+
+import traceback
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from lateshift.errors import Cancel, Permanent, Snooze
+from lateshift.model.history import append
+from lateshift.model.job import AttemptRecord, Lease
+from lateshift.model.retry import Retry
+
+TRACEBACK_LIMIT = 8 * 1024
+MESSAGE_LIMIT = 2 * 1024
+
+
+class Completed(Struct, frozen=True):
+    """The body returned: `result` is what it returned, as JSON."""
+
+    result: bytes | None
+    keep: timedelta
+
+
+class DeadLettered(Struct, frozen=True):
+    """No further attempt will be made until somebody resubmits the job."""
+
+    reason: str
+    history: bytes
+    keep: timedelta
+
+
+class Cancelled(Struct, frozen=True):
+    """Somebody, or the body itself, asked for the job to end."""
+
+    reason: str
+    keep: timedelta
+
+
+class Later(Struct, frozen=True):
+    """Another attempt follows after `delay`. If this one does not count, its number is given out again."""
+
+    delay: timedelta
+    counts: bool
+    history: bytes | None = None
+
+
+Outcome: TypeAlias = Completed | DeadLettered | Cancelled | Later
+
+
+class Settlement(Struct, frozen=True, eq=False):
+    """What a worker tells the store about a lease."""
+
+    lease: Lease
+    outcome: Outcome
+
+
+class Failed(Struct, frozen=True):
+    """The body raised."""
+
+    error: BaseException
+
+
+class Killed(Struct, frozen=True):
+    """The body was stopped from outside, or its process died: `complete_by`, `memory`, `process_died`."""
+
+    reason: str
+    message: str
+
+
+class Stopped(Struct, frozen=True):
+    """The worker is stopping and the body was interrupted: hand the job back."""
+
+
+class Called(Struct, frozen=True):
+    """The body was cancelled because an operator asked for it."""
+
+    by: str
+
+
+Ended: TypeAlias = Failed | Killed | Stopped | Called
+
+HANDED_BACK = Later(timedelta(0), counts=False)
+
+
+def outcome_of(
+    ended: Ended, lease: Lease, retry: Retry, *, at: datetime, ran_for: float, keep: timedelta, member: str
+) -> Outcome:
+    """What follows when the body did not simply return."""
+
+    def record(reason: str, error: BaseException | None = None, message: str | None = None) -> bytes:
+        return append(
+            lease.history,
+            AttemptRecord(
+                attempt=lease.attempt,
+                fence=lease.fence,
+                at=at,
+                reason=reason,
+                ran_for=round(ran_for, 6),
+                error=type(error).__qualname__ if error else None,
+                message=_clip(str(error) if error else message or "", MESSAGE_LIMIT),
+                traceback=_trace(error) if error else None,
+                member=member,
+            ),
+        )
+
+    def last(error: BaseException | None = None) -> bool:
+        return retry.exhausted(lease.attempt, lease.attempts, error)
+
+    match ended:
+        case Stopped():
+            return HANDED_BACK
+        case Called(by):
+            return Cancelled(f"cancelled by {by}", keep)
+        case Failed(Snooze() as snooze):
+            return Later(max(snooze.delay, timedelta(0)), counts=False)
+        case Failed(Cancel() as cancel):
+            return Cancelled(_clip(str(cancel) or "cancelled by the task", MESSAGE_LIMIT), keep)
+        case Failed(Permanent() as error):
+            return DeadLettered("permanent", record("permanent", error), keep)
+        case Failed(error) if retry.never_for(error):
+            return DeadLettered("permanent", record("permanent", error), keep)
+        case Failed(error) if last(error):
+            return DeadLettered("exhausted", record("failed", error), keep)
+        case Failed(error):
+            return Later(retry.delay(lease.attempt, error), counts=True, history=record("failed", error))
+        case Killed(reason, message) if last():
+            return DeadLettered(reason, record(reason, message=message), keep)
+        case Killed(reason, message):
+            return Later(retry.delay(lease.attempt), counts=True, history=record(reason, message=message))
+
+
+def _trace(error: BaseException) -> str:
+    text = getattr(error, "remote_traceback", None) or "".join(traceback.format_exception(error))
+    return _clip_middle(text, TRACEBACK_LIMIT)
+
+
+def _clip(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 12] + " [truncated]"
+
+
+def _clip_middle(text: str, limit: int) -> str:
+    """The head names where it began, the tail what was raised: keep both."""
+    half = limit // 2 - 8
+    return text if len(text) <= limit else text[:half] + "\n[truncated]\n" + text[-half:]

@@ -1,0 +1,59 @@
+"""When to try again: exponential backoff with full jitter, rules by exception, and the exception's own wish."""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from lateshift.errors import OptionInvalid
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """`Retry(attempts=5)`: up to five attempts in all. The wait before attempt n+1 is drawn evenly from 0 to
+    base * 2**(n-1), at most `cap` (full jitter: a crowd that failed together does not come back together).
+
+    `never` lists exceptions that make the job a dead letter at once. `rules` gives an exception type a Retry of its
+    own; the most derived type that fits wins. An exception with an attribute `retry_after` (a timedelta or
+    seconds) names its own wait.
+    """
+
+    attempts: int = 5
+    base: timedelta = timedelta(seconds=2)
+    cap: timedelta = timedelta(hours=1)
+    never: tuple[type[BaseException], ...] = ()
+    rules: Mapping[type[BaseException], "Retry"] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise OptionInvalid(f"Retry(attempts={self.attempts}): a job needs at least 1 attempt.")
+        if self.base < timedelta(0) or self.cap < timedelta(0):
+            raise OptionInvalid("Retry: base and cap must not be negative.")
+
+    def never_for(self, error: BaseException) -> bool:
+        return isinstance(error, self.rule_for(error).never)
+
+    def delay(self, attempt: int, error: BaseException | None = None) -> timedelta:
+        """How long to wait after attempt number `attempt` failed with `error`."""
+        wish = getattr(error, "retry_after", None)
+        if isinstance(wish, timedelta):
+            return max(wish, timedelta(0))
+        if isinstance(wish, int | float) and not isinstance(wish, bool):
+            return timedelta(seconds=max(0.0, wish))
+        rule = self.rule_for(error)
+        ceiling = min(rule.base.total_seconds() * 2.0 ** min(attempt - 1, 64), rule.cap.total_seconds())
+        return timedelta(seconds=ceiling * random.random())
+
+    def exhausted(self, attempt: int, attempts: int, error: BaseException | None = None) -> bool:
+        """Whether attempt number `attempt` was the last: of the job's `attempts`, or of the rule for this error."""
+        rule = self.rule_for(error)
+        return attempt >= (attempts if rule is self else rule.attempts)
+
+    def rule_for(self, error: BaseException | None) -> "Retry":
+        for kind in type(error).__mro__:
+            if kind in self.rules:
+                return self.rules[kind]
+        return self
+
+
+NO_RETRY = Retry(attempts=1)

@@ -1,0 +1,1 @@
+"""What every long-running part shares: loops, leadership, heartbeats, hosts, stopping."""

@@ -1,0 +1,33 @@
+"""Blocking store calls from async code, on threads of Lateshift's own: user code that fills asyncio's default
+threads must not keep a heartbeat waiting."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+THREADS = 8
+
+_threads: ThreadPoolExecutor | None = None
+
+
+async def aside(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run `function` on a thread, and wait for it without holding the loop."""
+    global _threads
+    if _threads is None:
+        _threads = ThreadPoolExecutor(THREADS, thread_name_prefix="lateshift-store")
+    work = partial(function, *args, **kwargs) if kwargs else function
+    return await asyncio.get_running_loop().run_in_executor(_threads, work, *(() if kwargs else args))
+
+
+def _forget_inherited() -> None:
+    global _threads
+    _threads = None
+
+
+os.register_at_fork(after_in_child=_forget_inherited)

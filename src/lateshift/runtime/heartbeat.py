@@ -1,0 +1,76 @@
+"""Keeps members alive from a thread of its own, so that blocking code on the loop costs no lease. A host beats for its
+worker processes too, so that not even code that holds the interpreter lock does."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from lateshift.errors import StoreError
+from lateshift.model.ids import MemberId
+from lateshift.runtime.log import log
+from lateshift.store.contract import Members
+
+BEATS = 3  # in each lifetime
+
+
+@dataclass(slots=True)
+class _Kept:
+    alive: Callable[[], bool]
+    lost: Callable[[], None]
+    until: float  # monotonic: the store's word holds at least so long
+
+
+class Heartbeat:
+    """Add members; those that are lost are told, once, and forgotten."""
+
+    def __init__(self, members: Members, ttl: timedelta) -> None:
+        self.ttl = ttl
+        self._members = members
+        self._kept: dict[MemberId, _Kept] = {}
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="lateshift-heartbeat", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def add(self, member: MemberId, *, alive: Callable[[], bool], lost: Callable[[], None]) -> None:
+        """`member` has just joined. `alive` is asked before each beat; `lost` is called on the heartbeat's thread."""
+        with self._lock:
+            self._kept[member] = _Kept(alive, lost, time.monotonic() + self.ttl.total_seconds())
+
+    def remove(self, member: MemberId) -> None:
+        with self._lock:
+            self._kept.pop(member, None)
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    def beat(self) -> None:
+        """One beat for all."""
+        with self._lock:
+            beating = [member for member, kept in self._kept.items() if kept.alive()]
+        asked = time.monotonic()
+        try:
+            answered = set(self._members.beat(beating, self.ttl)) if beating else set()
+        except StoreError as error:
+            log.warning("no heartbeat: %s", error)
+            beating, answered = [], set()
+        now = time.monotonic()
+        lost: list[_Kept] = []
+        with self._lock:
+            for member, kept in list(self._kept.items()):
+                if member in answered:
+                    kept.until = asked + self.ttl.total_seconds()
+                elif member in beating or now >= kept.until:
+                    lost.append(self._kept.pop(member))
+        for kept in lost:
+            kept.lost()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self.ttl.total_seconds() / BEATS):
+            self.beat()

@@ -1,0 +1,141 @@
+"""The host: keeps worker processes running, beats for them, and buries one the moment it dies, so that its jobs run
+again within a second or two. It runs no user code: nothing a job does can stop its heartbeats."""
+
+import asyncio
+import contextlib
+import os
+import platform
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+import psutil
+
+from lateshift.clock import Clock
+from lateshift.config import Settings
+from lateshift.errors import StoreError
+from lateshift.model.ids import MemberId, new_member_id
+from lateshift.runtime.aside import aside
+from lateshift.runtime.heartbeat import Heartbeat
+from lateshift.runtime.log import log
+from lateshift.store.contract import MemberView, Store
+
+AFTER_STOP_TIME = timedelta(seconds=10)  # what a worker gets on top of its stop time before it is killed
+FIRST_RESTART = 0.05
+LAST_RESTART = 10.0
+SETTLED_IN = 10.0  # seconds after which a worker that dies is not counted as failing at its start
+
+
+class Host:
+    """`processes` workers, each a child of this process with a member id of its own at every start."""
+
+    def __init__(
+        self, store: Store, program: str, processes: int, settings: Settings, clock: Clock, *,
+        environment: Mapping[str, str] | None = None, died: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._program = program
+        self._processes = processes
+        self._settings = settings
+        self._clock = clock
+        self._environment = {**os.environ, **(environment or {})}
+        self._died = died
+        self._heartbeat = Heartbeat(store.members, settings.heartbeat)
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Until told to stop, and all workers have ended."""
+        self._heartbeat.start()
+        try:
+            await asyncio.gather(*(self._keep_one(number, stopping) for number in range(self._processes)))
+        finally:
+            await aside(self._heartbeat.stop)
+
+    async def _keep_one(self, number: int, stopping: asyncio.Event) -> None:
+        pause = FIRST_RESTART
+        while not stopping.is_set():
+            begun = self._clock.monotonic()
+            await self._live_one(number, stopping)
+            if stopping.is_set():
+                return
+            pause = (
+                FIRST_RESTART
+                if self._clock.monotonic() - begun > SETTLED_IN
+                else min(pause * 2, LAST_RESTART)
+            )
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await stopping.wait()
+
+    async def _live_one(self, number: int, stopping: asyncio.Event) -> None:
+        """One worker's life, from its start to its burial."""
+        member = new_member_id()
+        ours, theirs = os.pipe()  # the child ends when our end closes, whatever ends us
+        try:
+            command = [sys.executable, "-m", "lateshift.worker.main", self._program, str(member), str(ours)]
+            child = await asyncio.create_subprocess_exec(*command, env=self._environment, pass_fds=[ours])
+            os.close(ours)
+            await self._join(member, number, child)
+            ended = asyncio.create_task(child.wait())
+            told = asyncio.create_task(stopping.wait())
+            await asyncio.wait({ended, told}, return_when=asyncio.FIRST_COMPLETED)
+            told.cancel()
+            if not ended.done():
+                await self._stop(child, ended)
+            await self._bury(member, await ended, stopping)
+        finally:
+            os.close(theirs)
+
+    async def _join(self, member: MemberId, number: int, child: asyncio.subprocess.Process) -> None:
+        now = self._clock.now()
+        view = MemberView(
+            id=member, name=f"worker {number + 1}", kind="worker", host=platform.node(), pid=child.pid, started_at=now,
+            expires_at=now, dead=False, stats={},
+        )  # fmt: skip
+        while child.returncode is None:
+            try:
+                await aside(self._store.members.join, view, self._settings.heartbeat)
+            except StoreError as error:
+                log.warning("a worker cannot join yet: %s", error)
+                await asyncio.sleep(1)
+            else:
+                break
+        self._heartbeat.add(member, alive=lambda: _is_going(child.pid), lost=lambda: _kill(child))
+
+    async def _stop(self, child: asyncio.subprocess.Process, ended: asyncio.Task[int]) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            child.send_signal(signal.SIGTERM)
+        limit = self._settings.stop_time + AFTER_STOP_TIME
+        done, _ = await asyncio.wait({ended}, timeout=limit.total_seconds())
+        if not done:
+            log.error("worker %d has not stopped within %s: killed", child.pid, limit)
+            _kill(child)
+
+    async def _bury(self, member: MemberId, status: int, stopping: asyncio.Event) -> None:
+        self._heartbeat.remove(member)
+        if not (stopping.is_set() and status == 0):
+            log.error("a worker process ended (%s); what it ran goes back", _in_words(status))
+        with contextlib.suppress(StoreError):  # without it, the silence of its heartbeat tells
+            await aside(self._store.members.bury, [member])
+        self._died()
+
+
+def _is_going(pid: int) -> bool:
+    """Not dead, and not stopped: a stopped process must not keep its leases."""
+    try:
+        return psutil.Process(pid).status() not in (
+            psutil.STATUS_STOPPED,
+            psutil.STATUS_ZOMBIE,
+            psutil.STATUS_DEAD,
+        )
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _kill(child: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        child.kill()
+
+
+def _in_words(status: int) -> str:
+    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"status {status}"

@@ -1,0 +1,1 @@
+"""The state store: `contract` says what every store does, `open` turns a URL into one."""

@@ -1,0 +1,252 @@
+"""What every store does. Verbs are plain blocking calls, safe from any thread; lists in, lists out; each is one
+transaction, durable when it returns. Loops call them on a thread (`runtime.aside`), callers directly.
+
+A verb that cannot reach the store raises StoreUnavailable, and may then be repeated as it was: nothing is done twice.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from lateshift.clock import Clock
+from lateshift.model.ids import JobId, MemberId
+from lateshift.model.job import Enqueued, JobFilter, JobView, Lane, Lease, Line, NewJob, Note
+from lateshift.model.outcome import Settlement
+
+Statements = Generator[tuple[str, Sequence[Any]], list[tuple[Any, ...]], list[Enqueued]]
+"""SQL to run on a connection, one at a time: yields (statement, parameters), is sent the rows."""
+
+
+class Want(Struct, frozen=True):
+    """Room for up to `count` jobs of one line; `by_age` takes from the priority whose head waits longest."""
+
+    line: Line
+    count: int
+    by_age: bool = False
+
+
+class Exchanged(Struct, frozen=True):
+    """New leases in the order in which to start them, and the leases whose settlement came too late. `unsure` if an
+    earlier try of this exchange, whose answer was lost, may have leased others: `held` tells which."""
+
+    leases: list[Lease]
+    lost: list[Lease]
+    unsure: bool = False
+
+
+class Promoted(Struct, frozen=True):
+    """Which lines got jobs that were scheduled and are now due, and how long until the next one is."""
+
+    lines: list[Line]
+    next_in: timedelta | None
+
+
+class StopOrder(Struct, frozen=True):
+    """A running attempt that must end: an operator cancelled the job."""
+
+    id: JobId
+    fence: int
+    by: str
+
+
+class TakenBack(Struct, frozen=True):
+    """A job the supervisor took from its holder: why, and whether that made it a dead letter."""
+
+    id: JobId
+    line: Line
+    reason: str
+    dead: bool
+
+
+class Grip(Struct, frozen=True):
+    """A held lock (or term of leadership). The fence is higher at every change of hands."""
+
+    name: str
+    owner: MemberId
+    fence: int
+
+
+class MemberView(Struct, frozen=True, kw_only=True):
+    """A live process, as others see it."""
+
+    id: MemberId
+    name: str
+    kind: str
+    host: str
+    pid: int
+    started_at: datetime
+    expires_at: datetime
+    dead: bool
+    stats: dict[str, Any]
+
+
+class QueueView(Struct, frozen=True, kw_only=True):
+    """How many jobs stand in a queue. A count stops at COUNT_LIMIT: a display must not cost more with a backlog."""
+
+    name: str
+    ready: int
+    scheduled: int
+    running: int
+    blocked: int
+    dead: int
+    oldest_ready: timedelta | None
+    paused_by: str | None
+    paused_at: datetime | None
+
+
+COUNT_LIMIT = 10_000
+
+
+class Jobs(Protocol):
+    def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """All of them or none. Repeating an id is harmless, also after its job has run."""
+
+    def exchange(
+        self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want]
+    ) -> Exchanged:
+        """Settle what has ended and lease what there is room for, in one durable commit. A dead or unknown member
+        leases nothing."""
+
+    def held(self, holder: MemberId) -> list[Lease]:
+        """Every lease of this holder: what to look at when the answer to an exchange was lost."""
+
+    def lines(self, queues: Sequence[str] | None = None) -> list[Line]:
+        """Lines with a ready job, paused queues left out; `queues` may hold patterns such as `images.*`."""
+
+    def promote(self, limit: int) -> Promoted:
+        """Make up to `limit` scheduled jobs ready whose time has come."""
+
+    def save(self, notes: Sequence[Note]) -> list[Lease]:
+        """Keep progress and checkpoints; gives the leases that are lost."""
+
+    def stop_orders(self, holder: MemberId) -> list[StopOrder]:
+        """Running attempts of this holder that an operator cancelled."""
+
+    def cancel(self, ids: Sequence[JobId], *, by: str) -> list[JobId]:
+        """Waiting jobs are cancelled at once; running ones get a stop order. Gives those it found unsettled."""
+
+    def resubmit(self, ids: Sequence[JobId], *, by: str) -> list[JobId]:
+        """Dead and cancelled jobs are ready again, with fresh attempts. Gives those it found so."""
+
+    def take_back(self, *, term: int, limit: int) -> list[TakenBack]:
+        """Jobs whose holder is gone or whose complete-by has passed go back to ready, or become dead letters.
+        Refused (empty) unless `term` is the present one."""
+
+    def unblock(self, *, term: int, limit: int) -> int:
+        """Ready one blocked job for each exclusive key that nobody holds, as when the one whose turn it was has been
+        cancelled."""
+
+
+class Members(Protocol):
+    def join(self, member: MemberView, ttl: timedelta) -> None:
+        """Make a member known; its leases live as long as its heartbeat does."""
+
+    def beat(self, ids: Sequence[MemberId], ttl: timedelta) -> list[MemberId]:
+        """Keep members alive. Gives those that still are: one that was declared dead stays dead."""
+
+    def report(self, id: MemberId, stats: dict[str, Any]) -> None:
+        """What this member wants shown: counts, running jobs, room."""
+
+    def bury(self, ids: Sequence[MemberId]) -> None:
+        """Declare dead at once, seen by somebody who knows (a host its child)."""
+
+    def leave(self, ids: Sequence[MemberId]) -> None:
+        """Go in good order, holding nothing."""
+
+
+class Queues(Protocol):
+    def pause(self, name: str, *, by: str) -> None: ...
+
+    def resume(self, name: str) -> bool: ...
+
+    def list(self) -> list[QueueView]: ...
+
+
+class Locks(Protocol):
+    def acquire(self, name: str, owner: MemberId, ttl: timedelta) -> Grip | None:
+        """Take a free or expired lock, or None. Taking one's own again keeps its fence."""
+
+    def renew(self, grip: Grip, ttl: timedelta) -> bool: ...
+
+    def release(self, grip: Grip) -> bool: ...
+
+
+class Reports(Protocol):
+    """Read for display and for callers; nothing is decided from these."""
+
+    def job(self, id: JobId) -> JobView | None: ...
+
+    def jobs(self, wanted: JobFilter, limit: int) -> list[JobView]:
+        """Newest first."""
+
+    def running(self, limit: int) -> list[JobView]: ...
+
+    def members(self) -> list[MemberView]: ...
+
+
+class Upkeep(Protocol):
+    def purge(self, *, term: int, limit: int) -> int:
+        """Delete up to `limit` rows of each kind: settled jobs past their retention, keys past their window; and
+        dead members that hold nothing."""
+
+    def check(self) -> list[str]:
+        """Look for damage and broken rules; what it found, in words. Empty is good."""
+
+    def backup(self, target: Path) -> None:
+        """A consistent copy while everything runs."""
+
+
+class Wakes(Protocol):
+    """Hints that there may be work; losing one costs a poll, never a job."""
+
+    def hint(self, lines: Iterable[Line]) -> None: ...
+
+    def listen(self, heard: Callable[[Line], None]) -> Callable[[], None]:
+        """Call `heard` (on some thread) for each hint; gives what ends the listening."""
+
+
+class Store(Protocol):
+    """Lateshift's state. Opening one does not connect."""
+
+    url: str
+    clock: Clock
+    poll: timedelta  # how long an idle worker pauses at most
+
+    @property
+    def jobs(self) -> Jobs: ...
+    @property
+    def members(self) -> Members: ...
+    @property
+    def queues(self) -> Queues: ...
+    @property
+    def locks(self) -> Locks: ...
+    @property
+    def reports(self) -> Reports: ...
+    @property
+    def upkeep(self) -> Upkeep: ...
+    @property
+    def wakes(self) -> Wakes: ...
+
+    def ready(self) -> None:
+        """Connect, look whether this store is safe and its schema fits; a new store is migrated at once."""
+
+    def migrate(self) -> list[int]:
+        """Bring the schema up to this code's version; gives the versions applied."""
+
+    def enqueue_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Enqueue in the caller's own open transaction."""
+
+    async def aenqueue_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """The same on an async connection."""
+
+    def close(self) -> None: ...
+
+
+def lane_of(code: int) -> Lane:
+    return LANES[code]
+
+
+LANES = tuple(Lane)

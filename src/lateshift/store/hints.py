@@ -1,0 +1,26 @@
+"""Hints are coalesced: after one was sent for a line, none is for a while. A worker that was woken looks again in
+quick steps before it rests, and so meets what came without a hint of its own."""
+
+from collections.abc import Iterable
+
+from lateshift.clock import Clock
+from lateshift.model.job import Line
+
+QUIET_SECONDS = 0.01
+
+
+class Coalesced:
+    """Which of these lines are due for a hint."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._sent: dict[Line, float] = {}
+
+    def of(self, lines: Iterable[Line]) -> list[Line]:
+        now = self._clock.monotonic()
+        due = [line for line in lines if now - self._sent.get(line, -1.0) >= QUIET_SECONDS]
+        for line in due:
+            self._sent[line] = now
+        if len(self._sent) > 10_000:  # a program that makes up queue names must not grow this for ever
+            self._sent.clear()
+        return due

@@ -1,0 +1,46 @@
+"""From a URL to a store: the one module that knows both implementations."""
+
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from lateshift.clock import SYSTEM, Clock
+from lateshift.errors import StoreUrlInvalid
+from lateshift.store.contract import Store
+
+EXAMPLES = "sqlite:///jobs.db (a file here), sqlite:////var/lib/shop/jobs.db (an absolute path), postgresql://user@host/db"
+
+
+def open_store(url: str, clock: Clock = SYSTEM) -> Store:
+    """A store that has not connected yet. Drivers are imported only when they are asked for."""
+    scheme, separator, _ = url.partition("://")
+    match scheme:
+        case "sqlite" if separator:
+            return _sqlite(url, clock)
+        case "postgresql" | "postgres" if separator:
+            from lateshift.store.postgres import PostgresStore
+
+            return PostgresStore(url, clock)
+        case _:
+            raise StoreUrlInvalid(f"{_without_password(url)!r} is no store URL. Examples: {EXAMPLES}.")
+
+
+def _sqlite(url: str, clock: Clock) -> Store:
+    from lateshift.store.sqlite import SqliteStore
+
+    parts = urlsplit(url)
+    if parts.netloc or len(parts.path) < 2:
+        raise StoreUrlInvalid(
+            f"{url!r} names no file: sqlite:// is followed by a slash and a path. Examples: {EXAMPLES}."
+        )
+    options = dict(parse_qsl(parts.query))
+    network = options.pop("network", None)
+    if options or network not in (None, "allow"):
+        raise StoreUrlInvalid(f"{url!r}: the only option of a SQLite store is ?network=allow.")
+    return SqliteStore(
+        url, Path(unquote(parts.path[1:])).absolute(), clock, allow_network=network is not None
+    )
+
+
+def _without_password(url: str) -> str:
+    before, at, after = url.rpartition("@")
+    return f"{before.rpartition(':')[0]}:…@{after}" if at and ":" in before else url

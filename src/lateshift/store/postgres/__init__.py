@@ -1,0 +1,55 @@
+"""The store in PostgreSQL 14 and newer, shared by many machines; works behind a pooler in transaction mode."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from lateshift.clock import Clock
+from lateshift.model.job import Enqueued, NewJob
+from lateshift.store import borrowed
+from lateshift.store.postgres import enqueue
+from lateshift.store.postgres.database import Database
+from lateshift.store.postgres.jobs import PostgresJobs
+from lateshift.store.postgres.locks import PostgresLocks
+from lateshift.store.postgres.members import PostgresMembers
+from lateshift.store.postgres.queues import PostgresQueues
+from lateshift.store.postgres.reports import PostgresReports
+from lateshift.store.postgres.upkeep import PostgresUpkeep
+from lateshift.store.postgres.wakes import NotifyWakes
+
+
+class PostgresStore:
+    """See contract.Store."""
+
+    poll = timedelta(seconds=1)
+
+    def __init__(self, url: str, clock: Clock) -> None:
+        self.url = url
+        self.clock = clock
+        self._database = Database(url, clock)
+        self.wakes = NotifyWakes(self._database)
+        self.jobs = PostgresJobs(self._database, self.wakes)
+        self.members = PostgresMembers(self._database)
+        self.queues = PostgresQueues(self._database, self.wakes)
+        self.locks = PostgresLocks(self._database)
+        self.reports = PostgresReports(self._database)
+        self.upkeep = PostgresUpkeep(self._database)
+
+    def ready(self) -> None:
+        self._database.ready()
+
+    def migrate(self) -> list[int]:
+        return self._database.migrate()
+
+    def enqueue_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        return borrowed.run(
+            connection, enqueue.statements(jobs, self.clock.offset, notify=True), "postgresql"
+        )
+
+    async def aenqueue_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        return await borrowed.arun(
+            connection, enqueue.statements(jobs, self.clock.offset, notify=True), "postgresql"
+        )
+
+    def close(self) -> None:
+        self.wakes.close()
+        self._database.close()

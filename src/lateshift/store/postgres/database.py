@@ -1,0 +1,257 @@
+"""Connections to PostgreSQL: a few, kept, each used by one thread at a time, never after a fork. A transaction that
+meets a broken connection or a conflict is run again as a whole; each is written so that this does nothing twice."""
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Concatenate, ParamSpec, TypeVar
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import psycopg
+from psycopg import errors as pg
+from psycopg.pq import TransactionStatus
+
+from lateshift.clock import Clock
+from lateshift.errors import (
+    SchemaTooNew,
+    SchemaTooOld,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+    StoreUnsafe,
+    StoreUrlInvalid,
+)
+from lateshift.store.postgres.schema import STEPS, VERSION
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+GIVE_UP_SECONDS = 20.0
+STATEMENT_SECONDS = 30
+KEPT_CONNECTIONS = 8
+REPEATABLE = (
+    psycopg.OperationalError, psycopg.InterfaceError, pg.SerializationFailure, pg.DeadlockDetected, pg.AdminShutdown,
+    pg.CrashShutdown, pg.CannotConnectNow, pg.QueryCanceled, pg.LockNotAvailable, pg.IdleInTransactionSessionTimeout,
+)  # fmt: skip
+MIGRATION_LOCK = 0x1A7E5417
+
+
+class Database:
+    """Runs transactions. `again` tells a transaction that an earlier try may have been committed."""
+
+    def __init__(self, url: str, clock: Clock) -> None:
+        self.clock = clock
+        self.address, self._pooled, self._unsafe = _split(url)
+        self.name = shown(url)
+        self._idle: list[Connection] = []
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._closed = False
+
+    def run(
+        self, transaction: Callable[Concatenate[Connection, bool, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run it on a connection, and again on another while the store is away, for GIVE_UP_SECONDS in all."""
+        end = time.monotonic() + GIVE_UP_SECONDS
+        pause, again = 0.02, False
+        while True:
+            connection: Connection | None = None
+            try:
+                connection = self._take()
+                answer = transaction(connection, again, *args, **kwargs)
+            except REPEATABLE as error:
+                self._drop(connection)
+                if isinstance(error, pg.DiskFull | pg.InvalidPassword | pg.InvalidCatalogName):
+                    raise self._explain(error) from error
+                again = again or connection is not None
+                # Nothing was kept alive that could have gone stale: the server is not there at all.
+                hopeless = connection is None and not again and not isinstance(error, pg.CannotConnectNow)
+                if time.monotonic() + pause > end or (hopeless and _refused(error)):
+                    raise self._explain(error) from error
+                time.sleep(pause * (0.5 + random.random()))
+                pause = min(pause * 2, 1.0)
+            except psycopg.Error as error:
+                self._drop(connection)
+                raise self._explain(error) from error
+            except BaseException:
+                self._drop(connection)
+                raise
+            else:
+                self._give(connection)
+                return answer
+
+    def connect(self) -> Connection:
+        """A connection of the caller's own, for listening."""
+        connection: Connection = psycopg.connect(
+            self.address, autocommit=True, connect_timeout=10, keepalives_idle=10, keepalives_interval=5,
+            keepalives_count=3, tcp_user_timeout=20_000, application_name="lateshift",
+        )  # fmt: skip
+        if self._pooled:
+            connection.prepare_threshold = None
+        else:
+            connection.prepare_threshold = 0
+            connection.execute(f"SET statement_timeout = '{STATEMENT_SECONDS:d}s'", prepare=False)
+        return connection
+
+    def ready(self) -> None:
+        """Safe to use, and of this code's version; a database without Lateshift's schema gets it at once."""
+        self.run(self._refuse_unsafe)
+        have = self.run(_version)
+        if have == 0:
+            self.migrate()
+        elif have > VERSION:
+            raise self._too_new(have)
+        elif have < VERSION:
+            raise SchemaTooOld(
+                f"{self.name} has schema {have}, this Lateshift needs {VERSION}. Run `lateshift store migrate`."
+            )
+
+    def migrate(self) -> list[int]:
+        return self.run(self._migrate)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            connections, self._idle = self._idle, []
+        if self._pid == os.getpid():
+            for connection in connections:
+                connection.close()
+
+    def _migrate(self, connection: Connection, again: bool) -> list[int]:
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,), prepare=False)
+            have = _version(connection, again)
+            if have > VERSION:
+                raise self._too_new(have)
+            if have == 0:
+                connection.execute("CREATE SCHEMA IF NOT EXISTS lateshift", prepare=False)
+                connection.execute(
+                    "CREATE TABLE IF NOT EXISTS lateshift.migration "
+                    "(version integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())",
+                    prepare=False,
+                )
+            for number, step in enumerate(STEPS[have:], have + 1):
+                for statement in step:
+                    connection.execute(statement.encode(), prepare=False)
+                connection.execute(
+                    "INSERT INTO lateshift.migration (version) VALUES (%s)", (number,), prepare=False
+                )
+        return list(range(have + 1, VERSION + 1))
+
+    def _refuse_unsafe(self, connection: Connection, again: bool) -> None:
+        row = connection.execute(
+            "SELECT pg_is_in_recovery(), current_setting('fsync'), current_setting('synchronous_commit'), "
+            "current_setting('server_version_num')::int",
+            prepare=False,
+        ).fetchone()
+        assert row is not None
+        standby, fsync, synchronous, version = row
+        if version < 140000:
+            raise StoreUnsafe(f"{self.name} is PostgreSQL {version // 10000}. Lateshift needs 14 or newer.")
+        if standby:
+            raise StoreUnsafe(f"{self.name} is a standby, which cannot be written to. Name the primary.")
+        if (fsync != "on" or synchronous == "off") and not self._unsafe:
+            raise StoreUnsafe(
+                f"{self.name} runs with fsync={fsync} and synchronous_commit={synchronous}: jobs it has accepted could "
+                "be lost. Turn both on, or add ?durability=off to the URL if that is what you want."
+            )
+
+    def _too_new(self, have: int) -> SchemaTooNew:
+        return SchemaTooNew(
+            f"{self.name} has schema {have}, and this Lateshift knows {VERSION}. Upgrade Lateshift on this machine."
+        )
+
+    def _take(self) -> Connection:
+        if self._pid != os.getpid():  # after a fork the parent's connections are not ours
+            self._idle, self._lock, self._pid = [], threading.Lock(), os.getpid()
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        return self.connect()
+
+    def _give(self, connection: Connection) -> None:
+        if connection.info.transaction_status is TransactionStatus.IDLE:
+            with self._lock:
+                if len(self._idle) < KEPT_CONNECTIONS and not self._closed:
+                    self._idle.append(connection)
+                    return
+        connection.close()
+
+    def _drop(self, connection: Connection | None) -> None:
+        if connection is not None:
+            with suppress(psycopg.Error):
+                connection.close()
+
+    def _explain(self, error: Exception) -> StoreError:
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        match error:
+            case pg.DiskFull():
+                return StoreFull(f"{self.name}: the database's disk is full. Jobs accepted so far are safe.")
+            case pg.ReadOnlySqlTransaction():
+                return StoreReadOnly(
+                    f"{self.name} is read-only: {first}. Name the primary, or a user that may write."
+                )
+            case pg.InsufficientPrivilege():
+                return StoreReadOnly(f"{self.name}: {first}. Grant this user the schema `lateshift`.")
+            case pg.UndefinedTable() | pg.InvalidSchemaName() | pg.UndefinedColumn():
+                return SchemaTooOld(f"{self.name}: {first}. Run `lateshift store migrate`.")
+            case _ if isinstance(error, REPEATABLE):
+                return StoreUnavailable(
+                    f"{self.name} cannot be reached: {first}. Is it running, and is the URL right?"
+                )
+            case _:
+                return StoreError(f"{self.name} refused: {first}.")
+
+
+def _version(connection: Connection, again: bool) -> int:
+    [[table]] = connection.execute(
+        "SELECT to_regclass('lateshift.migration')::text", prepare=False
+    ).fetchall()
+    if table is None:
+        return 0
+    [[version]] = connection.execute(
+        "SELECT coalesce(max(version), 0) FROM lateshift.migration", prepare=False
+    ).fetchall()
+    return int(version)
+
+
+def _refused(error: Exception) -> bool:
+    """A host name that does not exist, or a wrong password, will not mend itself while we wait."""
+    text = str(error)
+    return any(
+        part in text
+        for part in ("resolve", "Name or service", "nodename", "authentication", "does not exist")
+    )
+
+
+def _split(url: str) -> tuple[str, bool, bool]:
+    """The address for libpq, whether a pooler in transaction mode stands before it, whether unsafe is allowed."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise StoreUrlInvalid(f"{shown(url)!r} is no PostgreSQL URL: {error}.") from error
+    options = dict(parse_qsl(parts.query))
+    pooler, durability = options.pop("pooler", None), options.pop("durability", None)
+    if pooler not in (None, "transaction") or durability not in (None, "off"):
+        raise StoreUrlInvalid(
+            f"{shown(url)!r}: Lateshift's own options are ?pooler=transaction and ?durability=off."
+        )
+    address = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(options)))
+    try:
+        psycopg.conninfo.conninfo_to_dict(address)
+    except psycopg.ProgrammingError as error:
+        raise StoreUrlInvalid(f"{shown(url)!r} is no PostgreSQL URL: {str(error).strip()}.") from error
+    return address, pooler is not None, durability is not None
+
+
+def shown(url: str) -> str:
+    """A URL without its password, for messages."""
+    before, at, after = url.rpartition("@")
+    scheme, slashes, credentials = before.partition("://")
+    return f"{scheme}{slashes}{credentials.partition(':')[0]}@{after}" if at else url

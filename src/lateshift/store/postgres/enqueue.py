@@ -1,0 +1,90 @@
+"""Enqueue as statements, so that it runs on Lateshift's own connection and on a caller's alike."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+from lateshift.model.job import Enqueued, NewJob
+from lateshift.store.contract import Statements
+from lateshift.store.keys import key_conflict
+
+# One job. The same as INSERT_MANY, for the caller who waits for it.
+INSERT_ONE = """INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, due_at, created_at, time_limit,
+ exclusive, task, payload)
+SELECT %s::uuid, %s::text, %s::smallint, CASE WHEN due > at THEN 0 ELSE 1 END, %s::smallint, %s::int,
+ greatest(due, at), at, %s::interval, %s::text, %s::text, %s::bytea
+FROM (SELECT at, coalesce(%s::timestamptz, at + %s::interval, at) AS due
+ FROM (SELECT clock_timestamp() + %s::interval AS at OFFSET 0) clock OFFSET 0) times
+WHERE NOT EXISTS (SELECT 1 FROM lateshift.settled WHERE id = %s::uuid) ON CONFLICT (id) DO NOTHING"""
+
+# Many jobs of one spec, unless their ids are there already or have been settled. Primary keys.
+INSERT_MANY = """INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, due_at, created_at, time_limit,
+ exclusive, task, payload)
+SELECT new.id, %s::text, %s::smallint, CASE WHEN due > at THEN 0 ELSE 1 END, %s::smallint, %s::int,
+ greatest(due, at), at, %s::interval, %s::text, %s::text, new.payload
+FROM (SELECT at, coalesce(%s::timestamptz, at + %s::interval, at) AS due
+ FROM (SELECT clock_timestamp() + %s::interval AS at OFFSET 0) clock OFFSET 0) times,
+ unnest(%s::uuid[], %s::bytea[]) AS new (id, payload)
+WHERE NOT EXISTS (SELECT 1 FROM lateshift.settled WHERE id = new.id) ON CONFLICT (id) DO NOTHING"""
+
+# After a repeat: an insert that waited for a job to be settled elsewhere must not bring it back. Primary keys.
+UNDO_REPEAT = """DELETE FROM lateshift.job j USING lateshift.settled s
+ WHERE j.id = ANY(%s::uuid[]) AND s.id = j.id AND j.fence = 0"""
+
+# Take a key that is free or past its window. Primary key.
+TAKE_KEY = """INSERT INTO lateshift.job_key AS k (task, text, job_id, digest, expires_at)
+ VALUES (%s::text, %s::text, %s::uuid, %s::bytea, clock_timestamp() + %s::interval + %s::interval)
+ ON CONFLICT (task, text) DO UPDATE SET job_id = excluded.job_id, digest = excluded.digest,
+ expires_at = excluded.expires_at WHERE k.expires_at <= clock_timestamp() + %s::interval RETURNING 1"""
+
+# Whose the key is now. Primary key.
+READ_KEY = "SELECT job_id::text, digest FROM lateshift.job_key WHERE task = %s::text AND text = %s::text"
+
+# A key that this call took, given back because the call fails. Primary key.
+FREE_KEY = "DELETE FROM lateshift.job_key WHERE task = %s::text AND text = %s::text AND job_id = %s::uuid"
+
+# The hint, heard when the transaction commits.
+NOTIFY = "SELECT pg_notify('lateshift', %s::text)"
+
+
+def statements(
+    jobs: Sequence[NewJob], skew: timedelta, *, again: bool = False, notify: bool = False
+) -> Statements:
+    """Yields (statement, one row of parameters in a list) and is sent the rows it gave."""
+    answers: list[Enqueued] = []
+    fresh: list[NewJob] = []
+    taken: list[tuple[Any, ...]] = []
+    for job in jobs:
+        if job.key is not None:
+            key = job.key
+            mine = (job.spec.task, key.text, job.id)
+            if (yield TAKE_KEY, [(*mine, key.digest, skew, key.window, skew)]):
+                taken.append(mine)
+            [(owner, digest)] = yield READ_KEY, [mine[:2]]
+            if bytes(digest) != key.digest:
+                for row in taken:  # a caller may catch this and commit: no key without its job
+                    yield FREE_KEY, [row]
+                raise key_conflict(job)
+            if UUID(owner) != job.id:
+                answers.append(Enqueued(UUID(owner), created=False))
+                continue
+        fresh.append(job)
+        answers.append(Enqueued(job.id, created=True))
+    for spec, group in groupby(fresh, key=lambda job: job.spec):
+        same = list(group)
+        how = (spec.priority, spec.attempts, spec.time_limit, spec.exclusive, spec.task)
+        when = (spec.at, spec.delay, skew)
+        if len(same) == 1:
+            [job] = same
+            yield INSERT_ONE, [(job.id, spec.queue, int(spec.lane), *how, job.payload, *when, job.id)]
+        else:
+            ids, payloads = [job.id for job in same], [job.payload for job in same]
+            yield INSERT_MANY, [(spec.queue, int(spec.lane), *how, *when, ids, payloads)]
+    if again and fresh:
+        yield UNDO_REPEAT, [([job.id for job in fresh],)]
+    if notify:
+        for line in {job.spec.line for job in fresh}:
+            yield NOTIFY, [(f"{line.lane:d} {line.queue}",)]
+    return answers

@@ -1,0 +1,212 @@
+"""The life of a job in PostgreSQL: enqueue, lease, settle, and what operators do to it. Each verb is one transaction."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from lateshift.model.ids import JobId, MemberId
+from lateshift.model.job import Enqueued, Lease, Line, NewJob, Note
+from lateshift.model.outcome import Settlement
+from lateshift.store.contract import Exchanged, Promoted, StopOrder, TakenBack, Want, lane_of
+from lateshift.store.crashpoints import crashpoint
+from lateshift.store.lines import served
+from lateshift.store.postgres import enqueue, leasing, settling, sweeping
+from lateshift.store.postgres.database import Connection, Database
+from lateshift.store.postgres.wakes import NotifyWakes
+
+_encode = msgspec.json.encode
+
+# Which lines have a ready job, from one to the next. job_ready.
+LINES = """WITH RECURSIVE line AS (
+  (SELECT queue, lane FROM lateshift.job WHERE state = 1 ORDER BY queue, lane LIMIT 1)
+  UNION ALL
+  SELECT next.queue, next.lane FROM line, LATERAL (SELECT queue, lane FROM lateshift.job
+    WHERE state = 1 AND (queue, lane) > (line.queue, line.lane) ORDER BY queue, lane LIMIT 1) next)
+SELECT queue, lane FROM line WHERE queue NOT IN (SELECT name FROM lateshift.queue WHERE paused_at IS NOT NULL)"""
+
+# Scheduled jobs whose time has come are ready. job_scheduled.
+PROMOTE = """WITH due AS MATERIALIZED (SELECT id FROM lateshift.job
+ WHERE state = 0 AND due_at <= clock_timestamp() + %s::interval ORDER BY due_at LIMIT %s FOR UPDATE SKIP LOCKED)
+UPDATE lateshift.job SET state = 1 WHERE id = ANY(ARRAY(SELECT id FROM due)) RETURNING queue, lane"""
+
+# How long until the next scheduled job is due. job_scheduled.
+NEXT_DUE = """SELECT greatest(due_at - (clock_timestamp() + %s::interval), interval '0')
+ FROM lateshift.job WHERE state = 0 ORDER BY due_at LIMIT 1"""
+
+# Keep progress and checkpoint, if the lease still holds. Primary key.
+SAVE = """UPDATE lateshift.job SET progress = coalesce(%s::bytea, progress), checkpoint = coalesce(%s::bytea, checkpoint)
+ WHERE id = %s AND fence = %s AND state = 2
+ AND (complete_by IS NULL OR complete_by > clock_timestamp() + %s::interval) RETURNING 1"""
+
+# Attempts of one holder that an operator cancelled. job_stopping.
+STOP_ORDERS = """SELECT id, fence, cancel_by FROM lateshift.job
+ WHERE holder = %s AND state = 2 AND cancel_by IS NOT NULL"""
+
+# Running jobs are told to stop. Primary key.
+ORDER_STOP = "UPDATE lateshift.job SET cancel_by = %s WHERE id = ANY(%s) AND state = 2 RETURNING id"
+
+# Dead and cancelled jobs are ready again, with fresh attempts and the fence they had. Primary key.
+REVIVE = """WITH gone AS (DELETE FROM lateshift.settled WHERE id = ANY(%s) AND state IN (5, 6) RETURNING *)
+INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, fence, due_at, created_at, time_limit,
+ exclusive, task, payload, checkpoint, history)
+SELECT id, queue, lane, 1, priority, attempts, fence, clock_timestamp() + %s::interval, created_at, time_limit,
+ exclusive, task, payload, checkpoint, history FROM gone RETURNING id, queue, lane"""
+AUDIT = """INSERT INTO lateshift.audit (at, action, subject, actor)
+ SELECT clock_timestamp() + %s::interval, %s, subject, %s FROM unnest(%s::text[]) subject"""
+
+
+class PostgresJobs:
+    """See contract.Jobs."""
+
+    def __init__(self, database: Database, wakes: NotifyWakes) -> None:
+        self._database = database
+        self._clock = database.clock
+        self._wakes = wakes
+
+    def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        answers = self._database.run(self._enqueue, jobs)
+        self._wakes.hint({job.spec.line for job in jobs})
+        return answers
+
+    def _enqueue(self, connection: Connection, again: bool, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        crashpoint("enqueue.before_commit")
+        work = enqueue.statements(jobs, self._clock.offset, again=again)
+        if len(jobs) == 1 and jobs[0].key is None and not again:  # one statement is a transaction by itself
+            answers = _run(connection, work)
+        else:
+            with connection.transaction():
+                answers = _run(connection, work)
+        crashpoint("enqueue.after_commit")
+        return answers
+
+    def exchange(
+        self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want]
+    ) -> Exchanged:
+        crashpoint("worker.before_settle" if settlements else "worker.before_claim")
+        answer = self._database.run(self._exchange, holder, settlements, wants)
+        crashpoint("worker.after_settle_commit" if settlements else "worker.after_claim_commit")
+        return answer
+
+    def _exchange(
+        self,
+        connection: Connection,
+        again: bool,
+        holder: MemberId,
+        settlements: Sequence[Settlement],
+        wants: Sequence[Want],
+    ) -> Exchanged:
+        skew = self._clock.offset
+        # An earlier try may have leased what this one would: lease no more, and let the holder look.
+        unsure = again and bool(wants)
+        wants = [] if again else [want for want in wants if want.count > 0]
+        plain = [settlement for settlement in settlements if settlement.lease.exclusive is None]
+        guarded = [settlement for settlement in settlements if settlement.lease.exclusive is not None]
+        lost = settling.settle_guarded(connection, guarded, skew) if guarded else []
+        quick = [want for want in wants if not want.line.lane.careful]
+        if plain or quick:
+            with connection.pipeline():  # one round trip, one commit
+                settled = settling.send(connection, plain, skew)
+                leased = leasing.send(connection, holder, quick, skew)
+            lost += settling.receive(connection, settled, plain, skew)
+            leases = leasing.receive(leased)
+        else:
+            leases = []
+        for want in wants:
+            if want.line.lane.careful:
+                leases += leasing.lease_carefully(connection, holder, want, skew)
+        return Exchanged(leases, lost, unsure)
+
+    def held(self, holder: MemberId) -> list[Lease]:
+        return self._database.run(lambda connection, again: leasing.held(connection, holder))
+
+    def lines(self, queues: Sequence[str] | None = None) -> list[Line]:
+        rows = self._database.run(lambda connection, again: connection.execute(LINES).fetchall())
+        return [Line(queue, lane_of(lane)) for queue, lane in rows if served(queue, queues)]
+
+    def promote(self, limit: int) -> Promoted:
+        def work(connection: Connection, again: bool) -> tuple[list[Any], list[Any]]:
+            skew = (self._clock.offset,)
+            due = connection.execute(NEXT_DUE, skew).fetchall()
+            if not due or due[0][0]:
+                return [], due
+            rows = connection.execute(PROMOTE, (*skew, limit)).fetchall()
+            return rows, connection.execute(NEXT_DUE, skew).fetchall()
+
+        rows, due = self._database.run(work)
+        return Promoted(
+            [Line(queue, lane_of(lane)) for queue, lane in dict.fromkeys(rows)], due[0][0] if due else None
+        )
+
+    def save(self, notes: Sequence[Note]) -> list[Lease]:
+        def work(connection: Connection, again: bool) -> list[Lease]:
+            with connection.pipeline():
+                cursors = [
+                    connection.execute(
+                        SAVE,
+                        (
+                            _encode(note.progress) if note.progress else None,
+                            note.checkpoint,
+                            note.lease.id,
+                            note.lease.fence,
+                            self._clock.offset,
+                        ),
+                    )
+                    for note in notes
+                ]
+            return [note.lease for note, cursor in zip(notes, cursors, strict=True) if not cursor.fetchall()]
+
+        return self._database.run(work)
+
+    def stop_orders(self, holder: MemberId) -> list[StopOrder]:
+        rows = self._database.run(
+            lambda connection, again: connection.execute(STOP_ORDERS, (holder,)).fetchall()
+        )
+        return [StopOrder(id, fence, by) for id, fence, by in rows]
+
+    def cancel(self, ids: Sequence[JobId], *, by: str) -> list[JobId]:
+        def work(connection: Connection, again: bool) -> set[JobId]:
+            with connection.transaction():
+                found = settling.cancel_waiting(connection, ids, by, self._clock.offset)
+                found |= {id for (id,) in connection.execute(ORDER_STOP, (by, list(ids))).fetchall()}
+                self._audit(connection, "cancel", found, by)
+            return found
+
+        found = self._database.run(work)
+        return [id for id in ids if id in found]
+
+    def resubmit(self, ids: Sequence[JobId], *, by: str) -> list[JobId]:
+        def work(connection: Connection, again: bool) -> list[tuple[Any, ...]]:
+            with connection.transaction():
+                rows = connection.execute(REVIVE, (list(ids), self._clock.offset)).fetchall()
+                self._audit(connection, "resubmit", {row[0] for row in rows}, by)
+            return rows
+
+        rows = self._database.run(work)
+        self._wakes.hint({Line(queue, lane_of(lane)) for _, queue, lane in rows})
+        found = {row[0] for row in rows}
+        return [id for id in ids if id in found]
+
+    def take_back(self, *, term: int, limit: int) -> list[TakenBack]:
+        taken = self._database.run(sweeping.take_back, self._clock, term, limit)
+        self._wakes.hint({job.line for job in taken})
+        return taken
+
+    def unblock(self, *, term: int, limit: int) -> int:
+        return self._database.run(sweeping.unblock, self._clock, term, limit)
+
+    def _audit(self, connection: Connection, action: str, ids: set[JobId], by: str) -> None:
+        connection.execute(AUDIT, (self._clock.offset, action, by, [str(id) for id in ids]))
+
+
+def _run(connection: Connection, statements: Any) -> list[Enqueued]:
+    """Drive the statements of an enqueue on Lateshift's own connection."""
+    rows: list[tuple[Any, ...]] | None = None
+    try:
+        while True:
+            sql, [parameters] = statements.send(rows)
+            cursor = connection.execute(sql, parameters)
+            rows = cursor.fetchall() if cursor.description else []
+    except StopIteration as stop:
+        answers: list[Enqueued] = stop.value
+        return answers

@@ -1,0 +1,89 @@
+"""Pausing queues, and how much stands in each, in PostgreSQL."""
+
+from typing import Any
+
+from lateshift.model.job import Lane, Line
+from lateshift.store.contract import COUNT_LIMIT, QueueView
+from lateshift.store.postgres.database import Connection, Database
+from lateshift.store.postgres.wakes import NotifyWakes
+
+PAUSE = """INSERT INTO lateshift.queue (name, paused_at, paused_by) VALUES (%s, clock_timestamp() + %s::interval, %s)
+ ON CONFLICT (name) DO UPDATE SET paused_at = excluded.paused_at, paused_by = excluded.paused_by"""
+RESUME = """UPDATE lateshift.queue SET paused_at = NULL, paused_by = NULL
+ WHERE name = %s AND paused_at IS NOT NULL RETURNING 1"""
+AUDIT = """INSERT INTO lateshift.audit (at, action, subject, actor)
+ VALUES (clock_timestamp() + %s::interval, %s, %s, %s)"""
+
+# The queues with ready jobs, from one to the next (job_ready), each counted up to the limit.
+READY = """WITH RECURSIVE name AS (
+  (SELECT queue FROM lateshift.job WHERE state = 1 ORDER BY queue LIMIT 1)
+  UNION ALL
+  SELECT next.queue FROM name, LATERAL (SELECT queue FROM lateshift.job
+    WHERE state = 1 AND queue > name.queue ORDER BY queue LIMIT 1) next)
+SELECT queue, counted.n, greatest(clock_timestamp() + %(skew)s::interval - counted.oldest, interval '0')
+FROM name, LATERAL (SELECT count(*) AS n, min(due_at) AS oldest FROM
+  (SELECT due_at FROM lateshift.job j WHERE j.state = 1 AND j.queue = name.queue LIMIT %(limit)s) AS bounded) counted"""
+COUNT_SCHEDULED = """SELECT queue, count(*) FROM
+ (SELECT queue FROM lateshift.job WHERE state = 0 ORDER BY due_at LIMIT %s) AS bounded GROUP BY queue"""
+COUNT_RUNNING = "SELECT queue, count(*) FROM (SELECT queue FROM lateshift.job WHERE state = 2 LIMIT %s) AS bounded GROUP BY queue"
+COUNT_BLOCKED = """SELECT queue, count(*) FROM (SELECT queue FROM lateshift.job
+ WHERE exclusive IS NOT NULL AND state = 3 LIMIT %s) AS bounded GROUP BY queue"""
+COUNT_DEAD = """SELECT queue, count(*) FROM
+ (SELECT queue FROM lateshift.settled WHERE state = 6 LIMIT %s) AS bounded GROUP BY queue"""
+KNOWN = "SELECT name, paused_at, paused_by FROM lateshift.queue"
+
+
+class PostgresQueues:
+    """See contract.Queues."""
+
+    def __init__(self, database: Database, wakes: NotifyWakes) -> None:
+        self._database = database
+        self._clock = database.clock
+        self._wakes = wakes
+
+    def pause(self, name: str, *, by: str) -> None:
+        def work(connection: Connection, again: bool) -> None:
+            with connection.transaction():
+                connection.execute(PAUSE, (name, self._clock.offset, by))
+                connection.execute(AUDIT, (self._clock.offset, "pause", name, by))
+
+        self._database.run(work)
+
+    def resume(self, name: str) -> bool:
+        def work(connection: Connection, again: bool) -> bool:
+            with connection.transaction():
+                rows = connection.execute(RESUME, (name,)).fetchall()
+                connection.execute(AUDIT, (self._clock.offset, "resume", name, ""))
+            return bool(rows)
+
+        resumed = self._database.run(work)
+        self._wakes.hint({Line(name, lane) for lane in Lane})
+        return resumed
+
+    def list(self) -> list[QueueView]:
+        def work(connection: Connection, again: bool) -> list[list[tuple[Any, ...]]]:
+            some = (COUNT_LIMIT,)
+            with connection.pipeline():
+                cursors = [connection.execute(READY, {"skew": self._clock.offset, "limit": COUNT_LIMIT})]
+                cursors += [
+                    connection.execute(sql, some)
+                    for sql in (COUNT_SCHEDULED, COUNT_RUNNING, COUNT_BLOCKED, COUNT_DEAD)
+                ]
+                cursors.append(connection.execute(KNOWN))
+            return [cursor.fetchall() for cursor in cursors]
+
+        ready_rows, *counted, known_rows = self._database.run(work)
+        scheduled, running, blocked, dead = (dict(rows) for rows in counted)
+        ready = {name: (count, oldest) for name, count, oldest in ready_rows}
+        known = {name: (at, by) for name, at, by in known_rows}
+
+        def view(name: str) -> QueueView:
+            paused_at, paused_by = known.get(name, (None, None))
+            count, oldest = ready.get(name, (0, None))
+            return QueueView(
+                name=name, ready=count, scheduled=scheduled.get(name, 0), running=running.get(name, 0),
+                blocked=blocked.get(name, 0), dead=dead.get(name, 0), paused_by=paused_by, paused_at=paused_at,
+                oldest_ready=oldest,
+            )  # fmt: skip
+
+        return [view(name) for name in sorted({*known, *scheduled, *running, *blocked, *dead, *ready})]

@@ -1,0 +1,208 @@
+"""How jobs end: every statement compares the fence, so that a holder who lost its lease changes nothing."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from msgspec import Struct
+from psycopg import Cursor
+
+from lateshift.model.ids import JobId
+from lateshift.model.job import Lease, State
+from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later, Outcome, Settlement
+from lateshift.store.postgres.database import Connection
+from lateshift.store.taking import KEEP_CANCELLED, KEEP_LEAST
+
+KEPT = """id, queue, lane, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
+ leased_at, exclusive, task, payload, progress, checkpoint"""
+GONE = ", ".join(f"gone.{column.strip()}" for column in KEPT.split(","))
+_NOW = "clock_timestamp() + %(skew)s::interval"
+_MINE = f"j.fence = said.fence AND j.state = 2 AND (j.complete_by IS NULL OR j.complete_by > {_NOW})"
+
+# Completed jobs whose leases still hold are settled with their results. Primary keys.
+COMPLETE = f"""WITH said AS (SELECT * FROM unnest(%(ids)s::uuid[], %(fences)s::bigint[], %(results)s::bytea[])
+  AS said (id, fence, result)),
+gone AS (DELETE FROM lateshift.job j USING said WHERE j.id = ANY(%(ids)s::uuid[]) AND j.id = said.id AND {_MINE}
+  RETURNING j.*, said.result)
+INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, result)
+SELECT {GONE}, gone.history, 4, {_NOW}, {_NOW} + %(keep)s::interval, gone.result FROM gone RETURNING id"""
+
+# The same for any end, with its reason and history. Primary keys.
+END = f"""WITH said AS (SELECT * FROM unnest(%(ids)s::uuid[], %(fences)s::bigint[], %(states)s::smallint[],
+  %(reasons)s::text[], %(histories)s::bytea[], %(keeps)s::interval[])
+  AS said (id, fence, state, reason, history, keep)),
+gone AS (DELETE FROM lateshift.job j USING said WHERE j.id = ANY(%(ids)s::uuid[]) AND j.id = said.id AND {_MINE}
+  RETURNING j.*, said.state AS ended, said.reason, said.history AS story, said.keep)
+INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, reason)
+SELECT {GONE}, coalesce(gone.story, gone.history), gone.ended, {_NOW}, {_NOW} + gone.keep, gone.reason
+FROM gone RETURNING id"""
+
+# Another attempt follows; if an operator has cancelled the job, that is its end, and the row is given back. Primary key.
+AGAIN = f"""UPDATE lateshift.job j SET state = CASE WHEN said.delay > interval '0' THEN 0 ELSE 1 END,
+ due_at = {_NOW} + said.delay, attempt = j.attempt - said.back, history = coalesce(said.history, j.history),
+ holder = NULL, leased_at = NULL, complete_by = NULL
+FROM unnest(%(ids)s::uuid[], %(fences)s::bigint[], %(delays)s::interval[], %(backs)s::int[], %(histories)s::bytea[])
+ AS said (id, fence, delay, back, history)
+WHERE j.id = ANY(%(ids)s::uuid[]) AND j.id = said.id AND {_MINE} AND j.cancel_by IS NULL RETURNING j.id"""
+CANCELLED_BY = (
+    "SELECT id, cancel_by FROM lateshift.job WHERE id = ANY(%s) AND state = 2 AND cancel_by IS NOT NULL"
+)
+
+# Whether these very settlements were written before (their answer had been lost). Primary key.
+SETTLED_BY = """SELECT s.id FROM lateshift.settled s
+ JOIN unnest(%(ids)s::uuid[], %(fences)s::bigint[], %(states)s::smallint[], %(reasons)s::text[])
+ AS said (id, fence, state, reason) ON s.id = said.id AND s.fence = said.fence AND s.state = said.state
+ AND s.reason IS NOT DISTINCT FROM said.reason WHERE s.id = ANY(%(ids)s::uuid[])"""
+
+# Waiting jobs are cancelled at once. Primary keys.
+CANCEL_WAITING = f"""WITH gone AS (DELETE FROM lateshift.job WHERE id = ANY(%(ids)s::uuid[]) AND state IN (0, 1, 3)
+  RETURNING *)
+INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, reason)
+SELECT {GONE}, gone.history, 5, {_NOW}, {_NOW} + %(keep)s::interval, %(reason)s::text FROM gone RETURNING id"""
+
+# The first of the blocked jobs of a key that nobody holds is ready. job_exclusive.
+READY_NEXT = """UPDATE lateshift.job SET state = 1 WHERE id = (SELECT id FROM lateshift.job
+ WHERE exclusive = %(key)s AND state = 3 ORDER BY priority DESC, due_at, id LIMIT 1)
+ AND NOT EXISTS (SELECT 1 FROM lateshift.job WHERE exclusive = %(key)s AND state = 2)"""
+WAIT_FOR_KEY = "SELECT pg_advisory_xact_lock(hashtextextended('lateshift ' || %s, 0))"
+
+
+class Sent(Struct, frozen=True):
+    """Statements on their way, and what each of them settles."""
+
+    cursor: Cursor[Any]
+    settlements: list[Settlement]
+
+
+def send(connection: Connection, settlements: Sequence[Settlement], skew: timedelta) -> list[Sent]:
+    """Queue the statements in the caller's pipeline: one for each kind of end."""
+    completed: dict[timedelta, list[Settlement]] = {}
+    ended: list[Settlement] = []
+    later: list[Settlement] = []
+    for settlement in settlements:
+        outcome = settlement.outcome
+        if type(outcome) is Completed:
+            completed.setdefault(max(outcome.keep, KEEP_LEAST), []).append(settlement)
+        elif type(outcome) is Later:
+            later.append(settlement)
+        else:
+            ended.append(settlement)
+    sent = [Sent(_complete(connection, group, keep, skew), group) for keep, group in completed.items()]
+    if ended:
+        sent.append(Sent(_end(connection, ended, skew), ended))
+    if later:
+        sent.append(Sent(_again(connection, later, skew), later))
+    return sent
+
+
+def receive(
+    connection: Connection, sent: Sequence[Sent], settlements: Sequence[Settlement], skew: timedelta
+) -> list[Lease]:
+    """Gives the leases that were lost."""
+    missing: list[Settlement] = []
+    for group in sent:
+        rows = group.cursor.fetchall()
+        if len(rows) < len(group.settlements):
+            written = {row[0] for row in rows}
+            missing += [settlement for settlement in group.settlements if settlement.lease.id not in written]
+    return _look_into(connection, missing, skew) if missing else []
+
+
+def settle_guarded(connection: Connection, settlements: Sequence[Settlement], skew: timedelta) -> list[Lease]:
+    """Jobs with an exclusive key: settle them and ready the next of each key, while nobody else looks at the key."""
+    keys = sorted({settlement.lease.exclusive or "" for settlement in settlements})
+    with connection.transaction():
+        for key in keys:
+            connection.execute(WAIT_FOR_KEY, (key,))
+        sent = send(connection, settlements, skew)
+        lost = receive(connection, sent, settlements, skew)
+        for key in keys:
+            connection.execute(READY_NEXT, {"key": key})
+    return lost
+
+
+def cancel_waiting(connection: Connection, ids: Sequence[JobId], by: str, skew: timedelta) -> set[JobId]:
+    parameters = {"ids": list(ids), "skew": skew, "keep": KEEP_CANCELLED, "reason": f"cancelled by {by}"}
+    return {id for (id,) in connection.execute(CANCEL_WAITING, parameters).fetchall()}
+
+
+def _complete(
+    connection: Connection, group: Sequence[Settlement], keep: timedelta, skew: timedelta
+) -> Cursor[Any]:
+    results = [settlement.outcome.result for settlement in group if type(settlement.outcome) is Completed]
+    return connection.execute(
+        COMPLETE, {**_leases(group, skew), "results": results, "keep": keep}, binary=True
+    )
+
+
+def _end(connection: Connection, group: Sequence[Settlement], skew: timedelta) -> Cursor[Any]:
+    states: list[int] = []
+    reasons: list[str] = []
+    histories: list[bytes | None] = []
+    keeps: list[timedelta] = []
+    for settlement in group:
+        match settlement.outcome:
+            case DeadLettered(reason, history, keep):
+                states.append(int(State.DEAD))
+                histories.append(history)
+            case Cancelled(reason, keep):
+                states.append(int(State.CANCELLED))
+                histories.append(None)
+            case outcome:
+                raise TypeError(f"{outcome!r} is no end")
+        reasons.append(reason)
+        keeps.append(max(keep, KEEP_LEAST))
+    rest = {"states": states, "reasons": reasons, "histories": histories, "keeps": keeps}
+    return connection.execute(END, _leases(group, skew) | rest, binary=True)
+
+
+def _again(connection: Connection, group: Sequence[Settlement], skew: timedelta) -> Cursor[Any]:
+    later = [settlement.outcome for settlement in group if type(settlement.outcome) is Later]
+    rest = {
+        "delays": [outcome.delay for outcome in later],
+        "backs": [0 if outcome.counts else 1 for outcome in later],
+        "histories": [outcome.history for outcome in later],
+    }
+    return connection.execute(AGAIN, _leases(group, skew) | rest, binary=True)
+
+
+def _leases(group: Sequence[Settlement], skew: timedelta) -> dict[str, Any]:
+    ids = [settlement.lease.id for settlement in group]
+    return {"ids": ids, "fences": [settlement.lease.fence for settlement in group], "skew": skew}
+
+
+def _look_into(connection: Connection, missing: Sequence[Settlement], skew: timedelta) -> list[Lease]:
+    """Not written now: because an operator cancelled the job, because it was written before, or because it is lost."""
+    ids = [settlement.lease.id for settlement in missing]
+    by: dict[JobId, str] = dict(connection.execute(CANCELLED_BY, (ids,)).fetchall())
+    said = [
+        Settlement(settlement.lease, Cancelled(f"cancelled by {by[settlement.lease.id]}", KEEP_CANCELLED))
+        if isinstance(settlement.outcome, Later) and settlement.lease.id in by
+        else settlement
+        for settlement in missing
+    ]
+    stopped = [new for old, new in zip(missing, said, strict=True) if new is not old]
+    if stopped:
+        _end(connection, stopped, skew)
+    ends = [(settlement.lease, _end_of(settlement.outcome)) for settlement in said]
+    parameters = {
+        "ids": ids,
+        "fences": [lease.fence for lease, _ in ends],
+        "states": [state for _, (state, _) in ends],
+        "reasons": [reason for _, (_, reason) in ends],
+    }
+    settled = {id for (id,) in connection.execute(SETTLED_BY, parameters).fetchall()}
+    return [settlement.lease for settlement in missing if settlement.lease.id not in settled]
+
+
+def _end_of(outcome: Outcome) -> tuple[int | None, str | None]:
+    """The state and reason with which this outcome settles a job."""
+    match outcome:
+        case Completed():
+            return int(State.COMPLETED), None
+        case DeadLettered(reason, _, _):
+            return int(State.DEAD), reason
+        case Cancelled(reason, _):
+            return int(State.CANCELLED), reason
+        case Later():
+            return None, None

@@ -1,0 +1,99 @@
+"""What the supervisor does to jobs: read, decide, then write with the fence, so that a settlement in between wins."""
+
+from typing import Any
+
+from lateshift.clock import Clock
+from lateshift.model.job import Line, State
+from lateshift.store.contract import LANES, TakenBack
+from lateshift.store.crashpoints import crashpoint
+from lateshift.store.postgres.database import Connection
+from lateshift.store.postgres.settling import GONE, KEPT, READY_NEXT, WAIT_FOR_KEY
+from lateshift.store.taking import KEEP_CANCELLED, KEEP_DEAD, Overdue, Verdict, verdict
+
+TERM = "SELECT 1 FROM lateshift.lock WHERE name = 'supervisor' AND fence = %s AND owner IS NOT NULL FOR SHARE"
+
+# Members whose heartbeat has run out are dead, and stay so. A scan of the members.
+DECLARE_DEAD = """UPDATE lateshift.member SET dead_at = clock_timestamp() + %(skew)s::interval
+ WHERE dead_at IS NULL AND expires_at <= clock_timestamp() + %(skew)s::interval"""
+
+# Running jobs past their complete-by, or held by nobody alive. job_running, read whole: as long as what runs.
+OVERDUE = """SELECT j.id, j.fence, j.queue, j.lane, j.attempt, j.attempts, j.losses, j.holder, m.id IS NULL, j.cancel_by,
+ j.exclusive, j.history
+FROM lateshift.job j LEFT JOIN lateshift.member m ON m.id = j.holder AND m.dead_at IS NULL
+WHERE j.state = 2 AND (m.id IS NULL OR j.complete_by <= clock_timestamp() + %(skew)s::interval) LIMIT %(limit)s"""
+
+# Taken back: ready again with what was learnt. Primary key.
+READY_AGAIN = """UPDATE lateshift.job SET state = 1, due_at = clock_timestamp() + %(skew)s::interval, lane = %(lane)s,
+ losses = %(losses)s, history = %(history)s, holder = NULL, leased_at = NULL, complete_by = NULL
+ WHERE id = %(id)s AND fence = %(fence)s AND state = 2 RETURNING 1"""
+
+# Taken back for good. Primary keys.
+END_TAKEN = f"""WITH gone AS (DELETE FROM lateshift.job WHERE id = %(id)s AND fence = %(fence)s AND state = 2 RETURNING *)
+INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, reason)
+SELECT {GONE.replace("gone.losses", "%(losses)s::smallint")}, %(history)s::bytea, %(state)s::smallint,
+ clock_timestamp() + %(skew)s::interval, clock_timestamp() + %(skew)s::interval + %(keep)s::interval, %(reason)s::text
+FROM gone RETURNING 1"""
+
+# Keys with blocked jobs and no holder. job_exclusive.
+STRANDED = """SELECT DISTINCT exclusive FROM lateshift.job b WHERE exclusive IS NOT NULL AND state = 3 AND NOT EXISTS
+ (SELECT 1 FROM lateshift.job r WHERE r.exclusive = b.exclusive AND r.state IN (1, 2)) LIMIT %s"""
+
+
+def take_back(connection: Connection, again: bool, clock: Clock, term: int, limit: int) -> list[TakenBack]:
+    skew = {"skew": clock.offset}
+    with connection.transaction():
+        if not connection.execute(TERM, (term,)).fetchall():
+            return []
+        connection.execute(DECLARE_DEAD, skew)
+    rows = connection.execute(OVERDUE, skew | {"limit": limit}).fetchall()
+    crashpoint("sweep.after_read")
+    at = clock.now()
+    verdicts = [
+        verdict(
+            Overdue(
+                id=row[0], fence=row[1], queue=row[2], lane=LANES[row[3]], attempt=row[4], attempts=row[5],
+                losses=row[6], holder=row[7], holder_gone=row[8], cancel_by=row[9], exclusive=row[10], history=row[11],
+            ),
+            at,
+        )
+        for row in rows
+    ]  # fmt: skip
+    if not verdicts:
+        return []
+    taken: list[TakenBack] = []
+    with connection.transaction():
+        keys = sorted({case.job.exclusive for case in verdicts if case.job.exclusive is not None})
+        for key in keys:
+            connection.execute(WAIT_FOR_KEY, (key,))
+        # In the order of the ids, so that two sweeps never wait for each other in a circle.
+        for number, case in enumerate(sorted(verdicts, key=lambda case: case.job.id)):
+            if _carry_out(connection, case, skew):
+                dead = case.state is State.DEAD
+                taken.append(TakenBack(case.job.id, Line(case.job.queue, case.lane), case.reason, dead))
+            if number == len(verdicts) // 2:
+                crashpoint("sweep.mid_batch")
+        for key in keys:
+            connection.execute(READY_NEXT, {"key": key})
+    return taken
+
+
+def _carry_out(connection: Connection, case: Verdict, skew: dict[str, Any]) -> bool:
+    row = {"id": case.job.id, "fence": case.job.fence, "losses": case.losses, "history": case.history, **skew}
+    if case.state is State.READY:
+        return bool(connection.execute(READY_AGAIN, {**row, "lane": int(case.lane)}).fetchall())
+    keep = KEEP_CANCELLED if case.state is State.CANCELLED else KEEP_DEAD
+    end = {**row, "state": int(case.state), "keep": keep, "reason": case.reason}
+    return bool(connection.execute(END_TAKEN, end).fetchall())
+
+
+def unblock(connection: Connection, again: bool, clock: Clock, term: int, limit: int) -> int:
+    keys = connection.execute(STRANDED, (limit,)).fetchall()
+    if not keys:
+        return 0
+    with connection.transaction():
+        if not connection.execute(TERM, (term,)).fetchall():
+            return 0
+        for (key,) in sorted(keys):
+            connection.execute(WAIT_FOR_KEY, (key,))
+            connection.execute(READY_NEXT, {"key": key})
+    return len(keys)

@@ -1,0 +1,80 @@
+"""Retention, checks and backups, in PostgreSQL."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from lateshift.errors import OptionInvalid, StoreError
+from lateshift.store.postgres.database import Connection, Database
+from lateshift.store.postgres.sweeping import TERM
+
+# Settled jobs past their retention. settled_expires.
+PURGE_SETTLED = """DELETE FROM lateshift.settled WHERE id = ANY(ARRAY(
+ SELECT id FROM lateshift.settled WHERE expires_at <= clock_timestamp() + %(skew)s::interval LIMIT %(limit)s))"""
+# Keys past their window. job_key_expires.
+PURGE_KEYS = """DELETE FROM lateshift.job_key WHERE (task, text) IN (SELECT task, text FROM lateshift.job_key
+ WHERE expires_at <= clock_timestamp() + %(skew)s::interval LIMIT %(limit)s)
+ AND expires_at <= clock_timestamp() + %(skew)s::interval"""
+# Dead members that hold nothing any more. A scan of the members.
+PURGE_MEMBERS = """DELETE FROM lateshift.member m
+ WHERE dead_at <= clock_timestamp() + %(skew)s::interval - interval '10 minutes'
+ AND NOT EXISTS (SELECT 1 FROM lateshift.job j WHERE j.holder = m.id AND j.state = 2)"""
+
+# What must never be: an id in both tables, a running job without a holder, a waiting one with a holder.
+RULES = {
+    "{n} jobs are both waiting and settled": "SELECT count(*) FROM lateshift.job JOIN lateshift.settled USING (id)",
+    "{n} running jobs have no holder": "SELECT count(*) FROM lateshift.job WHERE state = 2 AND holder IS NULL",
+    "{n} waiting jobs have a holder": "SELECT count(*) FROM lateshift.job WHERE state <> 2 AND holder IS NOT NULL",
+}
+
+
+class PostgresUpkeep:
+    """See contract.Upkeep."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._clock = database.clock
+
+    def purge(self, *, term: int, limit: int) -> int:
+        def work(connection: Connection, again: bool) -> int:
+            parameters = {"skew": self._clock.offset, "limit": limit}
+            with connection.transaction():
+                if not connection.execute(TERM, (term,)).fetchall():
+                    return 0
+                return sum(
+                    connection.execute(sql, parameters).rowcount
+                    for sql in (PURGE_SETTLED, PURGE_KEYS, PURGE_MEMBERS)
+                )
+
+        return self._database.run(work)
+
+    def check(self) -> list[str]:
+        def work(connection: Connection, again: bool) -> list[str]:
+            found = []
+            for sentence, sql in RULES.items():
+                [[count]] = connection.execute(sql.encode()).fetchall()
+                found += [sentence.format(n=count)] if count else []
+            return found
+
+        return self._database.run(work)
+
+    def backup(self, target: Path) -> None:
+        """The schema `lateshift` by pg_dump, in its custom format (`pg_restore` reads it)."""
+        if target.exists():
+            raise OptionInvalid(f"{target} exists. Name a file that does not: a backup never overwrites.")
+        program = shutil.which("pg_dump")
+        if program is None:
+            raise StoreError(
+                "pg_dump is not on the PATH. Install PostgreSQL's client programs, and try again."
+            )
+        command = [
+            program,
+            "--format=custom",
+            "--schema=lateshift",
+            f"--file={target}",
+            self._database.address,
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            target.unlink(missing_ok=True)
+            raise StoreError(f"pg_dump failed: {done.stderr.strip()}")

@@ -1,0 +1,81 @@
+"""Wake-ups by NOTIFY, sent after the commit and not in it: a transaction that notifies holds a lock that all
+notifying transactions wait for, and would hold it while the disk is written."""
+
+import os
+import select
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+import psycopg
+
+from lateshift.errors import StoreError
+from lateshift.model.job import Line
+from lateshift.store.contract import lane_of
+from lateshift.store.hints import Coalesced
+from lateshift.store.postgres.database import Connection, Database
+from lateshift.store.postgres.enqueue import NOTIFY
+
+CHANNEL = "lateshift"
+LOOK_SECONDS = 15.0
+RECONNECT_SECONDS = 1.0
+
+
+class NotifyWakes:
+    """See contract.Wakes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._due = Coalesced(database.clock)
+        self._stops: list[Callable[[], None]] = []
+
+    def hint(self, lines: Iterable[Line]) -> None:
+        lines = self._due.of(lines)
+        if not lines:
+            return
+
+        def work(connection: Connection, again: bool) -> None:
+            for line in lines:
+                connection.execute(NOTIFY, (f"{line.lane:d} {line.queue}",))
+
+        with suppress(StoreError):  # a hint that is lost costs a poll
+            self._database.run(work)
+
+    def listen(self, heard: Callable[[Line], None]) -> Callable[[], None]:
+        awake, waker = os.pipe()
+        thread = threading.Thread(target=self._read, args=(heard, awake), name="lateshift-wakes", daemon=True)
+        thread.start()
+
+        def stop() -> None:
+            if stop in self._stops:
+                self._stops.remove(stop)
+                os.write(waker, b"x")
+                thread.join()
+                os.close(awake)
+                os.close(waker)
+
+        self._stops.append(stop)
+        return stop
+
+    def _read(self, heard: Callable[[Line], None], awake: int) -> None:
+        """Until `awake` can be read; a connection that breaks is made again."""
+        while True:
+            try:
+                with self._database.connect() as connection:
+                    connection.execute(f"LISTEN {CHANNEL}", prepare=False)
+                    while True:
+                        for notice in connection.notifies(timeout=0):
+                            lane, _, queue = notice.payload.partition(" ")
+                            heard(Line(queue, lane_of(int(lane))))
+                        readable, _, _ = select.select([connection.fileno(), awake], [], [], LOOK_SECONDS)
+                        if awake in readable:
+                            return
+                        if not readable:
+                            connection.execute("SELECT 1", prepare=False)  # a half-open connection says so here
+            except psycopg.Error:
+                if select.select([awake], [], [], RECONNECT_SECONDS)[0]:
+                    return
+
+    def close(self) -> None:
+        for stop in list(self._stops):
+            stop()

@@ -1,0 +1,58 @@
+"""The store in one SQLite file: WAL, synchronous=FULL, one writer at a time."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from lateshift.clock import Clock
+from lateshift.model.job import Enqueued, NewJob
+from lateshift.store import borrowed
+from lateshift.store.sqlite import enqueue
+from lateshift.store.sqlite.database import Database
+from lateshift.store.sqlite.jobs import SqliteJobs
+from lateshift.store.sqlite.locks import SqliteLocks
+from lateshift.store.sqlite.members import SqliteMembers
+from lateshift.store.sqlite.queues import SqliteQueues
+from lateshift.store.sqlite.reports import SqliteReports
+from lateshift.store.sqlite.upkeep import SqliteUpkeep
+from lateshift.store.sqlite.wakes import FifoWakes
+
+
+class SqliteStore:
+    """See contract.Store."""
+
+    poll = timedelta(milliseconds=500)
+
+    def __init__(self, url: str, path: Path, clock: Clock, *, allow_network: bool = False) -> None:
+        self.url = url
+        self.clock = clock
+        self._database = Database(path, clock, allow_network=allow_network)
+        self.wakes = FifoWakes(path, clock)
+        self.jobs = SqliteJobs(self._database, self.wakes)
+        self.members = SqliteMembers(self._database)
+        self.queues = SqliteQueues(self._database, self.wakes)
+        self.locks = SqliteLocks(self._database)
+        self.reports = SqliteReports(self._database)
+        self.upkeep = SqliteUpkeep(self._database)
+
+    def ready(self) -> None:
+        self._database.ready()
+
+    def migrate(self) -> list[int]:
+        return self._database.migrate()
+
+    def enqueue_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        answers = borrowed.run(connection, enqueue.statements(jobs, self.clock.microseconds()), "sqlite")
+        self.wakes.hint({job.spec.line for job in jobs})
+        return answers
+
+    async def aenqueue_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        answers = await borrowed.arun(
+            connection, enqueue.statements(jobs, self.clock.microseconds()), "sqlite"
+        )
+        self.wakes.hint({job.spec.line for job in jobs})
+        return answers
+
+    def close(self) -> None:
+        self.wakes.close()
+        self._database.close()

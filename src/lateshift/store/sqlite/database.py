@@ -1,0 +1,218 @@
+"""The file: one connection that writes and one that reads, each used by one thread at a time, never after a fork."""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import apsw
+import psutil
+
+from lateshift.clock import Clock
+from lateshift.errors import (
+    SchemaTooNew,
+    SchemaTooOld,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+    StoreUnsafe,
+)
+from lateshift.store.sqlite.schema import STEPS, VERSION
+
+BUSY_SECONDS = 15
+NETWORK_FILE_SYSTEMS = (
+    "nfs",
+    "cifs",
+    "smb",
+    "9p",
+    "afs",
+    "ceph",
+    "gluster",
+    "lustre",
+    "fuse",
+    "webdav",
+    "davfs",
+)
+FIXED_SINCE = (
+    3_051_003  # before it, SQLite may lose a commit when a checkpoint meets a writer (the WAL-reset bug)
+)
+
+
+class Connection(Protocol):
+    """What Lateshift uses of an apsw connection; rows come untyped from SQLite."""
+
+    def execute(self, statements: str, bindings: Any = ..., /) -> Any: ...
+    def executemany(self, statements: str, sequence: Any, /) -> Any: ...
+    def total_changes(self) -> int: ...
+
+
+class Database:
+    """Opens on first use, and again after a fork."""
+
+    def __init__(self, path: Path, clock: Clock, *, allow_network: bool = False) -> None:
+        self.path = path
+        self.clock = clock
+        self._allow_network = allow_network
+        self._write_lock = threading.Lock()
+        self._read_lock = threading.Lock()
+        self._writer: apsw.Connection | None = None
+        self._reader: apsw.Connection | None = None
+        self._inherited: list[apsw.Connection | None] = []
+        self._pid = os.getpid()
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """One transaction that writes: committed and on disk when the block ends, or as if it never was."""
+        self._refuse_inherited()
+        with self._write_lock, self._explained():
+            connection = self._writer or self._connect()
+            self._writer = connection
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield cast(Connection, connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Statements that only read; each sees the newest commit."""
+        self._refuse_inherited()
+        with self._read_lock, self._explained():
+            if self._reader is None:
+                self._reader = self._connect()
+            yield cast(Connection, self._reader)
+
+    def ready(self) -> None:
+        """Safe to use, and of this code's version: a new or older file is migrated at once."""
+        self._refuse_unsafe()
+        try:
+            self._refuse_unfit()
+        except SchemaTooOld:
+            self.migrate()
+
+    def migrate(self) -> list[int]:
+        self._refuse_unsafe()
+        with self.write() as connection:
+            have = self._version(connection)
+            if have > VERSION:
+                raise self._too_new(have)
+            for step in STEPS[have:]:
+                for statement in step:
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {VERSION:d}")
+        return list(range(have + 1, VERSION + 1))
+
+    def close(self) -> None:
+        for connection in (self._writer, self._reader):
+            if connection is not None and self._pid == os.getpid():
+                connection.close()
+        self._writer = self._reader = None
+
+    def _refuse_unfit(self) -> None:
+        with self.read() as connection:
+            have = self._version(connection)
+        if have > VERSION:
+            raise self._too_new(have)
+        if have < VERSION:
+            raise SchemaTooOld(f"{self.path} has schema {have}, this Lateshift needs {VERSION}.")
+
+    def _too_new(self, have: int) -> SchemaTooNew:
+        return SchemaTooNew(
+            f"{self.path} has schema {have}, and this Lateshift knows {VERSION}. Upgrade Lateshift on this machine."
+        )
+
+    @staticmethod
+    def _version(connection: Connection) -> int:
+        return int(connection.execute("PRAGMA user_version").fetchall()[0][0])
+
+    def _connect(self) -> apsw.Connection:
+        connection = apsw.Connection(str(self.path))
+        connection.set_busy_timeout(BUSY_SECONDS * 1000)
+        if connection.pragma("journal_mode", "wal") != "wal":
+            raise StoreUnsafe(
+                f"{self.path}: this file system cannot do write-ahead logging. Use a local disk."
+            )
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
+        connection.execute("PRAGMA wal_autocheckpoint = 4000")
+        connection.execute("PRAGMA cache_size = -8000")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        return connection
+
+    def _refuse_inherited(self) -> None:
+        """A SQLite connection carried over a fork corrupts the file: leave it unused, open one's own."""
+        if self._pid != os.getpid():
+            self._inherited += [
+                self._writer,
+                self._reader,
+            ]  # never closed: closing would drop the parent's locks
+            self._writer = self._reader = None
+            self._write_lock, self._read_lock = threading.Lock(), threading.Lock()
+            self._pid = os.getpid()
+
+    def _refuse_unsafe(self) -> None:
+        folder = self.path.parent
+        if not folder.is_dir():
+            raise StoreUnavailable(f"There is no folder {folder} to hold {self.path.name}. Create it first.")
+        kind = _file_system(folder)
+        if kind.startswith(NETWORK_FILE_SYSTEMS) and not self._allow_network:
+            raise StoreUnsafe(
+                f"{self.path} is on a network file system ({kind}), where SQLite's locks cannot be trusted. Put it on "
+                "a local disk, use PostgreSQL, or add ?network=allow to the URL if only one machine ever opens it."
+            )
+        if apsw.SQLITE_VERSION_NUMBER < FIXED_SINCE:
+            raise StoreUnsafe(
+                f"The SQLite {apsw.sqlite_lib_version()} in use may lose commits. Install apsw 3.51.3 or newer."
+            )
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """SQLite's errors as Lateshift's, with what to do."""
+        try:
+            yield
+        except apsw.Error as error:
+            raise self._explain(error) from error
+
+    def _explain(self, error: apsw.Error) -> StoreError:
+        match error:
+            case apsw.BusyError() | apsw.LockedError():
+                return StoreUnavailable(
+                    f"{self.path}: another process has held the write lock for {BUSY_SECONDS} s. Look for a process "
+                    "that is stopped, or has a transaction open, and try again."
+                )
+            case apsw.FullError():
+                return StoreFull(
+                    f"{self.path}: the disk is full. Free some space; jobs accepted so far are safe."
+                )
+            case apsw.ReadOnlyError() | apsw.PermissionsError():
+                return StoreReadOnly(
+                    f"{self.path} cannot be written to. Make the file and its folder writable for this user."
+                )
+            case apsw.CantOpenError() if not os.access(self.path.parent, os.W_OK):
+                return StoreReadOnly(
+                    f"{self.path.parent} is not writable for this user, so no store can be made there."
+                )
+            case apsw.CantOpenError():
+                return StoreUnavailable(f"{self.path} cannot be opened: {error}. Is it a file, and yours?")
+            case apsw.CorruptError() | apsw.NotADBError():
+                return StoreCorrupt(
+                    f"{self.path} is damaged or no SQLite file: {error}. Restore a backup, or name another file."
+                )
+            case _:
+                return StoreUnavailable(f"{self.path}: {error}")
+
+
+def _file_system(folder: Path) -> str:
+    """The type of the file system that holds `folder`, such as `ext4` or `nfs4`."""
+    resolved = folder.resolve()
+    mounts = [
+        mount for mount in psutil.disk_partitions(all=True) if resolved.is_relative_to(mount.mountpoint)
+    ]
+    return max(mounts, key=lambda mount: len(mount.mountpoint)).fstype.lower() if mounts else ""

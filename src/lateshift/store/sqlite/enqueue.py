@@ -1,0 +1,73 @@
+"""Enqueue as statements, so that it runs on Lateshift's own connection and on a caller's alike."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+from lateshift.model.job import Enqueued, NewJob, Spec, State
+from lateshift.store.contract import Statements
+from lateshift.store.keys import key_conflict
+from lateshift.store.sqlite.times import MICROSECOND, to_number
+
+# Plain question marks: the standard library's sqlite3, on which callers run these, wants no numbers.
+# One job, unless its id is there already or has been settled. Primary keys.
+INSERT = """INSERT INTO job (id, queue, lane, state, priority, attempts, due_at, created_at, time_limit, exclusive,
+ task, payload) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+ WHERE NOT EXISTS (SELECT 1 FROM settled WHERE id = ?) ON CONFLICT (id) DO NOTHING"""
+
+# Take a key that is free or past its window. Primary key.
+TAKE_KEY = """INSERT INTO job_key (task, text, job_id, digest, expires_at) VALUES (?, ?, ?, ?, ?)
+ ON CONFLICT (task, text) DO UPDATE SET job_id = excluded.job_id, digest = excluded.digest,
+ expires_at = excluded.expires_at WHERE job_key.expires_at <= ?"""
+
+# Whose the key is now. Primary key.
+READ_KEY = "SELECT job_id, digest, expires_at FROM job_key WHERE task = ? AND text = ?"
+
+# A key that this call took, given back because the call fails. Primary key.
+FREE_KEY = "DELETE FROM job_key WHERE task = ? AND text = ? AND job_id = ?"
+
+
+def statements(jobs: Sequence[NewJob], now: int) -> Statements:
+    """Yields (statement, list of parameter rows) and is sent the rows of the last one."""
+    answers: list[Enqueued] = []
+    fresh: list[NewJob] = []
+    taken: list[tuple[Any, ...]] = []
+    for job in jobs:
+        if job.key is not None:
+            expires = now + job.key.window // MICROSECOND
+            mine = (job.spec.task, job.key.text, job.id.bytes, job.key.digest, expires, now)
+            yield TAKE_KEY, [mine]
+            [(owner, digest, until)] = yield READ_KEY, [mine[:2]]
+            if bytes(digest) != job.key.digest:
+                for key in taken:  # a caller may catch this and commit: no key without its job
+                    yield FREE_KEY, [key]
+                raise key_conflict(job)
+            if bytes(owner) != job.id.bytes:
+                answers.append(Enqueued(UUID(bytes=bytes(owner)), created=False))
+                continue
+            if until == expires:
+                taken.append(mine[:3])
+        fresh.append(job)
+        answers.append(Enqueued(job.id, created=True))
+    if fresh:
+        yield INSERT, list(_rows(fresh, now))
+    return answers
+
+
+def _rows(jobs: Sequence[NewJob], now: int) -> Iterator[tuple[Any, ...]]:
+    for spec, group in groupby(jobs, key=lambda job: job.spec):
+        due = due_at(spec, now)
+        state = int(State.SCHEDULED if due > now else State.READY)
+        limit = None if spec.time_limit is None else spec.time_limit // MICROSECOND
+        head = (spec.queue, int(spec.lane), state, spec.priority, spec.attempts, due, now, limit)
+        tail = (spec.exclusive, spec.task)
+        for job in group:
+            id = job.id.bytes
+            yield (id, *head, *tail, job.payload, id)
+
+
+def due_at(spec: Spec, now: int) -> int:
+    if spec.at is not None:
+        return max(now, to_number(spec.at))
+    return now if spec.delay is None else now + max(0, spec.delay // MICROSECOND)

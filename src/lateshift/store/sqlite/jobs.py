@@ -1,0 +1,178 @@
+"""The life of a job in SQLite: enqueue, lease, settle, and what operators do to it. Each verb is one transaction."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from lateshift.model.ids import JobId, MemberId
+from lateshift.model.job import Enqueued, Lease, Line, NewJob, Note
+from lateshift.model.outcome import Settlement
+from lateshift.store.contract import Exchanged, Promoted, StopOrder, TakenBack, Want, lane_of
+from lateshift.store.crashpoints import crashpoint
+from lateshift.store.lines import served
+from lateshift.store.sqlite import enqueue, leasing, settling, sweeping
+from lateshift.store.sqlite.database import Connection, Database
+from lateshift.store.sqlite.wakes import FifoWakes
+
+_encode = msgspec.json.encode
+
+# Which lines have a ready job, from one to the next. job_ready.
+NEXT_LINE = (
+    """SELECT queue, lane FROM job WHERE state = 1 AND (queue, lane) > (?, ?) ORDER BY queue, lane LIMIT 1"""
+)
+PAUSED = "SELECT name FROM queue WHERE paused_at IS NOT NULL"
+
+# When the next scheduled job is due. job_scheduled.
+NEXT_DUE = "SELECT min(due_at) FROM job WHERE state = 0"
+
+# Scheduled jobs whose time has come are ready. job_scheduled.
+PROMOTE = """UPDATE job SET state = 1 WHERE id IN
+ (SELECT id FROM job WHERE state = 0 AND due_at <= ? ORDER BY due_at LIMIT ?) RETURNING queue, lane"""
+
+# Keep progress and checkpoint, if the lease still holds. Primary key.
+SAVE = """UPDATE job SET progress = coalesce(?, progress), checkpoint = coalesce(?, checkpoint)
+ WHERE id = ? AND fence = ? AND state = 2 AND (complete_by IS NULL OR complete_by > ?) RETURNING 1"""
+
+# Attempts of one holder that an operator cancelled. job_stopping.
+STOP_ORDERS = "SELECT id, fence, cancel_by FROM job WHERE holder = ? AND state = 2 AND cancel_by IS NOT NULL"
+
+# A running job is told to stop. Primary key.
+ORDER_STOP = "UPDATE job SET cancel_by = ? WHERE id = ? AND state = 2 RETURNING 1"
+
+# A dead or cancelled job is ready again, with fresh attempts and the fence it had. Primary key.
+REVIVE = """INSERT INTO job (id, queue, lane, state, priority, attempts, fence, due_at, created_at, time_limit,
+ exclusive, task, payload, checkpoint, history)
+ SELECT id, queue, lane, 1, priority, attempts, fence, ?2, created_at, time_limit, exclusive, task, payload,
+ checkpoint, history FROM settled WHERE id = ?1 AND state IN (5, 6) RETURNING queue, lane"""
+FORGET_SETTLED = "DELETE FROM settled WHERE id = ?"
+AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
+
+
+class SqliteJobs:
+    """See contract.Jobs."""
+
+    def __init__(self, database: Database, wakes: FifoWakes) -> None:
+        self._database = database
+        self._clock = database.clock
+        self._wakes = wakes
+
+    def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        with self._database.write() as connection:
+            answers = _run(connection, enqueue.statements(jobs, self._clock.microseconds()))
+            crashpoint("enqueue.before_commit")
+        crashpoint("enqueue.after_commit")
+        self._wakes.hint({job.spec.line for job in jobs})
+        return answers
+
+    def exchange(
+        self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want]
+    ) -> Exchanged:
+        crashpoint("worker.before_settle" if settlements else "worker.before_claim")
+        with self._database.write() as connection:
+            now = self._clock.microseconds()
+            lost = settling.settle(connection, settlements, now)
+            leases = leasing.lease(connection, holder, wants, now)
+        crashpoint("worker.after_settle_commit" if settlements else "worker.after_claim_commit")
+        return Exchanged(leases, lost)
+
+    def held(self, holder: MemberId) -> list[Lease]:
+        with self._database.read() as connection:
+            return leasing.held(connection, holder)
+
+    def lines(self, queues: Sequence[str] | None = None) -> list[Line]:
+        found: list[Line] = []
+        with self._database.read() as connection:
+            paused = {name for (name,) in connection.execute(PAUSED)}
+            at: tuple[Any, ...] = ("", -1)
+            while rows := connection.execute(NEXT_LINE, at).fetchall():
+                at = rows[0]
+                found.append(Line(at[0], lane_of(at[1])))
+        return [line for line in found if line.queue not in paused and served(line.queue, queues)]
+
+    def promote(self, limit: int) -> Promoted:
+        with self._database.read() as connection:
+            due = connection.execute(NEXT_DUE).fetchall()[0][0]
+        now = self._clock.microseconds()
+        lines: list[Line] = []
+        if due is not None and due <= now:
+            with self._database.write() as connection:
+                rows = connection.execute(PROMOTE, (now, limit)).fetchall()
+                due = connection.execute(NEXT_DUE).fetchall()[0][0]
+            lines = [Line(queue, lane_of(lane)) for queue, lane in dict.fromkeys(rows)]
+        return Promoted(lines, None if due is None else timedelta(microseconds=max(0, due - now)))
+
+    def save(self, notes: Sequence[Note]) -> list[Lease]:
+        with self._database.write() as connection:
+            now = self._clock.microseconds()
+            return [
+                note.lease
+                for note in notes
+                if not connection.execute(
+                    SAVE,
+                    (
+                        _encode(note.progress) if note.progress else None,
+                        note.checkpoint,
+                        note.lease.id.bytes,
+                        note.lease.fence,
+                        now,
+                    ),
+                ).fetchall()
+            ]
+
+    def stop_orders(self, holder: MemberId) -> list[StopOrder]:
+        with self._database.read() as connection:
+            rows = connection.execute(STOP_ORDERS, (holder.bytes,)).fetchall()
+        return [StopOrder(UUID(bytes=id), fence, by) for id, fence, by in rows]
+
+    def cancel(self, ids: Sequence[JobId], *, by: str) -> list[JobId]:
+        with self._database.write() as connection:
+            now = self._clock.microseconds()
+            found = [
+                id
+                for id in ids
+                if settling.cancel_waiting(connection, id, by, now)
+                or connection.execute(ORDER_STOP, (by, id.bytes)).fetchall()
+            ]
+            connection.executemany(AUDIT, [(now, "cancel", str(id), by) for id in found])
+        return found
+
+    def resubmit(self, ids: Sequence[JobId], *, by: str) -> list[JobId]:
+        found: list[JobId] = []
+        lines: set[Line] = set()
+        with self._database.write() as connection:
+            now = self._clock.microseconds()
+            for id in ids:
+                for queue, lane in connection.execute(REVIVE, (id.bytes, now)).fetchall():
+                    connection.execute(FORGET_SETTLED, (id.bytes,))
+                    found.append(id)
+                    lines.add(Line(queue, lane_of(lane)))
+            connection.executemany(AUDIT, [(now, "resubmit", str(id), by) for id in found])
+        self._wakes.hint(lines)
+        return found
+
+    def take_back(self, *, term: int, limit: int) -> list[TakenBack]:
+        taken = sweeping.take_back(self._database, term, limit)
+        self._wakes.hint({job.line for job in taken})
+        return taken
+
+    def unblock(self, *, term: int, limit: int) -> int:
+        return sweeping.unblock(self._database, term, limit)
+
+
+def _run(connection: Connection, statements: Any) -> list[Enqueued]:
+    """Drive the statements of an enqueue on Lateshift's own connection."""
+    rows: list[tuple[Any, ...]] | None = None
+    try:
+        while True:
+            sql, parameters = statements.send(rows)
+            if len(parameters) == 1:
+                rows = connection.execute(sql, parameters[0]).fetchall()
+            else:
+                connection.executemany(sql, parameters)
+                rows = []
+    except StopIteration as stop:
+        answers: list[Enqueued] = stop.value
+        return answers

@@ -1,0 +1,54 @@
+"""Live processes and their heartbeats, in SQLite."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from lateshift.model.ids import MemberId
+from lateshift.store.contract import MemberView
+from lateshift.store.sqlite.database import Database
+
+JOIN = """INSERT INTO member (id, name, kind, host, pid, started_at, expires_at, stats) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ ON CONFLICT (id) DO NOTHING"""
+# One that was declared dead stays dead. Primary key.
+BEAT = "UPDATE member SET expires_at = ? WHERE id = ? AND dead_at IS NULL RETURNING 1"
+REPORT = "UPDATE member SET stats = ? WHERE id = ?"
+BURY = "UPDATE member SET dead_at = ? WHERE id = ? AND dead_at IS NULL"
+LEAVE = "DELETE FROM member WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM job WHERE holder = ?1 AND state = 2)"
+
+
+class SqliteMembers:
+    """See contract.Members."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._clock = database.clock
+
+    def join(self, member: MemberView, ttl: timedelta) -> None:
+        with self._database.write() as connection:
+            now = self._clock.microseconds()
+            expires = now + ttl // timedelta(microseconds=1)
+            row = (member.id.bytes, member.name, member.kind, member.host, member.pid, now, expires)
+            connection.execute(JOIN, (*row, msgspec.json.encode(member.stats)))
+
+    def beat(self, ids: Sequence[MemberId], ttl: timedelta) -> list[MemberId]:
+        with self._database.write() as connection:
+            expires = self._clock.microseconds() + ttl // timedelta(microseconds=1)
+            return [id for id in ids if connection.execute(BEAT, (expires, id.bytes)).fetchall()]
+
+    def report(self, id: MemberId, stats: dict[str, Any]) -> None:
+        with self._database.write() as connection:
+            connection.execute(REPORT, (msgspec.json.encode(stats), id.bytes))
+
+    def bury(self, ids: Sequence[MemberId]) -> None:
+        with self._database.write() as connection:
+            now = self._clock.microseconds()
+            connection.executemany(BURY, [(now, id.bytes) for id in ids])
+
+    def leave(self, ids: Sequence[MemberId]) -> None:
+        with self._database.write() as connection:
+            now = self._clock.microseconds()
+            connection.executemany(BURY, [(now, id.bytes) for id in ids])
+            connection.executemany(LEAVE, [(id.bytes,) for id in ids])

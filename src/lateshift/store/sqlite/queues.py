@@ -1,0 +1,80 @@
+"""Pausing queues, and how much stands in each, in SQLite."""
+
+from datetime import timedelta
+
+from lateshift.model.job import Lane, Line
+from lateshift.store.contract import COUNT_LIMIT, QueueView
+from lateshift.store.sqlite.database import Database
+from lateshift.store.sqlite.times import to_instant
+from lateshift.store.sqlite.wakes import FifoWakes
+
+PAUSE = """INSERT INTO queue (name, paused_at, paused_by) VALUES (?1, ?2, ?3)
+ ON CONFLICT (name) DO UPDATE SET paused_at = ?2, paused_by = ?3"""
+RESUME = (
+    "UPDATE queue SET paused_at = NULL, paused_by = NULL WHERE name = ? AND paused_at IS NOT NULL RETURNING 1"
+)
+AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
+
+# The queues that have jobs or settings: from one ready queue to the next (job_ready), then the bounded rest.
+NEXT_READY = "SELECT queue FROM job WHERE state = 1 AND queue > ? ORDER BY queue LIMIT 1"
+COUNT_READY = "SELECT count(*) FROM (SELECT 1 FROM job WHERE state = 1 AND queue = ? LIMIT ?)"
+OLDEST_READY = """SELECT min(due_at) FROM (SELECT due_at FROM job WHERE state = 1 AND queue = ? LIMIT ?)"""
+COUNT_SCHEDULED = "SELECT queue, count(*) FROM (SELECT queue FROM job WHERE state = 0 ORDER BY due_at LIMIT ?) GROUP BY queue"
+COUNT_RUNNING = "SELECT queue, count(*) FROM (SELECT queue FROM job WHERE state = 2 LIMIT ?) GROUP BY queue"
+COUNT_BLOCKED = """SELECT queue, count(*) FROM
+ (SELECT queue FROM job WHERE exclusive IS NOT NULL AND state = 3 LIMIT ?) GROUP BY queue"""
+COUNT_DEAD = "SELECT queue, count(*) FROM (SELECT queue FROM settled WHERE state = 6 LIMIT ?) GROUP BY queue"
+KNOWN = "SELECT name, paused_at, paused_by FROM queue"
+
+
+class SqliteQueues:
+    """See contract.Queues."""
+
+    def __init__(self, database: Database, wakes: FifoWakes) -> None:
+        self._database = database
+        self._clock = database.clock
+        self._wakes = wakes
+
+    def pause(self, name: str, *, by: str) -> None:
+        with self._database.write() as connection:
+            now = self._clock.microseconds()
+            connection.execute(PAUSE, (name, now, by))
+            connection.execute(AUDIT, (now, "pause", name, by))
+
+    def resume(self, name: str) -> bool:
+        with self._database.write() as connection:
+            resumed = bool(connection.execute(RESUME, (name,)).fetchall())
+            connection.execute(AUDIT, (self._clock.microseconds(), "resume", name, ""))
+        self._wakes.hint({Line(name, lane) for lane in Lane})
+        return resumed
+
+    def list(self) -> list[QueueView]:
+        with self._database.read() as connection:
+            known = {name: (at, by) for name, at, by in connection.execute(KNOWN)}
+
+            def counts(sql: str) -> dict[str, int]:
+                return dict(connection.execute(sql, (COUNT_LIMIT,)).fetchall())
+
+            scheduled, running = counts(COUNT_SCHEDULED), counts(COUNT_RUNNING)
+            blocked, dead = counts(COUNT_BLOCKED), counts(COUNT_DEAD)
+            ready: dict[str, tuple[int, int]] = {}
+            name = ""
+            while rows := connection.execute(NEXT_READY, (name,)).fetchall():
+                name = rows[0][0]
+                ready[name] = (
+                    connection.execute(COUNT_READY, (name, COUNT_LIMIT)).fetchall()[0][0],
+                    connection.execute(OLDEST_READY, (name, COUNT_LIMIT)).fetchall()[0][0],
+                )
+        now = self._clock.microseconds()
+
+        def view(name: str) -> QueueView:
+            paused_at, paused_by = known.get(name, (None, None))
+            count, oldest = ready.get(name, (0, None))
+            return QueueView(
+                name=name, ready=count, scheduled=scheduled.get(name, 0), running=running.get(name, 0),
+                blocked=blocked.get(name, 0), dead=dead.get(name, 0), paused_by=paused_by,
+                paused_at=None if paused_at is None else to_instant(paused_at),
+                oldest_ready=None if oldest is None else timedelta(microseconds=max(0, now - oldest)),
+            )  # fmt: skip
+
+        return [view(name) for name in sorted({*known, *scheduled, *running, *blocked, *dead, *ready})]

@@ -1,0 +1,88 @@
+"""Reading for people and callers, in SQLite. Nothing is decided from these."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from lateshift.model import history
+from lateshift.model.ids import JobId
+from lateshift.model.job import JobFilter, JobView, Progress, State
+from lateshift.store.contract import MemberView
+from lateshift.store.sqlite.database import Database
+from lateshift.store.sqlite.times import to_instant
+
+_HOT = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
+ complete_by, NULL, holder, cancel_by IS NOT NULL, payload, NULL, NULL, progress, checkpoint, history, exclusive"""
+_COLD = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
+ NULL, settled_at, holder, 0, payload, result, reason, progress, checkpoint, history, exclusive"""
+
+# One job, wherever it stands. Primary keys.
+JOB = f"SELECT {_HOT} FROM job WHERE id = ?1 UNION ALL SELECT {_COLD} FROM settled WHERE id = ?1"
+# Newest first, by the order of the ids. Primary keys; settled_dead for dead letters.
+_NARROW = """ AND (?2 IS NULL OR queue = ?2) AND (?3 IS NULL OR task = ?3) AND (?4 IS NULL OR state = ?4)
+ AND id < ?1 ORDER BY id DESC LIMIT ?5"""
+HOT_JOBS = f"SELECT {_HOT} FROM job WHERE ?6 IS NULL{_NARROW}"
+COLD_JOBS = f"SELECT {_COLD} FROM settled WHERE (?6 IS NULL OR reason = ?6){_NARROW}"
+DEAD_JOBS = f"SELECT {_COLD} FROM settled WHERE state = 6 AND (?6 IS NULL OR reason = ?6){_NARROW}"
+# job_running
+RUNNING = f"SELECT {_HOT} FROM job WHERE state = 2 LIMIT ?"
+MEMBERS = """SELECT id, name, kind, host, pid, started_at, expires_at, dead_at IS NOT NULL OR expires_at <= ?, stats
+ FROM member ORDER BY started_at"""
+
+_progress = msgspec.json.Decoder(Progress)
+
+
+class SqliteReports:
+    """See contract.Reports."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def job(self, id: JobId) -> JobView | None:
+        with self._database.read() as connection:
+            rows = connection.execute(JOB, (id.bytes,)).fetchall()
+        return _view(rows[0]) if rows else None
+
+    def jobs(self, wanted: JobFilter, limit: int) -> list[JobView]:
+        before = b"\xff" * 16 if wanted.before is None else wanted.before.bytes
+        state = None if wanted.state is None else int(wanted.state)
+        row = (before, wanted.queue, wanted.task, state, limit, wanted.reason)
+        with self._database.read() as connection:
+            rows: list[tuple[Any, ...]] = []
+            if wanted.state is None or not wanted.state.settled:
+                rows += connection.execute(HOT_JOBS, row).fetchall()
+            if wanted.state is None or wanted.state.settled:
+                rows += connection.execute(DEAD_JOBS if state == State.DEAD else COLD_JOBS, row).fetchall()
+        return [_view(row) for row in sorted(rows, key=lambda row: bytes(row[0]), reverse=True)[:limit]]
+
+    def running(self, limit: int) -> list[JobView]:
+        with self._database.read() as connection:
+            return [_view(row) for row in connection.execute(RUNNING, (limit,)).fetchall()]
+
+    def members(self) -> list[MemberView]:
+        with self._database.read() as connection:
+            rows = connection.execute(MEMBERS, (self._database.clock.microseconds(),)).fetchall()
+        return [
+            MemberView(
+                id=UUID(bytes=id), name=name, kind=kind, host=host, pid=pid, started_at=to_instant(started),
+                expires_at=to_instant(expires), dead=bool(dead), stats=msgspec.json.decode(stats),
+            )
+            for id, name, kind, host, pid, started, expires, dead, stats in rows
+        ]  # fmt: skip
+
+
+def _view(row: tuple[Any, ...]) -> JobView:
+    return JobView(
+        id=UUID(bytes=row[0]), task=row[1], queue=row[2], state=State(row[3]), priority=row[4], attempt=row[5],
+        attempts=row[6], fence=row[7], losses=row[8], created_at=to_instant(row[9]), due_at=to_instant(row[10]),
+        started_at=_time(row[11]), complete_by=_time(row[12]), settled_at=_time(row[13]),
+        holder=UUID(bytes=row[14]) if row[14] else None, cancel_requested=bool(row[15]), payload=row[16],
+        result=row[17], reason=row[18], progress=_progress.decode(row[19]) if row[19] else None, checkpoint=row[20],
+        history=history.read(row[21]), exclusive=row[22],
+    )  # fmt: skip
+
+
+def _time(value: int | None) -> datetime | None:
+    return None if value is None else to_instant(value)

@@ -1,0 +1,99 @@
+"""How jobs end: every statement compares the fence, so that a holder who lost its lease changes nothing."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from lateshift.model.ids import JobId
+from lateshift.model.job import Lease, State
+from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later, Settlement
+from lateshift.store.sqlite.database import Connection
+from lateshift.store.sqlite.times import MICROSECOND
+from lateshift.store.taking import KEEP_CANCELLED, KEEP_LEAST
+
+_MINE = "id = ?1 AND fence = ?2 AND state = 2 AND (complete_by IS NULL OR complete_by > ?3)"
+_KEPT = """id, queue, lane, state, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
+ leased_at, settled_at, expires_at, exclusive, task, payload, progress, checkpoint, history, result, reason"""
+_MOVED = """id, queue, lane, ?4, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
+ leased_at, ?3, ?3 + ?5, exclusive, task, payload, progress, checkpoint, coalesce(?6, history), ?7, ?8"""
+
+# A running job whose lease still holds is settled: copied, then deleted. Primary keys.
+COPY = f"INSERT INTO settled ({_KEPT}) SELECT {_MOVED} FROM job WHERE {_MINE} ON CONFLICT (id) DO NOTHING"
+DROP = f"DELETE FROM job WHERE {_MINE}"
+# Whether this very settlement was written before (its answer had been lost). Primary key.
+SETTLED_BY = "SELECT 1 FROM settled WHERE id = ? AND fence = ? AND state = ? AND reason IS ?"
+
+# Another attempt follows, unless an operator has cancelled the job. Primary key.
+AGAIN = f"""UPDATE job SET state = ?4, due_at = ?5, attempt = attempt - ?6, history = coalesce(?7, history),
+ holder = NULL, leased_at = NULL, complete_by = NULL WHERE {_MINE} AND cancel_by IS NULL RETURNING 1"""
+CANCELLED_BY = f"SELECT cancel_by FROM job WHERE {_MINE}"
+
+# A waiting job is cancelled at once. Primary keys.
+COPY_WAITING = (
+    f"INSERT INTO settled ({_KEPT}) SELECT {_MOVED} FROM job WHERE id = ?1 AND state IN (0, 1, 3) RETURNING 1"
+)
+DROP_WAITING = "DELETE FROM job WHERE id = ?1 AND state IN (0, 1, 3)"
+
+# The first of the blocked jobs of a key that nobody holds is ready. job_exclusive.
+READY_NEXT = """UPDATE job SET state = 1 WHERE id = (SELECT id FROM job WHERE exclusive = ?1 AND state = 3
+ ORDER BY priority DESC, due_at, id LIMIT 1) AND NOT EXISTS (SELECT 1 FROM job WHERE exclusive = ?1 AND state = 2)"""
+
+
+def settle(connection: Connection, settlements: Sequence[Settlement], now: int) -> list[Lease]:
+    """Gives the leases that were lost."""
+    final: list[tuple[Lease, tuple[Any, ...]]] = []
+    lost: list[Lease] = []
+    for settlement in settlements:
+        lease = settlement.lease
+        match settlement.outcome:
+            case Later() as later if not _again(connection, lease, later, now):
+                cancelled = connection.execute(CANCELLED_BY, (lease.id.bytes, lease.fence, now)).fetchall()
+                if cancelled:
+                    reason = f"cancelled by {cancelled[0][0]}"
+                    final.append((lease, _final(lease, Cancelled(reason, KEEP_CANCELLED), now)))
+                else:
+                    lost.append(lease)
+            case Later():
+                pass
+            case outcome:
+                final.append((lease, _final(lease, outcome, now)))
+    if final:
+        before = connection.total_changes()
+        connection.executemany(COPY, [row for _, row in final])
+        if connection.total_changes() - before < len(final):
+            lost += [lease for lease, row in final if not _settled_by(connection, row)]
+        connection.executemany(DROP, [row[:3] for _, row in final])
+    for key in {settlement.lease.exclusive for settlement in settlements} - {None}:
+        connection.execute(READY_NEXT, (key,))
+    return lost
+
+
+def _final(lease: Lease, outcome: Completed | DeadLettered | Cancelled, now: int) -> tuple[Any, ...]:
+    keep = max(outcome.keep, KEEP_LEAST) // MICROSECOND
+    match outcome:
+        case Completed(result, _):
+            return (lease.id.bytes, lease.fence, now, 4, keep, None, result, None)
+        case DeadLettered(reason, history, _):
+            return (lease.id.bytes, lease.fence, now, 6, keep, history, None, reason)
+        case Cancelled(reason, _):
+            return (lease.id.bytes, lease.fence, now, 5, keep, None, None, reason)
+
+
+def _again(connection: Connection, lease: Lease, later: Later, now: int) -> bool:
+    delay = later.delay // MICROSECOND
+    state = int(State.SCHEDULED if delay > 0 else State.READY)
+    back = 0 if later.counts else 1
+    row = (lease.id.bytes, lease.fence, now, state, now + delay, back, later.history)
+    return bool(connection.execute(AGAIN, row).fetchall())
+
+
+def _settled_by(connection: Connection, row: tuple[Any, ...]) -> bool:
+    id, fence, _, state, *_, reason = row
+    return bool(connection.execute(SETTLED_BY, (id, fence, state, reason)).fetchall())
+
+
+def cancel_waiting(connection: Connection, id: JobId, by: str, now: int) -> bool:
+    keep = KEEP_CANCELLED // MICROSECOND
+    row = (id.bytes, None, now, int(State.CANCELLED), keep, None, None, f"cancelled by {by}")
+    moved = connection.execute(COPY_WAITING, row).fetchall()
+    connection.execute(DROP_WAITING, (id.bytes,))
+    return bool(moved)

@@ -1,0 +1,93 @@
+"""What the supervisor does to jobs: read, decide, then write with the fence, so that a settlement in between wins."""
+
+from uuid import UUID
+
+from lateshift.model.job import Line, State
+from lateshift.store.contract import LANES, TakenBack
+from lateshift.store.crashpoints import crashpoint
+from lateshift.store.sqlite.database import Connection, Database
+from lateshift.store.sqlite.settling import COPY, READY_NEXT
+from lateshift.store.sqlite.times import MICROSECOND
+from lateshift.store.taking import KEEP_CANCELLED, KEEP_DEAD, Overdue, Verdict, verdict
+
+TERM = "SELECT 1 FROM lock WHERE name = 'supervisor' AND fence = ? AND owner IS NOT NULL"
+
+# Members whose heartbeat has run out are dead, and stay so. A scan of the members.
+DECLARE_DEAD = "UPDATE member SET dead_at = ?1 WHERE dead_at IS NULL AND expires_at <= ?1"
+# Running jobs past their complete-by, or held by nobody alive. job_running, read whole: as long as what runs.
+OVERDUE = """SELECT id, fence, queue, lane, attempt, attempts, losses, holder,
+ holder NOT IN (SELECT id FROM member WHERE dead_at IS NULL), cancel_by, exclusive, history FROM job
+ WHERE state = 2 AND (complete_by <= ?1 OR holder NOT IN (SELECT id FROM member WHERE dead_at IS NULL)) LIMIT ?2"""
+
+# Taken back: ready again with what was learnt. Primary key.
+READY_AGAIN = """UPDATE job SET state = 1, due_at = ?3, lane = ?4, losses = ?5, history = ?6, holder = NULL,
+ leased_at = NULL, complete_by = NULL WHERE id = ?1 AND fence = ?2 AND state = 2 RETURNING 1"""
+COPY_TAKEN = COPY.replace("AND (complete_by IS NULL OR complete_by > ?3)", "") + " RETURNING 1"
+DROP_TAKEN = "DELETE FROM job WHERE id = ? AND fence = ? AND state = 2"
+COUNT_LOSS = "UPDATE job SET losses = ? WHERE id = ? AND fence = ? AND state = 2"
+
+# Keys with blocked jobs and no holder. job_exclusive.
+STRANDED = """SELECT DISTINCT exclusive FROM job b WHERE exclusive IS NOT NULL AND state = 3 AND NOT EXISTS
+ (SELECT 1 FROM job r WHERE r.exclusive = b.exclusive AND r.state IN (1, 2)) LIMIT ?"""
+
+
+def take_back(database: Database, term: int, limit: int) -> list[TakenBack]:
+    with database.write() as connection:
+        if not connection.execute(TERM, (term,)).fetchall():
+            return []
+        connection.execute(DECLARE_DEAD, (database.clock.microseconds(),))
+    with database.read() as connection:
+        rows = connection.execute(OVERDUE, (database.clock.microseconds(), limit)).fetchall()
+    crashpoint("sweep.after_read")
+    at = database.clock.now()
+    verdicts = [
+        verdict(
+            Overdue(
+                id=UUID(bytes=row[0]), fence=row[1], queue=row[2], lane=LANES[row[3]], attempt=row[4], attempts=row[5],
+                losses=row[6], holder=UUID(bytes=row[7]) if row[7] else None, holder_gone=bool(row[8]),
+                cancel_by=row[9], exclusive=row[10], history=row[11],
+            ),
+            at,
+        )
+        for row in rows
+    ]  # fmt: skip
+    if not verdicts:
+        return []
+    with database.write() as connection:
+        now = database.clock.microseconds()
+        taken: list[TakenBack] = []
+        for number, case in enumerate(verdicts):
+            if _carry_out(connection, case, now):
+                dead = case.state is State.DEAD
+                taken.append(TakenBack(case.job.id, Line(case.job.queue, case.lane), case.reason, dead))
+            if number == len(verdicts) // 2:
+                crashpoint("sweep.mid_batch")
+        for key in {case.job.exclusive for case in verdicts} - {None}:
+            connection.execute(READY_NEXT, (key,))
+    return taken
+
+
+def _carry_out(connection: Connection, case: Verdict, now: int) -> bool:
+    job = case.job
+    if case.state is State.READY:
+        row = (job.id.bytes, job.fence, now, int(case.lane), case.losses, case.history)
+        return bool(connection.execute(READY_AGAIN, row).fetchall())
+    keep = (KEEP_CANCELLED if case.state is State.CANCELLED else KEEP_DEAD) // MICROSECOND
+    connection.execute(COUNT_LOSS, (case.losses, job.id.bytes, job.fence))
+    end = (job.id.bytes, job.fence, now, int(case.state), keep, case.history, None, case.reason)
+    moved = connection.execute(COPY_TAKEN, end).fetchall()
+    connection.execute(DROP_TAKEN, (job.id.bytes, job.fence))
+    return bool(moved)
+
+
+def unblock(database: Database, term: int, limit: int) -> int:
+    with database.read() as connection:
+        keys = connection.execute(STRANDED, (limit,)).fetchall()
+    if not keys:
+        return 0
+    with database.write() as connection:
+        if not connection.execute(TERM, (term,)).fetchall():
+            return 0
+        for key in keys:
+            connection.execute(READY_NEXT, key)
+    return len(keys)

@@ -1,0 +1,69 @@
+"""Retention, checks and backups, in SQLite."""
+
+from pathlib import Path
+from typing import cast
+
+import apsw
+
+from lateshift.errors import OptionInvalid
+from lateshift.store.sqlite.database import Database
+from lateshift.store.sqlite.sweeping import TERM
+
+# Settled jobs past their retention. settled_expires.
+PURGE_SETTLED = "DELETE FROM settled WHERE id IN (SELECT id FROM settled WHERE expires_at <= ? LIMIT ?)"
+# Keys past their window. job_key_expires.
+PURGE_KEYS = """DELETE FROM job_key WHERE (task, text) IN
+ (SELECT task, text FROM job_key WHERE expires_at <= ? LIMIT ?)"""
+# Dead members that hold nothing any more. A scan of the members.
+PURGE_MEMBERS = """DELETE FROM member WHERE dead_at <= ? AND NOT EXISTS
+ (SELECT 1 FROM job WHERE holder = member.id AND state = 2)"""
+MEMBER_KEPT = 600 * 1_000_000  # dead members stay in sight for ten minutes
+
+# What must never be: an id in both tables, a running job without a holder, a waiting one with a holder.
+RULES = {
+    "{n} jobs are both waiting and settled": "SELECT count(*) FROM job JOIN settled USING (id)",
+    "{n} running jobs have no holder": "SELECT count(*) FROM job WHERE state = 2 AND holder IS NULL",
+    "{n} waiting jobs have a holder": "SELECT count(*) FROM job WHERE state <> 2 AND holder IS NOT NULL",
+}
+
+
+class SqliteUpkeep:
+    """See contract.Upkeep."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._clock = database.clock
+
+    def purge(self, *, term: int, limit: int) -> int:
+        now = self._clock.microseconds()
+        with self._database.write() as connection:
+            if not connection.execute(TERM, (term,)).fetchall():
+                return 0
+            before = connection.total_changes()
+            connection.execute(PURGE_SETTLED, (now, limit))
+            connection.execute(PURGE_KEYS, (now, limit))
+            connection.execute(PURGE_MEMBERS, (now - MEMBER_KEPT,))
+            return connection.total_changes() - before
+
+    def check(self) -> list[str]:
+        with self._database.read() as connection:
+            found = [
+                f"damaged: {line}" for (line,) in connection.execute("PRAGMA integrity_check") if line != "ok"
+            ]
+            for sentence, sql in RULES.items():
+                count = connection.execute(sql).fetchall()[0][0]
+                found += [sentence.format(n=count)] if count else []
+        return found
+
+    def backup(self, target: Path) -> None:
+        if target.exists():
+            raise OptionInvalid(f"{target} exists. Name a file that does not: a backup never overwrites.")
+        with self._database.read() as connection:
+            source = cast(apsw.Connection, connection)
+            copy = apsw.Connection(str(target))
+            try:
+                with copy.backup("main", source, "main") as backup:
+                    while not backup.done:
+                        backup.step(1000)
+            finally:
+                copy.close()

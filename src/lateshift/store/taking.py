@@ -1,0 +1,62 @@
+"""What becomes of a job that the supervisor takes from its holder: a pure decision, the same on every store."""
+
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from lateshift.model.history import append
+from lateshift.model.ids import JobId, MemberId
+from lateshift.model.job import LOSSES_UNTIL_DEAD, LOSSES_UNTIL_SOLO, AttemptRecord, Lane, State
+
+KEEP_LEAST = timedelta(minutes=5)  # so that an enqueue repeated after its answer was lost still finds its job
+KEEP_CANCELLED = timedelta(days=7)  # how long a job stays that was settled without a worker
+KEEP_DEAD = timedelta(days=90)
+
+
+class Overdue(Struct, frozen=True, kw_only=True):
+    """A running job past its complete-by, or whose holder is gone."""
+
+    id: JobId
+    fence: int
+    queue: str
+    lane: Lane
+    attempt: int
+    attempts: int
+    losses: int
+    holder: MemberId | None
+    holder_gone: bool
+    cancel_by: str | None
+    exclusive: str | None
+    history: bytes | None
+
+
+class Verdict(Struct, frozen=True):
+    """Where the job goes, and what is written with it."""
+
+    job: Overdue
+    state: State
+    reason: str
+    losses: int
+    lane: Lane
+    history: bytes
+
+
+def verdict(job: Overdue, at: datetime) -> Verdict:
+    losses = job.losses + 1 if job.holder_gone else job.losses
+    reason = "worker_lost" if job.holder_gone else "complete_by"
+    if job.cancel_by is not None:
+        state, reason = State.CANCELLED, f"cancelled by {job.cancel_by}"
+    elif job.attempt >= job.attempts or losses >= LOSSES_UNTIL_DEAD:
+        state = State.DEAD
+    else:
+        state = State.READY
+    lane = Lane.SOLO if losses >= LOSSES_UNTIL_SOLO else job.lane
+    record = AttemptRecord(
+        attempt=job.attempt,
+        fence=job.fence,
+        at=at,
+        reason=reason,
+        member=str(job.holder) if job.holder else None,
+        message="its worker died or fell silent" if job.holder_gone else "it ran past its complete-by",
+    )
+    return Verdict(job, state, reason, losses, lane, append(job.history, record))

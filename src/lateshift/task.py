@@ -1,0 +1,230 @@
+"""A task: a function registered under a stable name, with its limits and its retry rule, and typed enqueue."""
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property, update_wrapper
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast
+
+from msgspec import Struct
+
+from lateshift.errors import OptionInvalid, TaskInvalid
+from lateshift.handle import Job
+from lateshift.model.arguments import Arguments, Results
+from lateshift.model.ids import JobId, new_job_id
+from lateshift.model.job import PRIORITIES, Key, Lane, NewJob, Spec
+from lateshift.model.retry import Retry
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+HOUR = timedelta(hours=1)
+DEFAULT_RETRY = Retry()
+QUEUE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:\-]{0,99}")
+KEY_LIMIT = 200
+
+
+class Call(Struct, Generic[R], frozen=True, eq=False):
+    """One call of a task, ready to be enqueued; its job will have the id it has now."""
+
+    task: "Task[..., R]"
+    job: NewJob
+
+    @property
+    def id(self) -> JobId:
+        return self.job.id
+
+
+class Sender(Protocol):
+    """What a task needs of a client."""
+
+    key_window: timedelta
+
+    def send(self, call: Call[R], connection: object | None) -> Job[R]: ...
+    async def asend(self, call: Call[R], connection: object | None) -> Job[R]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How a task runs."""
+
+    queue: str = "default"
+    retry: Retry = DEFAULT_RETRY
+    time_limit: timedelta | None = HOUR
+    priority: int = 0
+    keep: timedelta = timedelta(days=1)
+    keep_dead: timedelta = timedelta(days=90)
+    process: bool = False
+    memory: int | None = None
+    singleton: bool = False
+
+
+class Bound(Generic[P, R]):
+    """A task with options for the calls that follow. Made by `task.options(…)`."""
+
+    def __init__(
+        self, task: "Task[P, R]", spec: Spec, key: str | None, window: timedelta, connection: object
+    ) -> None:
+        self._task = task
+        self._spec = spec
+        self._key = key
+        self._window = window
+        self._connection = connection
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+        return self._task.sender.send(self.call(*args, **kwargs), self._connection)
+
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+        return await self._task.sender.asend(self.call(*args, **kwargs), self._connection)
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+        payload = self._task.arguments.encode(args, kwargs)
+        key = None
+        if self._key is not None:
+            key = Key(self._key, self._task.arguments.digest(payload), self._window)
+        return Call(self._task, NewJob(new_job_id(), self._spec, payload, key))
+
+
+class Task(Generic[P, R]):
+    """Calling it runs the function here and now; `enqueue` makes a job of the call."""
+
+    def __init__(self, function: Callable[P, Any], name: str, limits: Limits, sender: Sender) -> None:
+        update_wrapper(self, function)
+        self.function = function
+        self.name = name
+        self.limits = limits
+        self.sender = sender
+        self.is_async = inspect.iscoroutinefunction(function)
+        _check(name, limits, is_async=self.is_async)
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name}>"
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return cast(R, self.function(*args, **kwargs))
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+        """Durably accepted when this returns. The arguments are checked first; a wrong one raises."""
+        return self.sender.send(self.call(*args, **kwargs), None)
+
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+        """The same from async code; calls that wait together share a commit."""
+        return await self.sender.asend(self.call(*args, **kwargs), None)
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+        """A call to hand to `app.enqueue_many`."""
+        return Call(self, NewJob(new_job_id(), self.spec, self.arguments.encode(args, kwargs)))
+
+    def options(
+        self,
+        *,
+        queue: str | None = None,
+        delay: timedelta | None = None,
+        at: datetime | None = None,
+        priority: int | None = None,
+        key: str | None = None,
+        key_window: timedelta | None = None,
+        connection: object | None = None,
+    ) -> Bound[P, R]:
+        """The same task with other settings for the calls made on what this returns.
+
+        `key`: within `key_window`, the same key and arguments give the same job, other arguments are refused.
+        `connection`: enqueue in the caller's own open transaction.
+        """
+        spec = self.spec
+        if queue is not None:
+            spec = _changed(spec, queue=_queue(queue))
+        if delay is not None or at is not None:
+            spec = _changed(spec, **_when(delay, at))
+        if priority is not None:
+            spec = _changed(spec, priority=_priority(priority))
+        if key is not None and not 0 < len(key) <= KEY_LIMIT:
+            raise OptionInvalid(f"key must have 1 to {KEY_LIMIT} characters, not {len(key)}.")
+        window = self.sender.key_window if key_window is None else key_window
+        if window <= timedelta(0):
+            raise OptionInvalid("key_window must be longer than nothing.")
+        return Bound(self, spec, key, window, connection)
+
+    @cached_property
+    def arguments(self) -> Arguments:
+        """Made on first use, when every name in the annotations is defined."""
+        return Arguments(self.name, self.function)
+
+    @cached_property
+    def results(self) -> Results:
+        return Results(self.name, self.function)
+
+    @cached_property
+    def spec(self) -> Spec:
+        limits = self.limits
+        return Spec(
+            task=self.name,
+            queue=limits.queue,
+            lane=Lane.GUARDED if limits.singleton else self.lane,
+            priority=limits.priority,
+            attempts=limits.retry.attempts,
+            time_limit=limits.time_limit,
+            exclusive=f"task:{self.name}" if limits.singleton else None,
+        )
+
+    @property
+    def lane(self) -> Lane:
+        """Where its body runs."""
+        if self.limits.process:
+            return Lane.PROCESS
+        return Lane.COROUTINE if self.is_async else Lane.THREAD
+
+
+class AsyncTask(Task[P, R]):
+    """A task made of an `async def`."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:  # type: ignore[override]
+        return cast(Awaitable[R], self.function(*args, **kwargs))
+
+
+def _check(name: str, limits: Limits, *, is_async: bool) -> None:
+    if not 0 < len(name) <= 200:
+        raise TaskInvalid("A task's name has 1 to 200 characters.")
+    _queue(limits.queue)
+    _priority(limits.priority)
+    if limits.time_limit is not None and limits.time_limit <= timedelta(0):
+        raise OptionInvalid(f"{name}: time_limit must be longer than nothing, or None for no limit.")
+    if limits.memory is not None and not limits.process:
+        raise OptionInvalid(f"{name}: a memory cap needs process=True; a thread cannot be killed alone.")
+    if limits.process and is_async:
+        raise OptionInvalid(
+            f"{name}: process=True is for plain functions; an async one shares its worker's loop."
+        )
+
+
+def _queue(name: str) -> str:
+    if not QUEUE_NAME.fullmatch(name):
+        raise OptionInvalid(
+            f"{name!r} is no queue name: 1 to 100 letters, digits and any of _ . : - with a letter or digit first."
+        )
+    return name
+
+
+def _priority(priority: int) -> int:
+    if priority not in PRIORITIES:
+        raise OptionInvalid(
+            f"priority must be a whole number from {PRIORITIES[0]} to {PRIORITIES[-1]}, not {priority}."
+        )
+    return priority
+
+
+def _when(delay: timedelta | None, at: datetime | None) -> dict[str, Any]:
+    if delay is not None and at is not None:
+        raise OptionInvalid("Give delay or at, not both.")
+    if at is not None and at.tzinfo is None:
+        raise OptionInvalid("at needs a time zone: datetime(…, tzinfo=UTC), or your own zone.")
+    if delay is not None and delay < timedelta(0):
+        raise OptionInvalid("delay must not be negative.")
+    return {"delay": delay, "at": at}
+
+
+def _changed(spec: Spec, **changes: Any) -> Spec:
+    values = {name: getattr(spec, name) for name in spec.__struct_fields__}
+    return Spec(**values | changes)

@@ -1,0 +1,1 @@
+"""Leases jobs, runs them on an executor, settles them."""

@@ -1,0 +1,32 @@
+"""One try at a job, from the lease to its outcome."""
+
+import asyncio
+from typing import Any
+
+from lateshift.model.job import Lease, Progress
+from lateshift.task import Task
+
+
+class Attempt:
+    """What the worker knows of a job it holds. Only the executor that runs it starts and ends it."""
+
+    __slots__ = (
+        "args", "cancelled_by", "checkpoint", "deadline", "desk", "ended", "kwargs", "lease", "lost", "progress",
+        "received", "runner", "started", "stopping", "task",
+    )  # fmt: skip
+
+    def __init__(self, lease: Lease, task: Task[..., Any], received: float, desk: Any) -> None:
+        self.lease = lease
+        self.task = task
+        self.args, self.kwargs = task.arguments.decode(lease.payload)
+        self.desk = desk  # where checkpoints are saved: the worker's, or in a child the pipe to it
+        self.received = received  # monotonic, from before the lease was asked for
+        self.deadline = received + lease.time_limit.total_seconds() if lease.time_limit is not None else None
+        self.started: float | None = None
+        self.ended = False
+        self.cancelled_by: str | None = None
+        self.stopping = False
+        self.lost = False
+        self.progress: Progress | None = None
+        self.checkpoint = lease.checkpoint
+        self.runner: asyncio.Task[None] | None = None

@@ -1,0 +1,144 @@
+"""What a task's own code may ask and tell while it runs: progress, checkpoints, who it is, and whether to stop."""
+
+from contextvars import ContextVar
+from datetime import timedelta
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from lateshift.errors import Cancel, LateshiftError, LeaseLost, PayloadTooLarge
+from lateshift.model.ids import JobId
+from lateshift.model.job import PAYLOAD_LIMIT, Lease, Progress
+
+T = TypeVar("T")
+
+
+class Desk(Protocol):
+    """Where a running attempt leaves what must be kept."""
+
+    def save_checkpoint(self, lease: Lease, state: bytes) -> bool: ...
+    async def asave_checkpoint(self, lease: Lease, state: bytes) -> bool: ...
+    def now(self) -> float: ...
+
+
+class Running(Protocol):
+    """An attempt, as its own code sees it."""
+
+    lease: Lease
+    desk: Any
+    deadline: float | None
+    progress: Progress | None
+    checkpoint: bytes | None
+    cancelled_by: str | None
+    lost: bool
+    stopping: bool
+
+
+running: ContextVar[Running] = ContextVar("lateshift_running")
+
+
+class Current:
+    """The attempt that is running this code."""
+
+    def __init__(self, attempt: Running) -> None:
+        self._attempt = attempt
+
+    @property
+    def job_id(self) -> JobId:
+        """The same for every attempt: an idempotency token for calls to others."""
+        return self._attempt.lease.id
+
+    @property
+    def attempt(self) -> int:
+        """Numbered from 1."""
+        return self._attempt.lease.attempt
+
+    @property
+    def fence(self) -> int:
+        """Higher at every lease of this job. Send it with your own writes, and refuse a lower one there."""
+        return self._attempt.lease.fence
+
+    @property
+    def time_left(self) -> timedelta | None:
+        """Until the complete-by; None where the task has no time limit."""
+        deadline = self._attempt.deadline
+        return None if deadline is None else timedelta(seconds=deadline - self._attempt.desk.now())
+
+    @property
+    def should_stop(self) -> bool:
+        """The job was cancelled, its lease is lost, or its worker is stopping: save a checkpoint and return soon."""
+        attempt = self._attempt
+        return attempt.cancelled_by is not None or attempt.lost or attempt.stopping
+
+
+def current() -> Current:
+    """The running attempt. Raises where no task is running."""
+    return Current(_running())
+
+
+def progress(done: float, total: float | None = None, note: str | None = None) -> None:
+    """Say how far the job is; shown within a second. Cheap enough to call in a loop. Raises in a thread or process if
+    the job was cancelled, so that a loop that reports also stops."""
+    attempt = _running()
+    _stop_if_told(attempt)
+    attempt.progress = Progress(done, total, note)
+
+
+def checkpoint(state: Any) -> None:
+    """Keep `state`, durably when this returns, for the next attempt if there is one (`last_checkpoint`)."""
+    attempt = _running()
+    _stop_if_told(attempt)
+    encoded = _encode(state)
+    if not attempt.desk.save_checkpoint(attempt.lease, encoded):
+        _lose(attempt)
+    attempt.checkpoint = encoded
+
+
+async def acheckpoint(state: Any) -> None:
+    """The same in an async task."""
+    attempt = _running()
+    encoded = _encode(state)
+    if not await attempt.desk.asave_checkpoint(attempt.lease, encoded):
+        _lose(attempt)
+    attempt.checkpoint = encoded
+
+
+def last_checkpoint(default: T = None, type: Any = Any) -> T:  # type: ignore[assignment]
+    """What this job saved last, in this attempt or an earlier one; `type` to have it read as."""
+    attempt = _running()
+    if attempt.checkpoint is None:
+        return default
+    saved: T = msgspec.json.decode(attempt.checkpoint, type=type)
+    return saved
+
+
+def _running() -> Running:
+    try:
+        return running.get()
+    except LookupError:
+        raise LateshiftError(
+            "No task is running here: progress, checkpoints and current() belong inside one."
+        ) from None
+
+
+def _stop_if_told(attempt: Running) -> None:
+    if attempt.lost:
+        _lose(attempt)
+    if attempt.cancelled_by is not None:
+        raise Cancel(f"cancelled by {attempt.cancelled_by}")
+
+
+def _lose(attempt: Running) -> None:
+    attempt.lost = True
+    raise LeaseLost(
+        "This attempt no longer holds its job; another may be running it. Nothing it writes is kept."
+    )
+
+
+def _encode(state: Any) -> bytes:
+    encoded = msgspec.json.encode(state)
+    if len(encoded) > PAYLOAD_LIMIT:
+        raise PayloadTooLarge(
+            f"The checkpoint is {len(encoded):,} bytes, over the limit of {PAYLOAD_LIMIT:,}."
+        )
+    return encoded

@@ -1,0 +1,1 @@
+"""Where bodies run: coroutines on the worker's loop, threads, processes."""

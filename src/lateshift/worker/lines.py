@@ -1,0 +1,65 @@
+"""Which lines are worth asking for jobs. A line is hot after a hint, or while it gives what it is asked for; a cold one
+is found by looking. Looks follow activity in quick steps, then rest: a hint that was coalesced away costs little."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from lateshift.model.job import Lease, Line
+from lateshift.store.contract import Want
+
+FIRST_STEP = 0.002
+
+
+class Lines:
+    """Knows nothing of the store; times are monotonic seconds."""
+
+    def __init__(self, poll: timedelta) -> None:
+        self._poll = poll.total_seconds()
+        self._step = FIRST_STEP
+        self._next_look = 0.0
+        self._hot: dict[Line, None] = {}
+
+    def hot(self) -> list[Line]:
+        return list(self._hot)
+
+    def warm(self, line: Line, now: float) -> bool:
+        """A hint. True if it was news."""
+        self._stir(now)
+        if line in self._hot:
+            return False
+        self._hot[line] = None
+        return True
+
+    def look_due(self, now: float) -> bool:
+        return now >= self._next_look
+
+    def looked(self, found: Sequence[Line], next_due: timedelta | None, now: float) -> None:
+        for line in found:
+            self._hot[line] = None
+        self._next_look = now + self._step
+        self._step = min(self._step * 2, self._poll)
+        if next_due is not None:
+            self.due_in(next_due, now)
+
+    def answered(self, wants: Sequence[Want], leases: Sequence[Lease], now: float) -> None:
+        """A line that gave less than it was asked for has no more."""
+        if leases:
+            self._stir(now)
+        given: dict[Line, int] = {}
+        for lease in leases:
+            line = Line(lease.queue, lease.lane)
+            given[line] = given.get(line, 0) + 1
+        for want in wants:
+            if given.get(want.line, 0) < want.count:
+                self._hot.pop(want.line, None)
+
+    def due_in(self, delay: timedelta, now: float) -> None:
+        """A scheduled job will be due: look then, if not before."""
+        self._next_look = min(self._next_look, now + delay.total_seconds())
+
+    def pause(self, now: float) -> timedelta:
+        return timedelta(seconds=max(0.0, min(self._next_look - now, self._poll)))
+
+    def _stir(self, now: float) -> None:
+        self._step = FIRST_STEP
+        self._next_look = min(self._next_look, now + FIRST_STEP)

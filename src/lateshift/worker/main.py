@@ -1,0 +1,57 @@
+"""A worker process, as a host starts it: PROGRAM MEMBER DESCRIPTOR."""
+
+import asyncio
+import ctypes
+import logging
+import os
+import signal
+import sys
+import threading
+from typing import Any
+from uuid import UUID
+
+from lateshift.runtime.stopping import stop_on_signals
+from lateshift.worker.executors.processes import Processes
+from lateshift.worker.program import find_app
+from lateshift.worker.service import Service
+
+
+def main(program: str, member: str, descriptor: str) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the host decides
+    _end_with_the_host(int(descriptor))
+    logging.basicConfig(
+        level=os.environ.get("LATESHIFT_LOG", "WARNING"), format="%(levelname)s %(name)s: %(message)s"
+    )
+    app = find_app(program)
+    asyncio.run(_work(app, program, UUID(member)))
+    # Threads that run jobs which do not listen would keep us; their jobs have gone back.
+    logging.shutdown()
+    os._exit(0)
+
+
+async def _work(app: Any, program: str, member: UUID) -> None:
+    stopping = asyncio.Event()
+    stop_on_signals(stopping, signal.SIGTERM)
+    settings = app.settings
+    service = Service(
+        app.store, app.tasks, member, settings, app.clock,
+        processes=lambda report: Processes(program, settings.processes, report, app.clock.monotonic),
+    )  # fmt: skip
+    await service.run(stopping)
+
+
+def _end_with_the_host(descriptor: int) -> None:
+    """The host holds the other end of a pipe: when that closes, nobody beats for us any more."""
+    if sys.platform == "linux":
+        parent_death_signal = 1
+        ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGKILL)
+
+    def watch() -> None:
+        os.read(descriptor, 1)
+        os._exit(70)
+
+    threading.Thread(target=watch, name="lateshift-host", daemon=True).start()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

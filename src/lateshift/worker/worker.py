@@ -1,0 +1,262 @@
+"""The worker: leases as many jobs as it has room for, hands them to executors, and settles what has ended. One
+exchange with the store does both, while the jobs of the one before are running."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from lateshift.clock import Clock
+from lateshift.config import Settings
+from lateshift.errors import ArgumentsInvalid, Permanent, StoreError
+from lateshift.model.ids import MemberId
+from lateshift.model.job import Lane, Lease, Line
+from lateshift.model.outcome import (
+    HANDED_BACK,
+    Completed,
+    DeadLettered,
+    Ended,
+    Failed,
+    Later,
+    Settlement,
+    outcome_of,
+)
+from lateshift.runtime.aside import aside
+from lateshift.runtime.log import log
+from lateshift.store.contract import Promoted, Store, Want
+from lateshift.store.crashpoints import crashpoint
+from lateshift.store.lines import served
+from lateshift.task import Task
+from lateshift.worker.attempt import Attempt
+from lateshift.worker.desk import StoreDesk
+from lateshift.worker.executors.contract import Executor
+from lateshift.worker.executors.coroutines import Coroutines
+from lateshift.worker.executors.threads import Threads
+from lateshift.worker.lines import Lines
+from lateshift.worker.room import BATCH, rooms
+from lateshift.worker.settler import Settler
+from lateshift.worker.tally import Tally
+
+BY_AGE_EVERY = 8  # one lease in so many goes to the priority whose head waits longest
+AFTER_A_FAULT = timedelta(seconds=1)
+PROMOTED = 1000  # scheduled jobs made ready in one look
+
+
+class Worker:
+    """Turned by a loop. Everything here runs on that loop but the store's calls."""
+
+    def __init__(
+        self, store: Store, tasks: Mapping[str, Task[..., Any]], member: MemberId, settings: Settings, clock: Clock
+    ) -> None:  # fmt: skip
+        self.member = member
+        self.held: set[Attempt] = set()
+        self.tally = Tally()
+        self.stopping = False
+        self._store = store
+        self._tasks = tasks
+        self._settings = settings
+        self._clock = clock
+        self._wake = asyncio.Event()
+        self._settler = Settler(self._wake.set)
+        self._rooms = rooms(settings.concurrency, settings.threads, settings.processes)
+        self._desk = StoreDesk(store.jobs, clock)
+        self._lines = Lines(store.poll)
+        self._turns = 0
+        self._exchanging = False
+        self._unsure = False  # an exchange's answer was lost: there may be leases we do not know of
+        self._executors: dict[Lane, Executor] = {
+            Lane.COROUTINE: Coroutines(settings.concurrency, self, clock.monotonic),
+            Lane.THREAD: Threads(settings.threads, self, clock.monotonic),
+        }
+
+    def use_processes(self, executor: Executor) -> None:
+        """Without it, jobs of process tasks go back for a worker that has one."""
+        self._executors[Lane.PROCESS] = executor
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing is held, and the store knows how everything ended."""
+        return not self.held and not len(self._settler) and not self._exchanging
+
+    # -- the loop ---------------------------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    def heard(self, line: Line) -> None:
+        """A hint that this line has a job. Called on the loop."""
+        if served(line.queue, self._settings.queues or None) and self._lines.warm(
+            line, self._clock.monotonic()
+        ):
+            self._wake.set()
+
+    async def wait(self, pause: timedelta) -> None:
+        """Until woken, at most `pause`."""
+        try:
+            async with asyncio.timeout(pause.total_seconds()):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+    async def turn(self) -> timedelta:
+        """One exchange with the store. Gives how long to pause; waking is a hint, the pause is the truth."""
+        self._wake.clear()
+        try:
+            if self._unsure:
+                await self._find_unknown_leases()
+            await self._look_for_lines()
+            return await self._exchange()
+        except StoreError as error:
+            log.warning("the store is away: %s", error)
+            return AFTER_A_FAULT
+
+    async def _look_for_lines(self) -> None:
+        if not self.stopping and self._lines.look_due(self._clock.monotonic()):
+            promoted, found = await aside(self._look)
+            self._lines.looked(found, promoted.next_in, self._clock.monotonic())
+
+    def _look(self) -> tuple[Promoted, list[Line]]:
+        """Make ready what is due, and see which lines have something. Any worker may: nobody needs to lead for that."""
+        jobs = self._store.jobs
+        return jobs.promote(PROMOTED), jobs.lines(self._settings.queues or None)
+
+    async def _exchange(self) -> timedelta:
+        settlements = self._settler.take(2 * BATCH)
+        wants = [] if self.stopping else self._wants()
+        if not settlements and not wants:
+            return self._lines.pause(self._clock.monotonic())
+        asked = self._clock.monotonic()
+        self._exchanging = True
+        try:
+            answer = await aside(self._store.jobs.exchange, self.member, settlements, wants)
+        except BaseException:
+            self._settler.put_back(settlements)
+            self._unsure = self._unsure or bool(wants)
+            raise
+        finally:
+            self._exchanging = False
+        if answer.lost:
+            log.warning("%d settlements came too late: the leases were lost", len(answer.lost))
+            self.tally.lost += len(answer.lost)
+        self._lines.answered(wants, answer.leases, self._clock.monotonic())
+        if answer.leases:
+            crashpoint("worker.after_claim")
+        self._start(answer.leases, asked)
+        # More may be waiting: when a line gave all it was asked for, or jobs ended meanwhile.
+        return (
+            timedelta(0)
+            if answer.leases or len(self._settler)
+            else self._lines.pause(self._clock.monotonic())
+        )
+
+    def _wants(self) -> list[Want]:
+        self._turns += 1
+        by_age = self._turns % BY_AGE_EVERY == 0
+        wants: list[Want] = []
+        lines = self._lines.hot()
+        for lane in {line.lane for line in lines}:
+            room = self._rooms[lane].wanted()
+            served_lines = [line for line in lines if line.lane is lane]
+            # Each line of a lane gets a share; the rest of the room goes round, so that none is always last.
+            for number, line in enumerate(served_lines):
+                share = (room + (number + self._turns) % len(served_lines)) // len(served_lines)
+                if share > 0:
+                    wants.append(Want(line, share, by_age=by_age and not lane.careful))
+        return wants
+
+    async def _find_unknown_leases(self) -> None:
+        """The answer to an exchange was lost: what it leased is ours all the same."""
+        known = {(attempt.lease.id, attempt.lease.fence) for attempt in self.held}
+        known |= {(settlement.lease.id, settlement.lease.fence) for settlement in self._settler.waiting}
+        asked = self._clock.monotonic()
+        held = await aside(self._store.jobs.held, self.member)
+        self._unsure = False
+        self._start([lease for lease in held if (lease.id, lease.fence) not in known], asked)
+
+    def _start(self, leases: Sequence[Lease], asked: float) -> None:
+        lots: dict[Lane, list[Attempt]] = {}
+        for lease in leases:
+            task = self._tasks.get(lease.task)
+            if task is None or task.lane not in self._executors:
+                log.warning("no task %s here: the job %s goes back", lease.task, lease.id)
+                self._settler.put(Settlement(lease, Later(self._settings.unknown_delay, counts=False)))
+                continue
+            try:
+                attempt = Attempt(lease, task, asked, self._desk)
+            except ArgumentsInvalid as error:
+                self._settle_unreadable(lease, task, error)
+                continue
+            self._rooms[lease.lane].held += 1
+            self.held.add(attempt)
+            lots.setdefault(task.lane, []).append(attempt)
+        for lane, attempts in lots.items():
+            self._executors[lane].submit(attempts)
+
+    def _settle_unreadable(self, lease: Lease, task: Task[..., Any], error: Exception) -> None:
+        retry, keep = task.limits.retry, task.limits.keep_dead
+        outcome = outcome_of(
+            Failed(error), lease, retry, at=self._clock.now(), ran_for=0.0, keep=keep, member=str(self.member)
+        )
+        history = getattr(outcome, "history", None) or b"[]"
+        self._settler.put(Settlement(lease, DeadLettered("undecodable", history, keep)))
+
+    # -- what executors report --------------------------------------------------------------------------------
+
+    def returned(self, attempt: Attempt, result: Any) -> None:
+        try:
+            encoded = attempt.task.results.encode(result)
+        except Exception as error:
+            self.ended(attempt, Failed(_Unkeepable(f"the result cannot be kept: {error}")))
+            return
+        self.returned_encoded(attempt, encoded)
+
+    def returned_encoded(self, attempt: Attempt, result: bytes | None) -> None:
+        if not attempt.ended:
+            self._close(attempt)
+            self.tally.completed += 1
+            self._settler.put(Settlement(attempt.lease, Completed(result, attempt.task.limits.keep)))
+
+    def ended(self, attempt: Attempt, how: Ended) -> None:
+        if attempt.ended:
+            return
+        seconds = self._close(attempt)
+        limits = attempt.task.limits
+        outcome = outcome_of(
+            how, attempt.lease, limits.retry, at=self._clock.now(), ran_for=seconds, keep=limits.keep_dead,
+            member=str(self.member),
+        )  # fmt: skip
+        self.tally.count(outcome)
+        if not attempt.lost:
+            self._settler.put(Settlement(attempt.lease, outcome))
+            if isinstance(outcome, Later):
+                self._lines.due_in(outcome.delay, self._clock.monotonic())
+
+    def _close(self, attempt: Attempt) -> float:
+        attempt.ended = True
+        self.held.discard(attempt)
+        seconds = self._clock.monotonic() - (attempt.started or attempt.received)
+        self._rooms[attempt.lease.lane].end(seconds)
+        return seconds
+
+    # -- what control does ------------------------------------------------------------------------------------
+
+    def cancel(self, attempt: Attempt) -> None:
+        self._executors[attempt.task.lane].cancel(attempt)
+
+    def overdue(self, attempt: Attempt) -> None:
+        self._executors[attempt.task.lane].overdue(attempt)
+
+    def hand_back_waiting(self, older_than: float | None = None) -> None:
+        """What has not begun goes back, uncounted: a slower job than expected stands before it, or we are stopping."""
+        for executor in self._executors.values():
+            for attempt in executor.give_back(older_than):
+                self._close(attempt)
+                self._settler.put(Settlement(attempt.lease, HANDED_BACK))
+
+    async def close(self) -> None:
+        for executor in self._executors.values():
+            await executor.close()
+
+
+class _Unkeepable(Permanent):
+    """The body's work is done, but its result cannot be stored."""

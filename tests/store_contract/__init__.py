@@ -1,0 +1,1 @@
+"""What every store promises, put to the test on each of them alike."""

@@ -1,0 +1,97 @@
+"""Members: live processes, known by an id that never comes again."""
+
+from lateshift.clock import ManualClock
+from lateshift.model.ids import MemberId, new_member_id
+from lateshift.store.contract import MemberView, Store
+from tests.store_contract.driving import TTL, Supervisor, Worker, added, make_job, member
+
+
+def shown(store: Store) -> dict[MemberId, MemberView]:
+    return {view.id: view for view in store.reports.members()}
+
+
+def test_a_member_is_shown_as_it_joined(store: Store, clock: ManualClock) -> None:
+    me = member("w1")
+    store.members.join(me, TTL)
+
+    view = shown(store)[me.id]
+    assert (view.name, view.kind, view.host, view.pid, view.stats) == ("w1", "worker", "host", 1, {})
+    assert view.expires_at - view.started_at >= TTL
+    assert abs((view.started_at - clock.now()).total_seconds()) < 5
+    assert not view.dead
+
+
+def test_joining_twice_is_joining_once(store: Store) -> None:
+    me = member()
+    store.members.join(me, TTL)
+    store.members.join(me, TTL)
+
+    assert list(shown(store)) == [me.id]
+
+
+def test_a_heartbeat_moves_the_expiry(store: Store, worker: Worker, clock: ManualClock) -> None:
+    before = shown(store)[worker.id].expires_at
+    clock.move(seconds=20)
+    worker.beat()
+
+    assert (shown(store)[worker.id].expires_at - before).total_seconds() >= 20
+
+
+def test_beat_gives_those_that_are_still_alive(store: Store, worker: Worker, other_worker: Worker) -> None:
+    worker.die()
+    stranger = new_member_id()
+
+    assert store.members.beat([worker.id, other_worker.id, stranger], TTL) == [other_worker.id]
+    assert store.members.beat([], TTL) == []
+
+
+def test_a_silent_member_is_shown_as_dead_before_anybody_declared_it(
+    store: Store, worker: Worker, clock: ManualClock
+) -> None:
+    clock.move(seconds=31)
+
+    assert shown(store)[worker.id].dead
+
+
+def test_a_buried_member_is_dead_at_once_and_for_good(store: Store, worker: Worker) -> None:
+    worker.die()
+
+    assert shown(store)[worker.id].dead
+    assert not worker.beat()
+    worker.die()
+    assert shown(store)[worker.id].dead
+
+
+def test_the_jobs_of_a_buried_member_are_taken_back_at_once(
+    store: Store, worker: Worker, other_worker: Worker, supervisor: Supervisor
+) -> None:
+    added(store, make_job(), make_job())
+    [mine] = worker.lease(1)
+    other_worker.lease(1)
+    worker.die()
+
+    assert [taken.id for taken in supervisor.sweep()] == [mine.id]
+
+
+def test_a_member_that_leaves_is_gone(store: Store, worker: Worker, other_worker: Worker) -> None:
+    store.members.leave([worker.id])
+
+    assert list(shown(store)) == [other_worker.id]
+    assert not worker.beat()
+
+
+def test_a_member_that_leaves_with_jobs_stays_known_until_they_are_taken_back(
+    store: Store, worker: Worker, supervisor: Supervisor
+) -> None:
+    added(store, make_job())
+    worker.lease_one()
+    store.members.leave([worker.id])
+
+    assert shown(store)[worker.id].dead
+    assert len(supervisor.sweep()) == 1
+
+
+def test_what_a_member_reports_is_shown(store: Store, worker: Worker) -> None:
+    store.members.report(worker.id, {"running": 3, "jobs": ["a"]})
+
+    assert shown(store)[worker.id].stats == {"running": 3, "jobs": ["a"]}

@@ -1,0 +1,104 @@
+"""Reports: what people and callers see, newest first."""
+
+from lateshift.model.ids import new_job_id
+from lateshift.model.job import JobFilter, JobView, State
+from lateshift.model.outcome import Cancelled, Completed, DeadLettered
+from lateshift.store.contract import Store
+from tests.store_contract.driving import DAY, HOUR, Worker, added, make_job, see
+
+
+def listed(store: Store, wanted: JobFilter, limit: int = 100) -> list[object]:
+    return [view.id for view in store.reports.jobs(wanted, limit)]
+
+
+def test_an_unknown_job_is_nothing(store: Store) -> None:
+    assert store.reports.job(new_job_id()) is None
+
+
+def test_jobs_are_listed_newest_first_wherever_they_stand(store: Store, worker: Worker) -> None:
+    ids = added(store, *[make_job() for _ in range(6)])
+    leases = worker.lease(3)
+    worker.settle(leases[1])
+
+    assert listed(store, JobFilter()) == ids[::-1]
+
+
+def test_a_list_is_read_page_by_page(store: Store, worker: Worker) -> None:
+    ids = added(store, *[make_job() for _ in range(7)])
+    worker.settle_all(worker.lease(4))
+    pages: list[JobView] = []
+    before = None
+    while page := store.reports.jobs(JobFilter(before=before), 3):
+        pages += page
+        before = page[-1].id
+
+    assert [view.id for view in pages] == ids[::-1]
+
+
+def test_jobs_are_listed_by_state(store: Store, worker: Worker) -> None:
+    done, dead, cancelled, running, ready = added(store, *[make_job() for _ in range(5)])
+    [later] = added(store, make_job(delay=HOUR))
+    first, second, third, _ = worker.lease(4)
+    worker.settle(first, Completed(None, DAY))
+    worker.settle(second, DeadLettered("permanent", b"[]", DAY))
+    worker.settle(third, Cancelled("enough", DAY))
+
+    found = {state: listed(store, JobFilter(state=state)) for state in State}
+    assert found == {
+        State.SCHEDULED: [later],
+        State.READY: [ready],
+        State.RUNNING: [running],
+        State.BLOCKED: [],
+        State.COMPLETED: [done],
+        State.CANCELLED: [cancelled],
+        State.DEAD: [dead],
+    }
+
+
+def test_jobs_are_listed_by_queue_task_and_reason(store: Store, worker: Worker) -> None:
+    mail, paint, other = added(
+        store, make_job(task="mail"), make_job(task="paint"), make_job(task="mail", queue="other")
+    )
+    first, second = worker.lease(2)
+    worker.settle(first, DeadLettered("permanent", b"[]", DAY))
+    worker.settle(second, DeadLettered("exhausted", b"[]", DAY))
+
+    assert listed(store, JobFilter(task="mail")) == [other, mail]
+    assert listed(store, JobFilter(queue="default")) == [paint, mail]
+    assert listed(store, JobFilter(task="mail", queue="other")) == [other]
+    assert listed(store, JobFilter(reason="exhausted")) == [paint]
+    assert listed(store, JobFilter(state=State.DEAD, reason="permanent")) == [mail]
+    assert listed(store, JobFilter(state=State.DEAD, task="none")) == []
+
+
+def test_a_filter_holds_no_sql(store: Store) -> None:
+    added(store, make_job())
+
+    assert listed(store, JobFilter(queue="' OR 1=1 --")) == []
+
+
+def test_running_gives_what_runs(store: Store, worker: Worker) -> None:
+    added(store, *[make_job() for _ in range(4)])
+    leases = worker.lease(3)
+
+    assert {view.id for view in store.reports.running(10)} == {lease.id for lease in leases}
+    assert len(store.reports.running(2)) == 2
+    assert see(store, leases[0].id) in store.reports.running(10)
+
+
+def test_times_are_told_with_their_zone(store: Store, worker: Worker) -> None:
+    [id] = added(store, make_job())
+    lease = worker.lease_one()
+    running = see(store, id)
+    worker.settle(lease)
+    settled = see(store, id)
+
+    for instant in (
+        running.created_at,
+        running.due_at,
+        running.started_at,
+        running.complete_by,
+        settled.settled_at,
+    ):
+        assert instant is not None
+        assert instant.utcoffset() is not None

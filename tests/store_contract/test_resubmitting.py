@@ -1,0 +1,124 @@
+"""Resubmit: the only way out of a settled state."""
+
+from datetime import timedelta
+
+import pytest
+
+from lateshift.clock import ManualClock
+from lateshift.model.history import append
+from lateshift.model.ids import new_job_id
+from lateshift.model.job import AttemptRecord, Note, Progress, State
+from lateshift.model.outcome import Cancelled, DeadLettered, Outcome
+from lateshift.store.contract import Store
+from tests.store_contract.driving import (
+    DAY,
+    DONE,
+    FAILED,
+    HOUR,
+    Supervisor,
+    Worker,
+    added,
+    make_job,
+    query,
+    see,
+)
+
+
+@pytest.mark.parametrize("end", [DeadLettered("permanent", b"[]", DAY), Cancelled("enough", DAY)], ids=repr)
+def test_a_dead_or_cancelled_job_is_ready_again_with_fresh_attempts(
+    store: Store, worker: Worker, end: Outcome
+) -> None:
+    [id] = added(store, make_job(task="paint", attempts=2, payload=b"[1]", priority=4))
+    worker.settle(worker.lease_one(), FAILED)
+    worker.settle(worker.lease_one(), end)
+
+    assert store.jobs.resubmit([id], by="ana") == [id]
+
+    view = see(store, id)
+    assert (view.state, view.attempt, view.attempts, view.losses) == (State.READY, 0, 2, 0)
+    assert (view.task, view.payload, view.priority) == ("paint", b"[1]", 4)
+    assert (view.reason, view.settled_at, view.holder) == (None, None, None)
+    lease = worker.lease_one()
+    assert (lease.attempt, lease.fence) == (1, 3)
+    assert lease.time_limit == HOUR
+
+
+def test_a_resubmitted_job_keeps_its_history_and_checkpoint(
+    store: Store, worker: Worker, clock: ManualClock
+) -> None:
+    [id] = added(store, make_job())
+    lease = worker.lease_one()
+    store.jobs.save([Note(lease, Progress(1), b"here")])
+    story = append(None, AttemptRecord(attempt=1, fence=1, at=clock.now(), reason="permanent"))
+    worker.settle(lease, DeadLettered("permanent", story, DAY))
+    store.jobs.resubmit([id], by="ana")
+
+    again = worker.lease_one()
+
+    assert (again.checkpoint, again.history) == (b"here", story)
+
+
+def test_completed_running_and_unknown_jobs_are_left_alone(store: Store, worker: Worker) -> None:
+    done, running, ready = added(store, *[make_job() for _ in range(3)])
+    first, _ = worker.lease(2)
+    worker.settle(first, DONE)
+    before = [see(store, id) for id in (done, running, ready)]
+
+    assert store.jobs.resubmit([done, running, ready, new_job_id()], by="ana") == []
+    assert [see(store, id) for id in (done, running, ready)] == before
+
+
+def test_resubmitting_twice_gives_one_job(store: Store, worker: Worker) -> None:
+    [id] = added(store, make_job())
+    store.jobs.cancel([id], by="ana")
+
+    assert store.jobs.resubmit([id], by="ana") == [id]
+    assert store.jobs.resubmit([id], by="ana") == []
+    assert len(worker.lease(10)) == 1
+    assert store.upkeep.check() == []
+
+
+def test_many_are_resubmitted_at_once(store: Store, worker: Worker) -> None:
+    ids = added(store, *[make_job() for _ in range(20)])
+    store.jobs.cancel(ids[:10], by="ana")
+
+    assert store.jobs.resubmit(ids, by="bob") == ids[:10]
+    assert len(worker.lease(100)) == 20
+
+
+def test_a_resubmitted_job_can_be_lost_as_often_as_a_new_one(
+    store: Store, supervisor: Supervisor, clock: ManualClock
+) -> None:
+    [id] = added(store, make_job(attempts=1))
+    for _ in range(2):
+        worker = Worker(store)
+        [line] = store.jobs.lines()
+        worker.lease_one(line)
+        worker.die()
+        [taken] = supervisor.sweep()
+        assert taken.dead
+        assert store.jobs.resubmit([id], by="ana") == [id]
+
+    assert see(store, id).losses == 0
+
+
+def test_a_resubmitted_job_is_kept_past_the_retention_of_its_first_end(
+    store: Store, worker: Worker, supervisor: Supervisor, clock: ManualClock
+) -> None:
+    [id] = added(store, make_job())
+    worker.settle(worker.lease_one(), DeadLettered("permanent", b"[]", DAY))
+    store.jobs.resubmit([id], by="ana")
+    clock.move(days=3)
+    supervisor.purge()
+
+    assert see(store, id).state is State.READY
+
+
+def test_resubmitting_leaves_a_trace_of_who_did_it(store: Store) -> None:
+    [id] = added(store, make_job(delay=timedelta(hours=3)))
+    store.jobs.cancel([id], by="ana")
+    store.jobs.resubmit([id], by="bob")
+    store.jobs.resubmit([id], by="eve")
+
+    traces = query(store, "SELECT action, subject, actor FROM {audit} ORDER BY at")
+    assert traces == [("cancel", str(id), "ana"), ("resubmit", str(id), "bob")]

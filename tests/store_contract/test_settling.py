@@ -1,0 +1,204 @@
+"""Settling: a job ends once, with what its attempt said."""
+
+from datetime import timedelta
+
+from lateshift.clock import ManualClock
+from lateshift.model.history import append
+from lateshift.model.job import AttemptRecord, Note, Progress, State
+from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later, Outcome, Settlement
+from lateshift.store.contract import Store, Want
+from tests.store_contract.driving import DAY, DONE, FAILED, HOUR, LINE, RELEASED, Worker, added, make_job, see
+
+
+def record(clock: ManualClock, reason: str) -> bytes:
+    return append(None, AttemptRecord(attempt=1, fence=1, at=clock.now(), reason=reason, message="no"))
+
+
+def test_a_completed_job_keeps_its_result_and_what_it_was(store: Store, worker: Worker) -> None:
+    [id] = added(store, make_job(task="paint", priority=3, payload=b"[1]"))
+
+    assert worker.settle(worker.lease_one(), Completed(b'{"a":1}', DAY))
+
+    view = see(store, id)
+    assert (view.state, view.result, view.reason) == (State.COMPLETED, b'{"a":1}', None)
+    assert (view.task, view.priority, view.payload) == ("paint", 3, b"[1]")
+    assert (view.attempt, view.fence) == (1, 1)
+    assert view.settled_at is not None
+    assert view.started_at is not None
+    assert view.settled_at >= view.started_at
+
+
+def test_a_completed_job_may_have_no_result(store: Store, worker: Worker) -> None:
+    [id] = added(store, make_job())
+    worker.settle(worker.lease_one(), Completed(None, DAY))
+
+    assert (see(store, id).state, see(store, id).result) == (State.COMPLETED, None)
+
+
+def test_a_dead_letter_keeps_its_reason_its_history_and_its_payload(
+    store: Store, worker: Worker, clock: ManualClock
+) -> None:
+    [id] = added(store, make_job(payload=b"[1]"))
+    worker.settle(worker.lease_one(), DeadLettered("permanent", record(clock, "permanent"), DAY))
+
+    view = see(store, id)
+    assert (view.state, view.reason, view.payload) == (State.DEAD, "permanent", b"[1]")
+    assert [(entry.attempt, entry.reason, entry.message) for entry in view.history] == [
+        (1, "permanent", "no")
+    ]
+
+
+def test_a_cancelled_attempt_ends_its_job_with_the_reason(store: Store, worker: Worker) -> None:
+    [id] = added(store, make_job())
+    worker.settle(worker.lease_one(), Cancelled("not needed", DAY))
+
+    assert (see(store, id).state, see(store, id).reason) == (State.CANCELLED, "not needed")
+
+
+def test_a_failed_attempt_with_a_delay_waits_for_it(store: Store, worker: Worker, clock: ManualClock) -> None:
+    [id] = added(store, make_job())
+    worker.settle(worker.lease_one(), Later(HOUR, counts=True, history=record(clock, "failed")))
+
+    view = see(store, id)
+    assert (view.state, view.attempt, view.holder, view.complete_by) == (State.SCHEDULED, 1, None, None)
+    assert [entry.reason for entry in view.history] == ["failed"]
+    assert view.due_at > clock.now() + timedelta(minutes=59)
+    assert worker.lease(10) == []
+
+
+def test_a_failed_attempt_without_a_delay_is_ready_at_once(store: Store, worker: Worker) -> None:
+    added(store, make_job())
+    worker.settle(worker.lease_one(), FAILED)
+
+    assert worker.lease_one().attempt == 2
+
+
+def test_an_attempt_that_does_not_count_gives_its_number_out_again(store: Store, worker: Worker) -> None:
+    added(store, make_job())
+    first = worker.lease_one()
+    worker.settle(first, RELEASED)
+    second = worker.lease_one()
+
+    assert (first.attempt, second.attempt) == (1, 1)
+    assert (first.fence, second.fence) == (1, 2)
+
+
+def test_history_reaches_the_next_attempt_and_stays_when_nothing_new_is_said(
+    store: Store, worker: Worker, clock: ManualClock
+) -> None:
+    [id] = added(store, make_job())
+    history = record(clock, "failed")
+    worker.settle(worker.lease_one(), Later(timedelta(0), counts=True, history=history))
+    second = worker.lease_one()
+    assert second.history == history
+    worker.settle(second, RELEASED)
+
+    worker.settle(worker.lease_one(), DONE)
+
+    assert [entry.reason for entry in see(store, id).history] == ["failed"]
+
+
+def test_one_exchange_settles_every_kind_of_end(store: Store, worker: Worker, clock: ManualClock) -> None:
+    ids = added(store, *[make_job() for _ in range(6)])
+    leases = worker.lease(6)
+    outcomes: list[Outcome] = [
+        Completed(b"1", DAY),
+        Completed(b"2", 2 * DAY),
+        DeadLettered("exhausted", record(clock, "failed"), DAY),
+        Cancelled("enough", DAY),
+        Later(HOUR, counts=True, history=record(clock, "failed")),
+        RELEASED,
+    ]
+
+    said = [Settlement(lease, outcome) for lease, outcome in zip(leases, outcomes, strict=True)]
+    assert store.jobs.exchange(worker.id, said, []).lost == []
+
+    assert [see(store, id).state for id in ids] == [
+        State.COMPLETED,
+        State.COMPLETED,
+        State.DEAD,
+        State.CANCELLED,
+        State.SCHEDULED,
+        State.READY,
+    ]
+    assert [see(store, id).result for id in ids[:2]] == [b"1", b"2"]
+    assert store.jobs.held(worker.id) == []
+
+
+def test_saying_the_same_settlement_again_changes_nothing_and_is_no_loss(
+    store: Store, worker: Worker
+) -> None:
+    [id] = added(store, make_job())
+    lease = worker.lease_one()
+    worker.settle(lease, DONE)
+    before = see(store, id)
+
+    assert worker.settle(lease, DONE)
+    assert see(store, id) == before
+
+
+def test_saying_a_settlement_twice_in_one_exchange_settles_once(store: Store, worker: Worker) -> None:
+    ids = added(store, make_job(), make_job())
+    leases = worker.lease(2)
+
+    assert worker.settle_all([leases[0], leases[1], leases[0]]) == []
+
+    assert [see(store, id).state for id in ids] == [State.COMPLETED, State.COMPLETED]
+    assert store.upkeep.check() == []
+
+
+def test_a_settled_job_is_final(store: Store, worker: Worker, clock: ManualClock) -> None:
+    [id] = added(store, make_job())
+    lease = worker.lease_one()
+    worker.settle(lease, DONE)
+
+    assert not worker.settle(lease, FAILED)
+    assert not worker.settle(lease, DeadLettered("late", record(clock, "late"), DAY))
+    assert not worker.settle(lease, Cancelled("late", DAY))
+    assert (see(store, id).state, see(store, id).reason) == (State.COMPLETED, None)
+    assert worker.lease(10) == []
+
+
+def test_a_dead_member_can_settle_what_it_still_holds(store: Store, worker: Worker) -> None:
+    [id] = added(store, make_job())
+    lease = worker.lease_one()
+    worker.die()
+
+    assert worker.settle(lease, DONE)
+    assert see(store, id).state is State.COMPLETED
+
+
+def test_progress_and_checkpoint_are_kept_and_reach_the_next_attempt(store: Store, worker: Worker) -> None:
+    [id] = added(store, make_job())
+    lease = worker.lease_one()
+
+    assert store.jobs.save([Note(lease, Progress(1, 4, "page 1"), b'{"page":1}')]) == []
+    assert (see(store, id).progress, see(store, id).checkpoint) == (Progress(1, 4, "page 1"), b'{"page":1}')
+    assert store.jobs.save([Note(lease, Progress(2, 4)), Note(lease, None, b'{"page":2}')]) == []
+    assert (see(store, id).progress, see(store, id).checkpoint) == (Progress(2, 4), b'{"page":2}')
+
+    worker.settle(lease, FAILED)
+    assert worker.lease_one().checkpoint == b'{"page":2}'
+
+
+def test_a_job_that_completes_past_its_complete_by_is_refused(
+    store: Store, worker: Worker, clock: ManualClock
+) -> None:
+    [id] = added(store, make_job(time_limit=HOUR))
+    lease = worker.lease_one()
+    clock.move(minutes=61)
+
+    assert not worker.settle(lease, DONE)
+    assert not worker.settle(lease, FAILED)
+    assert store.jobs.save([Note(lease, Progress(1))]) == [lease]
+    assert (see(store, id).state, see(store, id).progress) == (State.RUNNING, None)
+
+
+def test_a_settlement_and_a_claim_are_one_step_for_others(
+    store: Store, worker: Worker, other_worker: Worker
+) -> None:
+    added(store, *[make_job() for _ in range(3)])
+    lease = worker.lease_one()
+    store.jobs.exchange(worker.id, [Settlement(lease, DONE)], [Want(LINE, 1)])
+
+    assert len(other_worker.lease(10)) == 1

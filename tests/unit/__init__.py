@@ -1,0 +1,1 @@
+"""Plain data and pure decisions: no store, no clock, no network."""
