@@ -27,6 +27,7 @@ from lateshift.task import HOUR, AsyncTask, Call, Limits, Task
 
 P = ParamSpec("P")
 R = TypeVar("R")
+F = TypeVar("F")
 
 
 class Registrar:
@@ -57,6 +58,7 @@ class Lateshift:
         self.clock = clock
         self.client = Client(lambda: self.store, self.settings.key_window)
         self._tasks: dict[str, Task[..., Any]] = {}
+        self._starters: list[Callable[[], Any]] = []
         self._store: Store | None = None
         self._opening = threading.Lock()
 
@@ -121,6 +123,20 @@ class Lateshift:
         )  # fmt: skip
         registrar = Registrar(self, name, limits)
         return registrar if function is None else registrar(function)
+
+    def on_start(self, function: Callable[[], F]) -> Callable[[], F]:
+        """Call `function` (plain or async, without arguments) when `lateshift up` or `lateshift work` starts this
+        program, before its workers begin. Every start calls it, on every machine: what it enqueues wants a key."""
+        self._starters.append(function)
+        return function
+
+    async def start(self) -> None:
+        """Call what `on_start` registered, in that order. Whoever runs the app's workers does so first."""
+        for function in self._starters:
+            if inspect.iscoroutinefunction(function):
+                await function()
+            else:
+                await aside(function)
 
     def enqueue_many(self, calls: Iterable[Call[Any]]) -> int:
         """Enqueue any number of calls in bounded memory: one durable commit for each thousand. Gives how many jobs

@@ -7,6 +7,8 @@ from itertools import islice
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+from msgspec import structs
+
 from lateshift.errors import UsageError
 from lateshift.handle import Job
 from lateshift.model.ids import JobId
@@ -83,14 +85,15 @@ class Client:
         return self._open().jobs.resubmit(ids, by=by)
 
     def resubmit_where(self, wanted: JobFilter, *, by: str, limit: int) -> list[JobId]:
-        """Resubmit the dead (or cancelled) jobs that a filter finds, in bounded batches."""
+        """Resubmit the dead (or cancelled) jobs that a filter finds, in bounded batches. It walks from the newest to the
+        oldest, so that one which dies again meanwhile is not taken twice."""
         store, done = self._open(), list[JobId]()
         while len(done) < limit:
             found = [view.id for view in store.reports.jobs(wanted, min(CHUNK, limit - len(done)))]
-            again = store.jobs.resubmit(found, by=by)
-            done += again
-            if not again:
+            if not found:
                 break
+            done += store.jobs.resubmit(found, by=by)
+            wanted = structs.replace(wanted, before=found[-1])
         return done
 
     def _enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:

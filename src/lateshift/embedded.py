@@ -76,7 +76,7 @@ async def running(
 ) -> AsyncIterator[None]:  # fmt: skip
     """Work and supervise until the block ends, then stop gracefully."""
     embedded = Embedded(store, tasks, settings, clock, processes)
-    sweep = Sweep(store, new_member_id(), clock)
+    sweep = Sweep(store, new_member_id(), clock, heartbeat=settings.heartbeat)
     ending = asyncio.Event()
     parts = [asyncio.create_task(embedded.run()), asyncio.create_task(drive(sweep, ending))]
     try:

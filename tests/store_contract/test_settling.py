@@ -7,7 +7,19 @@ from lateshift.model.history import append
 from lateshift.model.job import AttemptRecord, Note, Progress, State
 from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later, Outcome, Settlement
 from lateshift.store.contract import Store, Want
-from tests.store_contract.driving import DAY, DONE, FAILED, HOUR, LINE, RELEASED, Worker, added, make_job, see
+from tests.store_contract.driving import (
+    DAY,
+    DONE,
+    FAILED,
+    HOUR,
+    LINE,
+    RELEASED,
+    Worker,
+    added,
+    make_job,
+    query,
+    see,
+)
 
 
 def record(clock: ManualClock, reason: str) -> bytes:
@@ -202,3 +214,23 @@ def test_a_settlement_and_a_claim_are_one_step_for_others(
     store.jobs.exchange(worker.id, [Settlement(lease, DONE)], [Want(LINE, 1)])
 
     assert len(other_worker.lease(10)) == 1
+
+
+def test_a_settled_job_that_was_brought_back_by_hand_does_not_keep_others_from_being_settled(
+    store: Store, worker: Worker
+) -> None:
+    first, second = added(store, make_job(), make_job())
+    lease, _ = leases = worker.lease(2)
+    worker.settle(lease, DONE)
+    copy = "SELECT id, queue, lane, 2, 0, 3, 1, due_at, due_at, task, payload, holder FROM {settled}"
+    query(
+        store,
+        "INSERT INTO {job} (id, queue, lane, state, priority, attempts, fence, due_at, created_at, task, payload, holder) "
+        + copy,
+    )
+    assert len(store.upkeep.check()) == 1
+
+    worker.settle_all(leases)
+
+    assert store.upkeep.check() == []
+    assert [see(store, id).state for id in (first, second)] == [State.COMPLETED, State.COMPLETED]

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from lateshift.clock import ManualClock
 from lateshift.model.ids import new_member_id
-from lateshift.model.job import LOSSES_UNTIL_DEAD, State
+from lateshift.model.job import LOSSES_UNTIL_DEAD, Lane, Line, State
 from lateshift.store.contract import Store, TakenBack
 from tests.store_contract.driving import (
     DONE,
@@ -121,7 +121,7 @@ def test_the_last_attempt_is_not_repeated(
     )
     worker.lease_one()
     other = Worker(store)
-    other.lease_one(see_line(store))
+    other.lease_one(Line("late", Lane.COROUTINE))
     clock.move(seconds=30)
     other.beat()
 
@@ -130,11 +130,6 @@ def test_the_last_attempt_is_not_repeated(
     assert taken == {lost: ("worker_lost", True), late: ("complete_by", True)}
     assert (see(store, lost).reason, see(store, late).reason) == ("worker_lost", "complete_by")
     assert see(store, lost).history[0].reason == "worker_lost"
-
-
-def see_line(store: Store):  # type: ignore[no-untyped-def]
-    [line] = store.jobs.lines()
-    return line
 
 
 def test_a_job_that_was_settled_in_time_is_left_alone(

@@ -1,7 +1,7 @@
 """Wake-ups: hints that reach whoever listens, in this process and in others."""
 
+import os
 from collections.abc import Iterator
-from datetime import timedelta
 from queue import Empty, Queue
 
 import pytest
@@ -31,22 +31,25 @@ class Ear:
         return True
 
 
+def hint_until_heard(store: Store, ear: Ear) -> None:
+    """Listening begins a moment after `listen` returns: hint until the first is heard, and end with a known one."""
+    for number in range(1000):
+        line = Line(f"ready? {number}", Lane.COROUTINE)
+        store.wakes.hint([line])
+        try:
+            while ear.heard.get(timeout=0.1) != line:
+                pass
+        except Empty:
+            continue
+        return
+
+
 @pytest.fixture
 def ear(store: Store, clock: ManualClock) -> Iterator[Ear]:
     """Listens on a store of its own, as another process would; ready once it has heard the first hint."""
     other = open_store(store.url, clock)
     ear = Ear(other)
-    ready = Line("ready?", Lane.COROUTINE)
-    while ear.heard.empty():
-        clock.move(seconds=1)
-        store.wakes.hint([ready])
-        try:
-            ear.heard.put(ear.heard.get(timeout=0.2))
-        except Empty:
-            continue
-    while not ear.heard.empty():
-        ear.heard.get()
-    clock.move(seconds=1)
+    hint_until_heard(store, ear)
     yield ear
     ear.stop()
     other.close()
@@ -97,23 +100,11 @@ def test_taking_a_job_back_wakes_its_line(store: Store, ear: Ear, clock: ManualC
 def test_every_listener_hears_a_hint(store: Store, ear: Ear) -> None:
     second = Ear(store)
     hint_until_heard(store, second)
-    store.clock.offset += timedelta(seconds=1)
     store.wakes.hint([LINE])
 
     assert ear.hears(LINE)
     assert second.hears(LINE)
     second.stop()
-
-
-def hint_until_heard(store: Store, ear: Ear) -> None:
-    while True:
-        store.clock.offset += timedelta(seconds=1)
-        store.wakes.hint([Line("ready?", Lane.COROUTINE)])
-        try:
-            ear.heard.get(timeout=0.2)
-        except Empty:
-            continue
-        return
 
 
 def test_hints_in_quick_succession_are_one(store: Store, ear: Ear, clock: ManualClock) -> None:
@@ -124,7 +115,7 @@ def test_hints_in_quick_succession_are_one(store: Store, ear: Ear, clock: Manual
     last = Line("last", Lane.COROUTINE)
     store.wakes.hint([last])
 
-    heard = []
+    heard: list[Line] = []
     while not heard or heard[-1] != last:
         heard.append(ear.heard.get(timeout=SOON))
     assert heard == [LINE, last]
@@ -158,8 +149,6 @@ def test_a_garbled_hint_does_not_end_the_listening(store: Store, ear: Ear, clock
 
 
 def test_a_hint_for_a_listener_that_was_killed_is_cleared_away(sqlite_url: str, clock: ManualClock) -> None:
-    import os
-
     store = open_store(sqlite_url, clock)
     store.ready()
     folder = file_of(sqlite_url).with_name("jobs.db-wake")

@@ -22,13 +22,13 @@ def _encode_foreign(value: Any) -> Any:
     """Types msgspec does not know: pydantic models, by the methods that mark them."""
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
-    raise NotImplementedError(f"a {type(value).__qualname__} cannot be sent to a job")
+    raise TypeError(f"a {type(value).__qualname__} cannot be sent to a job")
 
 
 def _decode_foreign(kind: type, value: Any) -> Any:
     if hasattr(kind, "model_validate"):
         return kind.model_validate(value)
-    raise NotImplementedError(f"a {kind.__qualname__} cannot be read from JSON")
+    raise TypeError(f"a {kind.__qualname__} cannot be read from JSON")
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_encode_foreign)

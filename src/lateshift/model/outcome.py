@@ -9,6 +9,7 @@ from msgspec import Struct
 from lateshift.errors import Cancel, Permanent, Snooze
 from lateshift.model.history import append
 from lateshift.model.job import AttemptRecord, Lease
+from lateshift.model.remote import is_a, name_of
 from lateshift.model.retry import Retry
 
 TRACEBACK_LIMIT = 8 * 1024
@@ -97,8 +98,8 @@ def outcome_of(
                 at=at,
                 reason=reason,
                 ran_for=round(ran_for, 6),
-                error=type(error).__qualname__ if error else None,
-                message=_clip(str(error) if error else message or "", MESSAGE_LIMIT),
+                error=name_of(error) if error else None,
+                message=clip(str(error) if error else message or "", MESSAGE_LIMIT),
                 traceback=_trace(error) if error else None,
                 member=member,
             ),
@@ -115,10 +116,8 @@ def outcome_of(
         case Failed(Snooze() as snooze):
             return Later(max(snooze.delay, timedelta(0)), counts=False)
         case Failed(Cancel() as cancel):
-            return Cancelled(_clip(str(cancel) or "cancelled by the task", MESSAGE_LIMIT), keep)
-        case Failed(Permanent() as error):
-            return DeadLettered("permanent", record("permanent", error), keep)
-        case Failed(error) if retry.never_for(error):
+            return Cancelled(clip(str(cancel) or "cancelled by the task", MESSAGE_LIMIT), keep)
+        case Failed(error) if is_a(error, Permanent) or retry.never_for(error):
             return DeadLettered("permanent", record("permanent", error), keep)
         case Failed(error) if last(error):
             return DeadLettered("exhausted", record("failed", error), keep)
@@ -132,14 +131,14 @@ def outcome_of(
 
 def _trace(error: BaseException) -> str:
     text = getattr(error, "remote_traceback", None) or "".join(traceback.format_exception(error))
-    return _clip_middle(text, TRACEBACK_LIMIT)
+    return clip_middle(text, TRACEBACK_LIMIT)
 
 
-def _clip(text: str, limit: int) -> str:
+def clip(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 12] + " [truncated]"
 
 
-def _clip_middle(text: str, limit: int) -> str:
+def clip_middle(text: str, limit: int) -> str:
     """The head names where it began, the tail what was raised: keep both."""
     half = limit // 2 - 8
     return text if len(text) <= limit else text[:half] + "\n[truncated]\n" + text[-half:]

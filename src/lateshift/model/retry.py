@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from lateshift.errors import OptionInvalid
+from lateshift.model.remote import RemoteError, full_name, is_a
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Retry:
             raise OptionInvalid("Retry: base and cap must not be negative.")
 
     def never_for(self, error: BaseException) -> bool:
-        return isinstance(error, self.rule_for(error).never)
+        return any(is_a(error, kind) for kind in self.rule_for(error).never)
 
     def delay(self, attempt: int, error: BaseException | None = None) -> timedelta:
         """How long to wait after attempt number `attempt` failed with `error`."""
@@ -50,6 +51,9 @@ class Retry:
         return attempt >= (attempts if rule is self else rule.attempts)
 
     def rule_for(self, error: BaseException | None) -> "Retry":
+        if isinstance(error, RemoteError):
+            named = {full_name(kind): rule for kind, rule in self.rules.items()}
+            return next((named[name] for name in error.lineage if name in named), self)
         for kind in type(error).__mro__:
             if kind in self.rules:
                 return self.rules[kind]

@@ -8,15 +8,16 @@ from lateshift.model.ids import MemberId
 from lateshift.store.contract import Grip, Locks
 
 TTL = timedelta(seconds=10)
-MARGIN = timedelta(seconds=2)
-RENEW_AFTER = timedelta(seconds=3)
+MARGIN = 0.2  # of the lifetime
+RENEW_AFTER = 0.3
 
 
 class Leadership:
     """Ask `term()` each turn: the number of this member's term, or None while another leads. Blocking."""
 
-    def __init__(self, locks: Locks, role: str, member: MemberId, clock: Clock) -> None:
+    def __init__(self, locks: Locks, role: str, member: MemberId, clock: Clock, ttl: timedelta = TTL) -> None:
         self._locks = locks
+        self._ttl = ttl
         self._role = role
         self._member = member
         self._clock = clock
@@ -25,14 +26,14 @@ class Leadership:
 
     def term(self) -> int | None:
         now = self._clock.monotonic()
-        if self._grip is not None and now < self._asked + RENEW_AFTER.total_seconds():
+        if self._grip is not None and now < self._asked + RENEW_AFTER * self._ttl.total_seconds():
             return self._grip.fence
-        if self._grip is not None and self._locks.renew(self._grip, TTL):
+        if self._grip is not None and self._locks.renew(self._grip, self._ttl):
             self._asked = now
         else:
-            self._grip = self._locks.acquire(self._role, self._member, TTL)
+            self._grip = self._locks.acquire(self._role, self._member, self._ttl)
             self._asked = now
-        late = self._clock.monotonic() >= self._asked + (TTL - MARGIN).total_seconds()
+        late = self._clock.monotonic() >= self._asked + (1 - MARGIN) * self._ttl.total_seconds()
         return None if self._grip is None or late else self._grip.fence
 
     def resign(self) -> None:

@@ -192,6 +192,9 @@ class Upkeep(Protocol):
         """Delete up to `limit` rows of each kind: settled jobs past their retention, keys past their window; and
         dead members that hold nothing."""
 
+    def erase(self, ids: Sequence[JobId]) -> int:
+        """Delete settled jobs before their retention ends. Gives how many; one that is not settled stays."""
+
     def check(self) -> list[str]:
         """Look for damage and broken rules; what it found, in words. Empty is good."""
 

@@ -5,8 +5,22 @@ from collections.abc import Iterable
 
 from lateshift.clock import Clock
 from lateshift.model.job import Line
+from lateshift.store.contract import LANES
 
 QUIET_SECONDS = 0.01
+
+
+def written(line: Line) -> str:
+    return f"{line.lane:d} {line.queue}"
+
+
+def read(hint: str) -> Line | None:
+    """The line that a hint names; None for anything else that came the same way, for a listener must not end."""
+    lane, _, queue = hint.partition(" ")
+    return Line(queue, LANES[int(lane)]) if lane in _CODES else None
+
+
+_CODES = {f"{lane:d}" for lane in LANES}
 
 
 class Coalesced:

@@ -8,7 +8,7 @@ from lateshift.clock import Clock
 from lateshift.errors import StoreError
 from lateshift.model.ids import MemberId
 from lateshift.runtime.aside import aside
-from lateshift.runtime.leadership import Leadership
+from lateshift.runtime.leadership import TTL, Leadership
 from lateshift.runtime.log import log
 from lateshift.store.contract import Store
 
@@ -22,10 +22,11 @@ PURGE_BATCH = 1000
 class Sweep:
     """Turned by a loop; `wake()` when somebody knows that a member has died."""
 
-    def __init__(self, store: Store, member: MemberId, clock: Clock) -> None:
+    def __init__(self, store: Store, member: MemberId, clock: Clock, *, heartbeat: timedelta = 2 * TTL) -> None:
         self._store = store
         self._clock = clock
-        self._leadership = Leadership(store.locks, "supervisor", member, clock)
+        # A leader that died is followed before the members that died with it have fallen silent.
+        self._leadership = Leadership(store.locks, "supervisor", member, clock, min(TTL, heartbeat / 2))
         self._wake = asyncio.Event()
         self._purge_at = clock.monotonic()
         self._quiet_until = 0.0

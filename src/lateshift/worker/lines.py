@@ -17,6 +17,7 @@ class Lines:
         self._poll = poll.total_seconds()
         self._step = FIRST_STEP
         self._next_look = 0.0
+        self._last_look = 0.0
         self._hot: dict[Line, None] = {}
 
     def hot(self) -> list[Line]:
@@ -31,11 +32,13 @@ class Lines:
         return True
 
     def look_due(self, now: float) -> bool:
-        return now >= self._next_look
+        """While lines give jobs, what else there may be is looked for at the pace of polling only."""
+        return now >= (max(self._next_look, self._last_look + self._poll) if self._hot else self._next_look)
 
     def looked(self, found: Sequence[Line], next_due: timedelta | None, now: float) -> None:
         for line in found:
             self._hot[line] = None
+        self._last_look = now
         self._next_look = now + self._step
         self._step = min(self._step * 2, self._poll)
         if next_due is not None:

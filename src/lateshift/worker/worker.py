@@ -17,10 +17,13 @@ from lateshift.model.outcome import (
     DeadLettered,
     Ended,
     Failed,
+    Killed,
     Later,
+    Outcome,
     Settlement,
     outcome_of,
 )
+from lateshift.model.remote import name_of
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
 from lateshift.store.contract import Promoted, Store, Want
@@ -227,6 +230,7 @@ class Worker:
         )  # fmt: skip
         self.tally.count(outcome)
         if not attempt.lost:
+            _tell(attempt, how, outcome)
             self._settler.put(Settlement(attempt.lease, outcome))
             if isinstance(outcome, Later):
                 self._lines.due_in(outcome.delay, self._clock.monotonic())
@@ -256,6 +260,24 @@ class Worker:
     async def close(self) -> None:
         for executor in self._executors.values():
             await executor.close()
+
+
+def _tell(attempt: Attempt, how: Ended, outcome: Outcome) -> None:
+    """A failure is worth a line; snoozing, cancelling and stopping are not."""
+    match how:
+        case Failed(error):
+            what = f"{name_of(error)}: {error}"
+        case Killed(reason, message):
+            what = f"{reason}: {message}"
+        case _:
+            what = ""
+    lease = attempt.lease
+    match outcome:
+        case DeadLettered(reason):
+            log.error("%s %s is a dead letter (%s) at attempt %d: %s", lease.task, lease.id, reason, lease.attempt, what)
+        case Later(delay, counts=True):
+            wait = delay.total_seconds()
+            log.warning("%s %s failed at attempt %d, again in %.1f s: %s", lease.task, lease.id, lease.attempt, wait, what)
 
 
 class _Unkeepable(Permanent):

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Concatenate, ParamSpec, TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
 from psycopg import errors as pg
@@ -95,7 +95,13 @@ class Database:
             connection.prepare_threshold = None
         else:
             connection.prepare_threshold = 0
-            connection.execute(f"SET statement_timeout = '{STATEMENT_SECONDS:d}s'", prepare=False)
+            # A plan made while a table was small is kept while it grows: none may read a whole table. What has no
+            # other way (the few members) is read whole all the same; that looks so dear to the planner that it would
+            # compile such a statement each time, for 100 ms, so it must not.
+            connection.execute(
+                f"SET statement_timeout = '{STATEMENT_SECONDS:d}s'; SET enable_seqscan = off; SET jit = off",
+                prepare=False,
+            )
         return connection
 
     def ready(self) -> None:
@@ -209,10 +215,12 @@ class Database:
 
 
 def _version(connection: Connection, again: bool) -> int:
+    # Not by to_regclass, which answers from a cache that another's migration a moment ago need not have reached.
     [[table]] = connection.execute(
-        "SELECT to_regclass('lateshift.migration')::text", prepare=False
+        "SELECT count(*) FROM pg_catalog.pg_tables WHERE schemaname = 'lateshift' AND tablename = 'migration'",
+        prepare=False,
     ).fetchall()
-    if table is None:
+    if not table:
         return 0
     [[version]] = connection.execute(
         "SELECT coalesce(max(version), 0) FROM lateshift.migration", prepare=False
@@ -242,7 +250,7 @@ def _split(url: str) -> tuple[str, bool, bool]:
         raise StoreUrlInvalid(
             f"{shown(url)!r}: Lateshift's own options are ?pooler=transaction and ?durability=off."
         )
-    address = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(options)))
+    address = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(options, quote_via=quote)))
     try:
         psycopg.conninfo.conninfo_to_dict(address)
     except psycopg.ProgrammingError as error:

@@ -8,30 +8,34 @@ from uuid import UUID
 
 from lateshift.model.job import Enqueued, NewJob
 from lateshift.store.contract import Statements
+from lateshift.store.hints import written
 from lateshift.store.keys import key_conflict
 
-# One job. The same as INSERT_MANY, for the caller who waits for it.
+# One job. The same as INSERT_MANY, for the caller who waits for it. A job that is seen is not met with ON CONFLICT,
+# which would wait for one that is being settled, find it gone and bring it back. Primary keys.
 INSERT_ONE = """INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, due_at, created_at, time_limit,
  exclusive, task, payload)
 SELECT %s::uuid, %s::text, %s::smallint, CASE WHEN due > at THEN 0 ELSE 1 END, %s::smallint, %s::int,
  greatest(due, at), at, %s::interval, %s::text, %s::text, %s::bytea
 FROM (SELECT at, coalesce(%s::timestamptz, at + %s::interval, at) AS due
  FROM (SELECT clock_timestamp() + %s::interval AS at OFFSET 0) clock OFFSET 0) times
-WHERE NOT EXISTS (SELECT 1 FROM lateshift.settled WHERE id = %s::uuid) ON CONFLICT (id) DO NOTHING"""
+WHERE NOT EXISTS (SELECT 1 FROM lateshift.settled WHERE id = %s::uuid)
+ AND NOT EXISTS (SELECT 1 FROM lateshift.job WHERE id = %s::uuid) ON CONFLICT (id) DO NOTHING"""
 
 # Many jobs of one spec, unless their ids are there already or have been settled. Primary keys.
-INSERT_MANY = """INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, due_at, created_at, time_limit,
- exclusive, task, payload)
+INSERT_MANY = """WITH times AS MATERIALIZED (SELECT at, coalesce(%s::timestamptz, at + %s::interval, at) AS due
+ FROM (SELECT clock_timestamp() + %s::interval AS at OFFSET 0) clock)
+INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, due_at, created_at, time_limit, exclusive,
+ task, payload)
 SELECT new.id, %s::text, %s::smallint, CASE WHEN due > at THEN 0 ELSE 1 END, %s::smallint, %s::int,
  greatest(due, at), at, %s::interval, %s::text, %s::text, new.payload
-FROM (SELECT at, coalesce(%s::timestamptz, at + %s::interval, at) AS due
- FROM (SELECT clock_timestamp() + %s::interval AS at OFFSET 0) clock OFFSET 0) times,
- unnest(%s::uuid[], %s::bytea[]) AS new (id, payload)
-WHERE NOT EXISTS (SELECT 1 FROM lateshift.settled WHERE id = new.id) ON CONFLICT (id) DO NOTHING"""
+FROM times, unnest(%s::uuid[], %s::bytea[]) AS new (id, payload)
+WHERE new.id <> ALL(ARRAY(SELECT id FROM lateshift.settled WHERE id = ANY(%s::uuid[])))
+ AND new.id <> ALL(ARRAY(SELECT id FROM lateshift.job WHERE id = ANY(%s::uuid[]))) ON CONFLICT (id) DO NOTHING"""
 
 # After a repeat: an insert that waited for a job to be settled elsewhere must not bring it back. Primary keys.
-UNDO_REPEAT = """DELETE FROM lateshift.job j USING lateshift.settled s
- WHERE j.id = ANY(%s::uuid[]) AND s.id = j.id AND j.fence = 0"""
+UNDO_REPEAT = """DELETE FROM lateshift.job WHERE fence = 0
+ AND id = ANY(ARRAY(SELECT id FROM lateshift.settled WHERE id = ANY(%s::uuid[])))"""
 
 # Take a key that is free or past its window. Primary key.
 TAKE_KEY = """INSERT INTO lateshift.job_key AS k (task, text, job_id, digest, expires_at)
@@ -78,13 +82,13 @@ def statements(
         when = (spec.at, spec.delay, skew)
         if len(same) == 1:
             [job] = same
-            yield INSERT_ONE, [(job.id, spec.queue, int(spec.lane), *how, job.payload, *when, job.id)]
+            yield INSERT_ONE, [(job.id, spec.queue, int(spec.lane), *how, job.payload, *when, job.id, job.id)]
         else:
             ids, payloads = [job.id for job in same], [job.payload for job in same]
-            yield INSERT_MANY, [(spec.queue, int(spec.lane), *how, *when, ids, payloads)]
+            yield INSERT_MANY, [(*when, spec.queue, int(spec.lane), *how, ids, payloads, ids, ids)]
     if again and fresh:
         yield UNDO_REPEAT, [([job.id for job in fresh],)]
     if notify:
         for line in {job.spec.line for job in fresh}:
-            yield NOTIFY, [(f"{line.lane:d} {line.queue}",)]
+            yield NOTIFY, [(written(line),)]
     return answers

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from psycopg.errors import UniqueViolation
 
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Enqueued, Lease, Line, NewJob, Note
@@ -89,6 +90,21 @@ class PostgresJobs:
         return answer
 
     def _exchange(
+        self,
+        connection: Connection,
+        again: bool,
+        holder: MemberId,
+        settlements: Sequence[Settlement],
+        wants: Sequence[Want],
+    ) -> Exchanged:
+        try:
+            return self._exchange_once(connection, again, holder, settlements, wants)
+        except UniqueViolation:  # a job that is settled was brought back: what is settled is final
+            ids = [settlement.lease.id for settlement in settlements]
+            connection.execute(settling.DROP_SETTLED, (ids,))
+            return self._exchange_once(connection, True, holder, settlements, wants)
+
+    def _exchange_once(
         self,
         connection: Connection,
         again: bool,

@@ -53,7 +53,8 @@ class PostgresQueues:
         def work(connection: Connection, again: bool) -> bool:
             with connection.transaction():
                 rows = connection.execute(RESUME, (name,)).fetchall()
-                connection.execute(AUDIT, (self._clock.offset, "resume", name, ""))
+                if rows:
+                    connection.execute(AUDIT, (self._clock.offset, "resume", name, ""))
             return bool(rows)
 
         resumed = self._database.run(work)

@@ -17,42 +17,44 @@ KEPT = """id, queue, lane, priority, attempt, attempts, losses, fence, due_at, c
  leased_at, exclusive, task, payload, progress, checkpoint"""
 GONE = ", ".join(f"gone.{column.strip()}" for column in KEPT.split(","))
 _NOW = "clock_timestamp() + %(skew)s::interval"
-_MINE = f"j.fence = said.fence AND j.state = 2 AND (j.complete_by IS NULL OR j.complete_by > {_NOW})"
+# What was said of a job stands at its place in arrays sorted by id, found by bisection. No statement joins: a join's plan
+# is a guess, kept while the tables change, and the wrong one compares all with all. Running is having a holder.
+_PLACE = "width_bucket(j.id, %(ids)s::uuid[])"
+_MINE = f"""j.id = ANY(%(ids)s::uuid[]) AND j.fence = (%(fences)s::bigint[])[{_PLACE}] AND j.holder IS NOT NULL
+ AND (j.complete_by IS NULL OR j.complete_by > {_NOW})"""
 
 # Completed jobs whose leases still hold are settled with their results. Primary keys.
-COMPLETE = f"""WITH said AS (SELECT * FROM unnest(%(ids)s::uuid[], %(fences)s::bigint[], %(results)s::bytea[])
-  AS said (id, fence, result)),
-gone AS (DELETE FROM lateshift.job j USING said WHERE j.id = ANY(%(ids)s::uuid[]) AND j.id = said.id AND {_MINE}
-  RETURNING j.*, said.result)
+COMPLETE = f"""WITH gone AS (DELETE FROM lateshift.job j WHERE {_MINE} RETURNING j.*, {_PLACE} AS place)
 INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, result)
-SELECT {GONE}, gone.history, 4, {_NOW}, {_NOW} + %(keep)s::interval, gone.result FROM gone RETURNING id"""
-
-# The same for any end, with its reason and history. Primary keys.
-END = f"""WITH said AS (SELECT * FROM unnest(%(ids)s::uuid[], %(fences)s::bigint[], %(states)s::smallint[],
-  %(reasons)s::text[], %(histories)s::bytea[], %(keeps)s::interval[])
-  AS said (id, fence, state, reason, history, keep)),
-gone AS (DELETE FROM lateshift.job j USING said WHERE j.id = ANY(%(ids)s::uuid[]) AND j.id = said.id AND {_MINE}
-  RETURNING j.*, said.state AS ended, said.reason, said.history AS story, said.keep)
-INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, reason)
-SELECT {GONE}, coalesce(gone.story, gone.history), gone.ended, {_NOW}, {_NOW} + gone.keep, gone.reason
+SELECT {GONE}, gone.history, 4, {_NOW}, {_NOW} + %(keep)s::interval, (%(results)s::bytea[])[gone.place]
 FROM gone RETURNING id"""
 
-# Another attempt follows; if an operator has cancelled the job, that is its end, and the row is given back. Primary key.
-AGAIN = f"""UPDATE lateshift.job j SET state = CASE WHEN said.delay > interval '0' THEN 0 ELSE 1 END,
- due_at = {_NOW} + said.delay, attempt = j.attempt - said.back, history = coalesce(said.history, j.history),
+# The same for any end, with its reason and history. Primary keys.
+END = f"""WITH gone AS (DELETE FROM lateshift.job j WHERE {_MINE} RETURNING j.*, {_PLACE} AS place)
+INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, reason)
+SELECT {GONE}, coalesce((%(histories)s::bytea[])[gone.place], gone.history), (%(states)s::smallint[])[gone.place],
+ {_NOW}, {_NOW} + (%(keeps)s::interval[])[gone.place], (%(reasons)s::text[])[gone.place]
+FROM gone RETURNING id"""
+
+# Another attempt follows, unless an operator has cancelled the job. Primary key.
+AGAIN = f"""UPDATE lateshift.job j SET
+ state = CASE WHEN (%(delays)s::interval[])[{_PLACE}] > interval '0' THEN 0 ELSE 1 END,
+ due_at = {_NOW} + (%(delays)s::interval[])[{_PLACE}], attempt = j.attempt - (%(backs)s::int[])[{_PLACE}],
+ history = coalesce((%(histories)s::bytea[])[{_PLACE}], j.history),
  holder = NULL, leased_at = NULL, complete_by = NULL
-FROM unnest(%(ids)s::uuid[], %(fences)s::bigint[], %(delays)s::interval[], %(backs)s::int[], %(histories)s::bytea[])
- AS said (id, fence, delay, back, history)
-WHERE j.id = ANY(%(ids)s::uuid[]) AND j.id = said.id AND {_MINE} AND j.cancel_by IS NULL RETURNING j.id"""
+WHERE {_MINE} AND j.cancel_by IS NULL RETURNING j.id"""
 CANCELLED_BY = (
     "SELECT id, cancel_by FROM lateshift.job WHERE id = ANY(%s) AND state = 2 AND cancel_by IS NOT NULL"
 )
 
 # Whether these very settlements were written before (their answer had been lost). Primary key.
-SETTLED_BY = """SELECT s.id FROM lateshift.settled s
- JOIN unnest(%(ids)s::uuid[], %(fences)s::bigint[], %(states)s::smallint[], %(reasons)s::text[])
- AS said (id, fence, state, reason) ON s.id = said.id AND s.fence = said.fence AND s.state = said.state
- AND s.reason IS NOT DISTINCT FROM said.reason WHERE s.id = ANY(%(ids)s::uuid[])"""
+SETTLED_BY = f"""SELECT j.id FROM lateshift.settled j WHERE j.id = ANY(%(ids)s::uuid[])
+ AND j.fence = (%(fences)s::bigint[])[{_PLACE}] AND j.state = (%(states)s::smallint[])[{_PLACE}]
+ AND j.reason IS NOT DISTINCT FROM (%(reasons)s::text[])[{_PLACE}]"""
+
+# Jobs that stand among the settled too. It should not be, but must not keep others from being settled. Primary keys.
+DROP_SETTLED = """DELETE FROM lateshift.job WHERE id = ANY(ARRAY(
+ SELECT id FROM lateshift.settled WHERE id = ANY(%s::uuid[])))"""
 
 # Waiting jobs are cancelled at once. Primary keys.
 CANCEL_WAITING = f"""WITH gone AS (DELETE FROM lateshift.job WHERE id = ANY(%(ids)s::uuid[]) AND state IN (0, 1, 3)
@@ -76,6 +78,7 @@ class Sent(Struct, frozen=True):
 
 def send(connection: Connection, settlements: Sequence[Settlement], skew: timedelta) -> list[Sent]:
     """Queue the statements in the caller's pipeline: one for each kind of end."""
+    settlements = sorted(settlements, key=_by_id)
     completed: dict[timedelta, list[Settlement]] = {}
     ended: list[Settlement] = []
     later: list[Settlement] = []
@@ -173,6 +176,7 @@ def _leases(group: Sequence[Settlement], skew: timedelta) -> dict[str, Any]:
 
 def _look_into(connection: Connection, missing: Sequence[Settlement], skew: timedelta) -> list[Lease]:
     """Not written now: because an operator cancelled the job, because it was written before, or because it is lost."""
+    missing = sorted(missing, key=_by_id)
     ids = [settlement.lease.id for settlement in missing]
     by: dict[JobId, str] = dict(connection.execute(CANCELLED_BY, (ids,)).fetchall())
     said = [
@@ -193,6 +197,10 @@ def _look_into(connection: Connection, missing: Sequence[Settlement], skew: time
     }
     settled = {id for (id,) in connection.execute(SETTLED_BY, parameters).fetchall()}
     return [settlement.lease for settlement in missing if settlement.lease.id not in settled]
+
+
+def _by_id(settlement: Settlement) -> tuple[int, int]:
+    return settlement.lease.id.int, settlement.lease.fence
 
 
 def _end_of(outcome: Outcome) -> tuple[int | None, str | None]:

@@ -2,15 +2,19 @@
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from lateshift.errors import OptionInvalid, StoreError
+from lateshift.model.ids import JobId
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.sweeping import TERM
 
 # Settled jobs past their retention. settled_expires.
 PURGE_SETTLED = """DELETE FROM lateshift.settled WHERE id = ANY(ARRAY(
  SELECT id FROM lateshift.settled WHERE expires_at <= clock_timestamp() + %(skew)s::interval LIMIT %(limit)s))"""
+# Settled jobs by name, before their time. Primary key.
+ERASE = "DELETE FROM lateshift.settled WHERE id = ANY(%s)"
 # Keys past their window. job_key_expires.
 PURGE_KEYS = """DELETE FROM lateshift.job_key WHERE (task, text) IN (SELECT task, text FROM lateshift.job_key
  WHERE expires_at <= clock_timestamp() + %(skew)s::interval LIMIT %(limit)s)
@@ -47,6 +51,9 @@ class PostgresUpkeep:
                 )
 
         return self._database.run(work)
+
+    def erase(self, ids: Sequence[JobId]) -> int:
+        return self._database.run(lambda connection, again: connection.execute(ERASE, (list(ids),)).rowcount)
 
     def check(self) -> list[str]:
         def work(connection: Connection, again: bool) -> list[str]:

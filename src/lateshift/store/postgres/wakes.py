@@ -11,8 +11,8 @@ import psycopg
 
 from lateshift.errors import StoreError
 from lateshift.model.job import Line
-from lateshift.store.contract import lane_of
-from lateshift.store.hints import Coalesced
+from lateshift.store import hints
+from lateshift.store.hints import Coalesced, written
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.enqueue import NOTIFY
 
@@ -36,7 +36,7 @@ class NotifyWakes:
 
         def work(connection: Connection, again: bool) -> None:
             for line in lines:
-                connection.execute(NOTIFY, (f"{line.lane:d} {line.queue}",))
+                connection.execute(NOTIFY, (written(line),))
 
         with suppress(StoreError):  # a hint that is lost costs a poll
             self._database.run(work)
@@ -65,17 +65,28 @@ class NotifyWakes:
                     connection.execute(f"LISTEN {CHANNEL}", prepare=False)
                     while True:
                         for notice in connection.notifies(timeout=0):
-                            lane, _, queue = notice.payload.partition(" ")
-                            heard(Line(queue, lane_of(int(lane))))
-                        readable, _, _ = select.select([connection.fileno(), awake], [], [], LOOK_SECONDS)
+                            line = hints.read(notice.payload)
+                            if line is not None:
+                                heard(line)
+                        readable = _readable([connection.fileno(), awake], LOOK_SECONDS)
                         if awake in readable:
                             return
                         if not readable:
-                            connection.execute("SELECT 1", prepare=False)  # a half-open connection says so here
+                            connection.execute(
+                                "SELECT 1", prepare=False
+                            )  # a half-open connection says so here
             except psycopg.Error:
-                if select.select([awake], [], [], RECONNECT_SECONDS)[0]:
+                if _readable([awake], RECONNECT_SECONDS):
                     return
 
     def close(self) -> None:
         for stop in list(self._stops):
             stop()
+
+
+def _readable(descriptors: list[int], seconds: float) -> set[int]:
+    """Those that can be read within the time; not by select(), which knows no descriptor above 1023."""
+    poller = select.poll()
+    for descriptor in descriptors:
+        poller.register(descriptor, select.POLLIN)
+    return {descriptor for descriptor, _ in poller.poll(seconds * 1000)}

@@ -44,7 +44,8 @@ class SqliteQueues:
     def resume(self, name: str) -> bool:
         with self._database.write() as connection:
             resumed = bool(connection.execute(RESUME, (name,)).fetchall())
-            connection.execute(AUDIT, (self._clock.microseconds(), "resume", name, ""))
+            if resumed:
+                connection.execute(AUDIT, (self._clock.microseconds(), "resume", name, ""))
         self._wakes.hint({Line(name, lane) for lane in Lane})
         return resumed
 

@@ -1,16 +1,20 @@
 """Retention, checks and backups, in SQLite."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
 import apsw
 
 from lateshift.errors import OptionInvalid
+from lateshift.model.ids import JobId
 from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.sweeping import TERM
 
 # Settled jobs past their retention. settled_expires.
 PURGE_SETTLED = "DELETE FROM settled WHERE id IN (SELECT id FROM settled WHERE expires_at <= ? LIMIT ?)"
+# Settled jobs by name, before their time. Primary key.
+ERASE = "DELETE FROM settled WHERE id = ?"
 # Keys past their window. job_key_expires.
 PURGE_KEYS = """DELETE FROM job_key WHERE (task, text) IN
  (SELECT task, text FROM job_key WHERE expires_at <= ? LIMIT ?)"""
@@ -43,6 +47,12 @@ class SqliteUpkeep:
             connection.execute(PURGE_SETTLED, (now, limit))
             connection.execute(PURGE_KEYS, (now, limit))
             connection.execute(PURGE_MEMBERS, (now - MEMBER_KEPT,))
+            return connection.total_changes() - before
+
+    def erase(self, ids: Sequence[JobId]) -> int:
+        with self._database.write() as connection:
+            before = connection.total_changes()
+            connection.executemany(ERASE, [(id.bytes,) for id in ids])
             return connection.total_changes() - before
 
     def check(self) -> list[str]:

@@ -12,8 +12,8 @@ from uuid import uuid4
 
 from lateshift.clock import Clock
 from lateshift.model.job import Line
-from lateshift.store.contract import lane_of
-from lateshift.store.hints import Coalesced
+from lateshift.store import hints
+from lateshift.store.hints import Coalesced, written
 
 
 class FifoWakes:
@@ -28,7 +28,7 @@ class FifoWakes:
         lines = self._due.of(lines)
         if not lines:
             return
-        text = "".join(f"{line.lane:d} {line.queue}\n" for line in lines).encode()
+        text = "".join(f"{written(line)}\n" for line in lines).encode()
         with contextlib.suppress(FileNotFoundError):
             for entry in list(self._folder.iterdir()):
                 self._write(entry, text)
@@ -55,16 +55,18 @@ class FifoWakes:
         descriptor = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
         awake, waker = os.pipe()
 
+        poller = select.poll()  # not select(), which knows no descriptor above 1023
+        for number in (descriptor, awake):
+            poller.register(number, select.POLLIN)
+
         def read() -> None:
             rest = b""
-            while True:
-                readable, _, _ = select.select([descriptor, awake], [], [])
-                if awake in readable:
-                    return
+            while awake not in {number for number, _ in poller.poll()}:
                 *texts, rest = (rest + os.read(descriptor, 65536)).split(b"\n")
                 for text in set(texts):
-                    lane, _, queue = text.decode().partition(" ")
-                    heard(Line(queue, lane_of(int(lane))))
+                    line = hints.read(text.decode(errors="replace"))
+                    if line is not None:
+                        heard(line)
 
         thread = threading.Thread(target=read, name="lateshift-wakes", daemon=True)
         thread.start()

@@ -1,0 +1,131 @@
+"""One figure at a time: makes a place, fills it, starts workers, looks at the clock."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from bench import children
+from bench.places import Place, Places
+from bench.record import VARIABLE, Record
+from bench.subjects import CEILING, Subject
+
+DRAINED_WITHIN = 180.0  # seconds
+PERIOD = 0.05  # seconds between two calls when the start latency is measured: the worker rests in between
+SETTLING_IN = 3.0  # seconds from a worker's first job until it counts as idle
+MEGABYTE = 1_000_000
+
+Sample = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Measures a subject in a fresh place, once."""
+
+    places: Places
+
+    def enqueue(self, subject: Subject, how: str, jobs: int) -> Sample:
+        """`one`, `together` or `bulk`, without a worker."""
+        with self.places.place(subject.store) as place:
+            children.ask(subject.producer("install"), _environment(place), cwd=place.folder)
+            place.rest()
+            return children.ask(subject.producer(how, jobs), _environment(place), cwd=place.folder)
+
+    def drain(self, subject: Subject, jobs: int, processes: int = 1, kind: str = "async") -> Sample:
+        """From when all processes are at work until the store says that all jobs are settled."""
+        with self.places.place(subject.store) as place:
+            fill(subject, place, jobs, kind)
+            place.rest()
+            if subject.name == CEILING:
+                return children.ask(subject.producer("drain", jobs), _environment(place), cwd=place.folder)
+            return drained(subject, place, jobs, processes)
+
+    def latency(self, subject: Subject, jobs: int) -> Sample:
+        with self.places.place(subject.store) as place:
+            Record.make(place.folder / "record", jobs + 1)
+            children.ask(subject.producer("install"), _environment(place), cwd=place.folder)
+            with children.running(subject.workers(1), _environment(place), cwd=place.folder):
+                return children.ask(subject.producer("latency", jobs, PERIOD), _environment(place), cwd=place.folder)
+
+    def idle(self, subject: Subject, seconds: float) -> Sample:
+        """Memory and processor time of a worker that has run one job and has nothing to do."""
+        with self.places.place(subject.store) as place:
+            record = Record.make(place.folder / "record", 1)
+            fill(subject, place, 1, "async")
+            with children.running(subject.workers(1), _environment(place), cwd=place.folder) as started:
+                children.wait_until(record.complete, started, cwd=place.folder, limit=60)
+                time.sleep(SETTLING_IN)
+                return _watch([process for child in started for process in children.tree(child)], seconds)
+
+
+def fill(subject: Subject, place: Place, jobs: int, kind: str) -> None:
+    children.ask(subject.producer("install"), _environment(place), cwd=place.folder)
+    children.ask(subject.producer("fill", jobs, kind), _environment(place), cwd=place.folder)
+
+
+def drained(subject: Subject, place: Place, jobs: int, processes: int) -> Sample:
+    """Both clocks: the bodies' (first start to last) and the store's. The slower one is the figure."""
+    record = Record.make(place.folder / "record", jobs)
+    with children.running(subject.workers(processes), _environment(place), cwd=place.folder) as started:
+        children.wait_until(record.complete, started, cwd=place.folder, limit=DRAINED_WITHIN, pause=0.01)
+        children.wait_until(
+            lambda: place.is_empty(subject.unfinished), started, cwd=place.folder, limit=DRAINED_WITHIN, pause=0.005
+        )  # fmt: skip
+        settled = time.time_ns()
+    starts, begun = sorted(record.starts()), record.all_at_work()
+    if subject.unfinished is None:
+        settled = starts[-1]
+    counted = sum(1 for start in starts if start >= begun)
+    by_bodies = counted / max(1, starts[-1] - begun) * 1e9
+    by_store = counted / max(1, settled - begun) * 1e9
+    return {"rate": min(by_bodies, by_store), "by bodies": by_bodies, "by store": by_store}
+
+
+def begun(subject: Subject, place: Place, jobs: int) -> float:
+    """The rate at which the first so many jobs began; more may wait behind them."""
+    record = Record.make(place.folder / "record", jobs)
+    with children.running(subject.workers(1), _environment(place), cwd=place.folder) as started:
+        children.wait_until(record.complete, started, cwd=place.folder, limit=DRAINED_WITHIN, pause=0.01)
+    starts = record.starts()
+    return (jobs - 1) / (max(starts) - min(starts)) * 1e9
+
+
+def _environment(place: Place) -> dict[str, str]:
+    return {**place.environment, VARIABLE: str(place.folder / "record")}
+
+
+def _watch(processes: list[psutil.Process], seconds: float) -> Sample:
+    """The process that runs the bodies is the youngest; where there is one process, it is that one."""
+    before = [_seconds(process) for process in processes]
+    time.sleep(seconds)
+    used = [max(0.0, _seconds(process) - was) for process, was in zip(processes, before, strict=True)]
+    memory = [process.memory_full_info() for process in processes]
+    worker = max(range(len(processes)), key=lambda number: processes[number].create_time())
+    return {
+        "worker rss": memory[worker].rss / MEGABYTE,
+        "worker pss": _pss(memory[worker]) / MEGABYTE,
+        "worker cpu": 100 * used[worker] / seconds,
+        "all rss": sum(each.rss for each in memory) / MEGABYTE,
+        "all pss": sum(_pss(each) for each in memory) / MEGABYTE,
+        "all cpu": 100 * sum(used) / seconds,
+        "processes": len(processes),
+    }
+
+
+def _pss(memory: Any) -> float:
+    """Shared pages counted in part; not every system tells."""
+    return float(getattr(memory, "pss", memory.rss))
+
+
+def _seconds(process: psutil.Process) -> float:
+    """Of processor time; where there is one, the kernel's count for each thread: finer than psutil's hundredths."""
+    threads = list(Path(f"/proc/{process.pid}/task").glob("*/schedstat"))
+    try:
+        counted = [int(thread.read_text().split()[0]) for thread in threads]
+    except (OSError, ValueError, IndexError):
+        counted = []
+    times = process.cpu_times()
+    return sum(counted) / 1e9 if counted else float(times.user + times.system)

@@ -1,0 +1,78 @@
+"""Which figures to take, in which order: repetition by repetition, so that a machine that slows down slows all alike."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from bench.history import History
+from bench.measures import Bench, Sample
+from bench.subjects import Ability, Subject
+
+GROUPS = ("enqueue", "drain", "latency", "idle", "history")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much of everything."""
+
+    jobs: int = 40_000
+    repetitions: int = 3
+    calls: int = 200  # whose start latency is taken
+    idle_seconds: float = 10.0
+    million: int = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One sample to take."""
+
+    title: str
+    subject: Subject
+    take: Callable[[], Sample]
+
+
+def steps(bench: Bench, subjects: Iterable[Subject], groups: Iterable[str], size: Size) -> Iterator[Step]:
+    chosen, wanted = list(subjects), set(groups)
+    for _ in range(size.repetitions):
+        for ability in ("one", "together", "bulk", "drain", "drain 2", "threads", "latency"):
+            if _GROUP_OF[ability] in wanted:
+                for subject in chosen:
+                    if ability in subject.can:
+                        yield Step(ability, subject, partial(_take, bench, subject, ability, size))
+    if "idle" in wanted:  # a figure over ten seconds needs no repetition
+        for subject in chosen:
+            if "idle" in subject.can:
+                yield Step("idle", subject, partial(bench.idle, subject, size.idle_seconds))
+    if "history" in wanted:
+        history = History(bench.places, size.million, size.jobs, size.repetitions)
+        for subject in chosen:
+            if "threads" in subject.can:  # Lateshift itself
+                yield Step("with a long history", subject, partial(history.settled, subject))
+                yield Step("with many ready", subject, partial(history.ready, subject))
+
+
+_GROUP_OF: dict[str, str] = {
+    "one": "enqueue", "together": "enqueue", "bulk": "enqueue", "drain": "drain", "drain 2": "drain",
+    "threads": "drain", "latency": "latency",
+}  # fmt: skip
+
+
+def _take(bench: Bench, subject: Subject, ability: Ability, size: Size) -> Sample:
+    jobs = max(100, int(size.jobs * subject.share))
+    match ability:
+        case "one":
+            return {ability: bench.enqueue(subject, "one", max(100, min(jobs, size.jobs // 10)))["rate"]}
+        case "together":
+            return {ability: bench.enqueue(subject, "together", max(100, min(jobs, size.jobs // 4)))["rate"]}
+        case "bulk":
+            return {ability: bench.enqueue(subject, "bulk", jobs)["rate"]}
+        case "drain":
+            return {ability: bench.drain(subject, jobs)["rate"]}
+        case "drain 2":
+            return {ability: bench.drain(subject, 2 * jobs, processes=2)["rate"]}
+        case "threads":
+            return {ability: bench.drain(subject, jobs, kind="threads")["rate"]}
+        case "latency":
+            return bench.latency(subject, size.calls)
+        case _:
+            raise ValueError(ability)

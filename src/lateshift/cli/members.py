@@ -1,0 +1,36 @@
+"""`lateshift members`: the live processes."""
+
+import click
+
+from lateshift.cli.options import listing, opened, wants_json
+from lateshift.cli.output import amount, duration, member_document, print_json, print_table
+from lateshift.clock import SYSTEM
+from lateshift.store.contract import MemberView
+
+
+@click.group()
+def members() -> None:
+    """The processes that work on the store."""
+
+
+@members.command("list")
+@listing
+def list_members() -> None:
+    """Every process that beats, and for ten minutes those that have died."""
+    with opened() as store:
+        found = store.reports.members()
+    if wants_json():
+        print_json({"members": [member_document(view) for view in found]})
+        return
+    print_table(
+        ("!member", "name", "host", ">pid", ">up", ">running", ">completed", "state"),
+        [_row(view) for view in found],
+        "No process works on this store.",
+    )
+
+
+def _row(view: MemberView) -> list[str]:
+    return [
+        str(view.id), view.name, view.host, str(view.pid), duration(SYSTEM.now() - view.started_at),
+        amount(view.stats.get("running", 0)), amount(view.stats.get("completed", 0)), "dead" if view.dead else "alive",
+    ]  # fmt: skip

@@ -1,0 +1,104 @@
+"""What commands share: --store, --json, --debug, opening the store, and who is asking."""
+
+import getpass
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from uuid import UUID
+
+import click
+
+from lateshift.config import load
+from lateshift.store.contract import Store
+from lateshift.store.open import open_store
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+PATIENCE = 2.0  # seconds until somebody who waits is told why
+
+
+def _remember(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """Kept on the outermost context, so that an option counts wherever on the line it stands."""
+    if value:
+        assert parameter.name is not None
+        context.find_root().meta[f"lateshift.{parameter.name}"] = value
+
+
+def remembered(name: str) -> Any:
+    return click.get_current_context().find_root().meta.get(f"lateshift.{name}")
+
+
+def common(command: C) -> C:
+    """--store and --debug."""
+    command = click.option(
+        "--store", metavar="URL", expose_value=False, callback=_remember,
+        help="The store; else LATESHIFT_STORE, lateshift.toml, ./lateshift.db.",
+    )(command)  # fmt: skip
+    return click.option(
+        "--debug", is_flag=True, expose_value=False, callback=_remember, help="Show tracebacks of errors."
+    )(command)
+
+
+def listing(command: C) -> C:
+    """--json, --store and --debug."""
+    shown = click.option(
+        "--json",
+        is_flag=True,
+        expose_value=False,
+        callback=_remember,
+        help="One JSON document, for programs.",
+    )
+    return common(shown(command))
+
+
+def wants_json() -> bool:
+    return bool(remembered("json"))
+
+
+def store_url() -> str:
+    return load(store=remembered("store")).store
+
+
+@contextmanager
+def opened(*, checked: bool = True) -> Iterator[Store]:
+    """The store that the command line, the environment or the file names, closed at the end."""
+    store = open_store(store_url())
+    try:
+        if checked:
+            with patience():
+                store.ready()
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def patience() -> Iterator[None]:
+    """A store that is away is asked again for a while: say so, rather than stand there in silence."""
+    said = threading.Timer(
+        PATIENCE, click.echo, ("lateshift: the store does not answer; trying on …",), {"err": True}
+    )
+    said.daemon = True
+    said.start()
+    try:
+        yield
+    finally:
+        said.cancel()
+
+
+def operator() -> str:
+    """Whoever gave the command, for the audit."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user without a name, as in some containers
+        return f"user {os.getuid()}"
+
+
+def job_id(text: str) -> UUID:
+    """The type of an argument that is a job's id, as `jobs list` shows it."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no job id. `lateshift jobs list` shows them.") from None

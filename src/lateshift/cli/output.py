@@ -1,0 +1,161 @@
+"""What commands print: tables for people, JSON for programs. The JSON's field names are promised in docs/cli.md."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import click
+import msgspec
+
+from lateshift.model.job import AttemptRecord, JobView
+from lateshift.store.contract import MemberView, QueueView
+
+
+def print_json(document: Any) -> None:
+    encoded = msgspec.json.format(msgspec.json.encode(document), indent=2)
+    click.echo(encoded.decode())
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], nothing: str) -> None:
+    """A column whose name begins with `>` is set to the right; one with `!` is never shortened."""
+    if not rows:
+        click.echo(nothing)
+        return
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(
+            column.lstrip(">!"), justify="right" if ">" in column[:2] else "left", overflow="ellipsis", no_wrap=True,
+            min_width=36 if column.startswith("!") else None,
+        )  # fmt: skip
+    for row in rows:
+        table.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in row))
+    console().print(table)
+
+
+def console() -> Any:
+    """rich's console on stdout; a pipe gets plain text, wide enough for every column."""
+    import sys
+
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+
+
+STYLES = {
+    "dead": "bold red", "cancelled": "yellow", "completed": "green", "running": "cyan", "scheduled": "blue",
+    "blocked": "magenta",
+}  # fmt: skip
+
+
+def job_brief(view: JobView) -> dict[str, Any]:
+    """A job in a listing."""
+    return {
+        "id": str(view.id),
+        "task": view.task,
+        "queue": view.queue,
+        "state": view.state.label,
+        "reason": view.reason,
+        "priority": view.priority,
+        "attempt": view.attempt,
+        "attempts": view.attempts,
+        "created_at": view.created_at,
+        "due_at": view.due_at,
+        "started_at": view.started_at,
+        "complete_by": view.complete_by,
+        "settled_at": view.settled_at,
+        "cancel_requested": view.cancel_requested,
+        "progress": None if view.progress is None else msgspec.to_builtins(view.progress),
+    }
+
+
+def job_whole(view: JobView) -> dict[str, Any]:
+    """A job with all that is known of it."""
+    return job_brief(view) | {
+        "fence": view.fence,
+        "losses": view.losses,
+        "holder": None if view.holder is None else str(view.holder),
+        "exclusive": view.exclusive,
+        "arguments": readable(view.payload),
+        "result": readable(view.result),
+        "checkpoint": readable(view.checkpoint),
+        "history": [attempt_document(record) for record in view.history],
+    }
+
+
+def attempt_document(record: AttemptRecord) -> dict[str, Any]:
+    """One attempt that did not complete, every field present."""
+    return {name: getattr(record, name) for name in record.__struct_fields__}
+
+
+def queue_document(view: QueueView) -> dict[str, Any]:
+    oldest = view.oldest_ready
+    return {
+        "name": view.name,
+        "ready": view.ready,
+        "scheduled": view.scheduled,
+        "running": view.running,
+        "blocked": view.blocked,
+        "dead": view.dead,
+        "oldest_ready_seconds": None if oldest is None else oldest.total_seconds(),
+        "paused": view.paused_at is not None,
+        "paused_by": view.paused_by,
+        "paused_at": view.paused_at,
+    }
+
+
+def member_document(view: MemberView) -> dict[str, Any]:
+    return {
+        "id": str(view.id),
+        "name": view.name,
+        "kind": view.kind,
+        "host": view.host,
+        "pid": view.pid,
+        "started_at": view.started_at,
+        "expires_at": view.expires_at,
+        "dead": view.dead,
+        "stats": view.stats,
+    }
+
+
+def readable(encoded: bytes | None) -> Any:
+    return None if encoded is None else msgspec.json.decode(encoded)
+
+
+def duration(length: timedelta | float | None) -> str:
+    """Short enough for a table: 0.4s, 12s, 3m 5s, 2h 10m, 4d 3h."""
+    if length is None:
+        return ""
+    seconds = length.total_seconds() if isinstance(length, timedelta) else length
+    if abs(seconds) < 10:
+        return f"{seconds:.1f}s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    for size, unit, smaller, small_unit in ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
+        if whole >= size:
+            return f"{whole // size}{unit} {whole % size // smaller}{small_unit}"
+    return f"{whole}s"
+
+
+def instant(moment: datetime | None) -> str:
+    """In the reader's own time zone."""
+    return "" if moment is None else moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def amount(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+def counted(number: int, noun: str) -> str:
+    """1 job, 2 jobs."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def without_password(url: str) -> str:
+    before, at, after = url.rpartition("@")
+    scheme, slashes, credentials = before.partition("://")
+    return f"{scheme}{slashes}{credentials.partition(':')[0]}@{after}" if at else url

@@ -1,0 +1,73 @@
+"""`lateshift queues`: what stands in each, pause, resume."""
+
+import click
+
+from lateshift.cli.options import listing, opened, operator, wants_json
+from lateshift.cli.output import amount, duration, print_json, print_table, queue_document
+from lateshift.errors import OptionInvalid
+from lateshift.store.contract import COUNT_LIMIT, QueueView
+from lateshift.task import QUEUE_NAME
+
+
+@click.group()
+def queues() -> None:
+    """What stands in each queue; pause and resume."""
+
+
+@queues.command("list")
+@listing
+def list_queues() -> None:
+    """Every queue that has jobs or was paused. A count stops at 10,000."""
+    with opened() as store:
+        found = store.queues.list()
+    if wants_json():
+        print_json({"queues": [queue_document(view) for view in found], "count_limit": COUNT_LIMIT})
+        return
+    print_table(
+        ("queue", ">ready", ">scheduled", ">running", ">blocked", ">dead", ">oldest", "paused"),
+        [_row(view) for view in found],
+        "No queue has a job.",
+    )
+
+
+@queues.command()
+@click.argument("name", metavar="NAME")
+@listing
+def pause(name: str) -> None:
+    """Lease nothing more from a queue. What runs goes on; new jobs are accepted and wait."""
+    _check(name)
+    with opened() as store:
+        store.queues.pause(name, by=operator())
+    _answer(name, "paused", f"{name} is paused. `lateshift queues resume {name}` lets it go on.")
+
+
+@queues.command()
+@click.argument("name", metavar="NAME")
+@listing
+def resume(name: str) -> None:
+    """Let a paused queue go on."""
+    _check(name)
+    with opened() as store:
+        resumed = store.queues.resume(name)
+    _answer(name, "resumed", f"{name} goes on." if resumed else f"{name} was not paused.", changed=resumed)
+
+
+def _check(name: str) -> None:
+    if not QUEUE_NAME.fullmatch(name):
+        raise OptionInvalid(f"{name!r} is no queue name. `lateshift queues list` shows those there are.")
+
+
+def _answer(name: str, key: str, sentence: str, *, changed: bool = True) -> None:
+    if wants_json():
+        print_json({"queue": name, key: changed})
+    else:
+        click.echo(sentence)
+
+
+def _row(view: QueueView) -> list[str]:
+    def count(number: int) -> str:
+        return amount(number) + ("+" if number >= COUNT_LIMIT else "")
+
+    paused = f"by {view.paused_by}" if view.paused_at is not None else ""
+    counts = (view.ready, view.scheduled, view.running, view.blocked, view.dead)
+    return [view.name, *map(count, counts), duration(view.oldest_ready), paused]

@@ -1,0 +1,142 @@
+"""`lateshift up` and `lateshift work`: worker processes, their host, the supervisor, and for `up` the live view."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lateshift.cli.options import common, patience, remembered
+from lateshift.errors import AppInvalid, LateshiftError, OptionInvalid
+
+if TYPE_CHECKING:
+    from lateshift.app import Lateshift
+    from lateshift.cli.watch import Watch
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+LOG_FORMAT = "%(levelname)s %(name)s: %(message)s"  # as in the worker processes
+
+
+def _options(command: C) -> C:
+    for option in (
+        click.option("--stop-time", type=click.FloatRange(min=0), metavar="SECONDS",
+                     help="How long running jobs get when it stops (25)."),
+        click.option("--threads", type=click.IntRange(min=1), metavar="N",
+                     help="Sync tasks at once in each worker process (16)."),
+        click.option("--concurrency", type=click.IntRange(min=1), metavar="N",
+                     help="Async tasks at once in each worker process (500)."),
+        click.option("--queues", metavar="A,B.*", help="Which queues to serve, patterns allowed (all)."),
+        click.option("--processes", type=click.IntRange(min=1), default=1, metavar="N",
+                     help="Worker processes (1)."),
+        click.argument("program"),
+    ):  # fmt: skip
+        command = option(command)
+    return common(command)
+
+
+@click.command()
+@click.option("--no-view", is_flag=True, help="Log lines instead of the live view.")
+@_options
+def up(program: str, processes: int, no_view: bool, **settings: Any) -> None:
+    """Run PROGRAM's workers and the supervisor, with a live view. Ctrl-C stops gracefully."""
+    _run(program, processes, settings, view=not no_view and sys.stdout.isatty())
+
+
+@click.command()
+@_options
+def work(program: str, processes: int, **settings: Any) -> None:
+    """The same without a view: log lines, for servers."""
+    _run(program, processes, settings, view=False)
+
+
+def _run(program: str, processes: int, settings: dict[str, Any], *, view: bool) -> None:
+    from lateshift.worker.program import find_app
+
+    _hand_down(settings)
+    app = find_app(program)
+    asked = remembered("store")
+    if asked and app.settings.store != asked:
+        raise OptionInvalid(
+            f"{program} names its store itself, so --store has no say. Leave out one of the two: "
+            f"Lateshift({app.name!r}) without store= takes --store, LATESHIFT_STORE or lateshift.toml."
+        )
+    with patience():
+        _ = app.store  # opened and checked before anything starts or is drawn
+    try:
+        if view:
+            from lateshift.cli.view import View, captured
+
+            with captured() as (terminal, lines):
+                watch: Watch = View(app, terminal, lines)
+                _start(app, program, processes, watch)
+        else:
+            from lateshift.cli.watch import Watch as Plain
+
+            watch = Plain(app)
+            _start(app, program, processes, watch)
+    finally:
+        app.close()
+    click.echo(watch.summary(), err=not view)
+
+
+def _start(app: "Lateshift", program: str, processes: int, watch: "Watch") -> None:
+    logging.basicConfig(level=os.environ["LATESHIFT_LOG"], format=LOG_FORMAT, stream=sys.stderr)
+    try:
+        asyncio.run(_run_parts(app, program, processes, watch))
+    finally:
+        watch.close()
+
+
+def _hand_down(settings: dict[str, Any]) -> None:
+    """Options become environment variables: the program reads its settings from there, here and in its workers."""
+    given = {**settings, "store": remembered("store")}
+    for name, value in given.items():
+        if value is not None:
+            os.environ[f"LATESHIFT_{name.upper()}"] = str(value)
+    level = os.environ.setdefault("LATESHIFT_LOG", "INFO")
+    if level not in logging.getLevelNamesMapping():
+        raise OptionInvalid(f"LATESHIFT_LOG cannot be {level!r}: DEBUG, INFO, WARNING or ERROR.")
+
+
+async def _run_parts(app: "Lateshift", program: str, processes: int, watch: "Watch") -> None:
+    from lateshift.model.ids import new_member_id
+    from lateshift.runtime.aside import aside
+    from lateshift.runtime.host import Host
+    from lateshift.runtime.loop import drive
+    from lateshift.runtime.stopping import stop_on_signals
+    from lateshift.supervisor.sweep import Sweep
+
+    stopping, over = asyncio.Event(), asyncio.Event()
+    stop_on_signals(stopping, *_stop_signals())
+    try:
+        await app.start()
+    except LateshiftError:
+        raise
+    except Exception as error:
+        raise AppInvalid(
+            f"What {program} runs at its start raised {type(error).__name__}: {error}"
+        ) from error
+    sweep = Sweep(app.store, new_member_id(), app.clock, heartbeat=app.settings.heartbeat)
+    host = Host(app.store, program, processes, app.settings, app.clock, died=sweep.wake)
+    watch.stopping = stopping
+    beside = [asyncio.create_task(drive(part, over)) for part in (sweep, watch)]
+    try:
+        await host.run(stopping)
+        await sweep.turn()  # what a killed worker left behind goes back now
+    finally:
+        over.set()
+        sweep.wake()
+        await asyncio.gather(*beside)
+        await watch.turn()
+        await aside(sweep.resign)
+
+
+def _stop_signals() -> list[signal.Signals]:
+    """A closed terminal counts, unless whoever started us said that it should not (nohup)."""
+    signals = [signal.SIGINT, signal.SIGTERM]
+    return signals if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else [*signals, signal.SIGHUP]

@@ -1,0 +1,176 @@
+"""What the shift looks like now: read from the store a few times a second, and told in log lines. The live view draws
+the same (view.py)."""
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from lateshift.cli.output import amount, counted, duration
+from lateshift.errors import StoreError
+from lateshift.model.ids import MemberId
+from lateshift.model.job import JobFilter, JobView, State
+from lateshift.runtime.aside import aside
+from lateshift.runtime.log import log
+from lateshift.store.contract import MemberView, QueueView
+
+if TYPE_CHECKING:
+    from lateshift.app import Lateshift
+
+MINUTE = 60
+SMOOTHED_OVER = 3  # seconds that a rate is the mean of
+TELL_EVERY = 10.0
+RUNNING_READ = 100
+DEAD_READ = 10
+
+
+class Pace:
+    """Jobs per second, from a counter that is read now and then."""
+
+    def __init__(self, begun: float) -> None:
+        self.total = 0
+        self._begun = int(begun)
+        self._gained: deque[tuple[int, int]] = deque()  # (second, jobs), oldest first
+
+    def gain(self, jobs: int, now: float) -> None:
+        self.total += jobs
+        second = int(now)
+        if self._gained and self._gained[-1][0] == second:
+            self._gained[-1] = (second, self._gained[-1][1] + jobs)
+        else:
+            self._gained.append((second, jobs))
+        while self._gained[0][0] < second - MINUTE:
+            self._gained.popleft()
+
+    def last_minute(self, now: float) -> list[int]:
+        """Jobs in each of the last 60 whole seconds, the newest last."""
+        gained = dict(self._gained)
+        return [gained.get(second, 0) for second in range(int(now) - MINUTE, int(now))]
+
+    def rate(self, now: float) -> float:
+        seconds = min(SMOOTHED_OVER, max(1, int(now) - self._begun))
+        return sum(self.last_minute(now)[-seconds:]) / seconds
+
+
+@dataclass(slots=True)
+class Sight:
+    """One look at the store."""
+
+    queues: list[QueueView] = field(default_factory=list)
+    workers: list[MemberView] = field(default_factory=list)
+    running: list[JobView] = field(default_factory=list)
+    dead: list[JobView] = field(default_factory=list)
+
+    @property
+    def running_count(self) -> int:
+        return sum(queue.running for queue in self.queues)
+
+    @property
+    def waiting_count(self) -> int:
+        return sum(queue.ready + queue.scheduled + queue.blocked for queue in self.queues)
+
+    @property
+    def dead_count(self) -> int:
+        return sum(queue.dead for queue in self.queues)
+
+
+class Watch:
+    """Turned by a loop, beside the host. This one tells in log lines."""
+
+    every = timedelta(seconds=1)
+    detailed = False  # whether running jobs and dead letters are wanted one by one
+
+    def __init__(self, app: "Lateshift") -> None:
+        self.stopping = asyncio.Event()
+        self.sight = Sight()
+        self.trouble: str | None = None
+        self.begun = app.clock.monotonic()
+        self.pace = Pace(self.begun)
+        self.paces: dict[MemberId, Pace] = {}
+        self._app = app
+        self._counted: dict[MemberId, int] = {}
+        self._looked = False
+        self._tell_at = self.begun + TELL_EVERY
+        self._told = -1
+
+    async def turn(self) -> timedelta:
+        try:
+            self.sight = await aside(self.look)
+            self.trouble = None
+        except StoreError as error:
+            self.trouble = str(error)
+        await self.show()
+        return self.every
+
+    async def show(self) -> None:
+        """A line every ten seconds, if anything has moved."""
+        now = self._app.clock.monotonic()
+        if now >= self._tell_at:
+            self._tell_at = now + TELL_EVERY
+            if self.pace.total != self._told:
+                log.info("%s", self.line(now))
+            self._told = self.pace.total
+
+    def look(self) -> Sight:
+        """Blocking: a few reads, each bounded whatever the backlog."""
+        store = self._app.store
+        members = store.reports.members()
+        self.count(
+            {view.id: int(view.stats.get("completed", 0)) for view in members}, self._app.clock.monotonic()
+        )
+        return Sight(
+            queues=self._with_the_empty(store.queues.list()),
+            workers=[view for view in members if view.kind == "worker" and not view.dead],
+            running=store.reports.running(RUNNING_READ) if self.detailed else [],
+            dead=store.reports.jobs(JobFilter(state=State.DEAD), DEAD_READ) if self.detailed else [],
+        )
+
+    def _with_the_empty(self, queues: list[QueueView]) -> list[QueueView]:
+        """The store lists queues that have something in them; the app's own are shown all the time."""
+        found = {view.name: view for view in queues}
+        names = {*found, *(task.limits.queue for task in self._app.tasks.values())}
+        return [found.get(name) or _empty(name) for name in sorted(names)]
+
+    def count(self, completed: Mapping[MemberId, int], now: float) -> None:
+        """What members had done before our first look is not of this shift; one that comes later begins at nothing."""
+        for member, count in completed.items():
+            before = self._counted.get(member, 0 if self._looked else count)
+            self.pace.gain(count - before, now)
+            self.paces.setdefault(member, Pace(now)).gain(count - before, now)
+            self._counted[member] = count
+        self._looked = True
+
+    def line(self, now: float) -> str:
+        sight = self.sight
+        return (
+            f"{amount(self.pace.total)} completed, {amount(self.pace.rate(now))} a second; {sight.running_count} running,"
+            f" {amount(sight.waiting_count)} waiting, {counted(sight.dead_count, 'dead letter')}"
+        )
+
+    def close(self) -> None:
+        """Nothing more will be shown."""
+
+    def summary(self) -> str:
+        """The last word."""
+        sight = self.sight
+        ran = duration(self._app.clock.monotonic() - self.begun)
+        return (
+            f"lateshift: stopped after {ran}: {counted(self.pace.total, 'job')} completed,"
+            f" {amount(sight.waiting_count)} left for the next shift, {counted(sight.dead_count, 'dead letter')}."
+        )
+
+
+def _empty(name: str) -> QueueView:
+    return QueueView(
+        name=name,
+        ready=0,
+        scheduled=0,
+        running=0,
+        blocked=0,
+        dead=0,
+        oldest_ready=None,
+        paused_by=None,
+        paused_at=None,
+    )

@@ -1,0 +1,33 @@
+"""Enqueues and writes it down: `python -m tests.crash.caller NUMBER COUNT [KEY]`. A process of its own, to be killed."""
+
+import sys
+
+from lateshift import Lateshift
+from lateshift.errors import StoreError
+from tests.crash.ledger import Ledger, here
+from tests.crash.program import app
+
+
+def enqueue(
+    app: Lateshift, ledger: Ledger, task: str, number: int, *rest: object, key: str | None = None
+) -> str | None:
+    """The id of the job if it was accepted, else None: then nobody knows."""
+    found = app.find_task(task)
+    call = found.options(key=key).call(number, *rest) if key else found.call(number, *rest)
+    ledger.call("attempted", call.id.hex, number, key)
+    try:
+        job = app.client.send(call, None)
+    except StoreError:
+        ledger.call("unknown", call.id.hex, number, key)
+        return None
+    ledger.call("ok", job.id.hex, number, key)
+    return job.id.hex
+
+
+def main(first: int, count: int, key: str | None) -> None:
+    for number in range(first, first + count):
+        enqueue(app, here(), "quick", number, key=key)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else None)

@@ -1,0 +1,251 @@
+"""What became of the jobs: reads the ledgers, the final rows and the list of injected faults, and nothing else.
+
+It never asks the product: rows are read by SQL of its own. Every count in `Counts.zeros` must be 0.
+"""
+
+import sqlite3
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import psycopg
+
+from tests.crash.ledger import BodyLine, CallLine, Ledger
+
+SCHEDULED, READY, RUNNING, BLOCKED, COMPLETED, CANCELLED, DEAD = range(7)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What was done to which processes, and when. Times are of the system's clock, as in the ledger.
+
+    `until` is when its effect was over: the kill was sent, the process woken, the server back. A process that was
+    paused may wake and go on with what is no longer its own. `everyone` is for a fault that may end any lease.
+    """
+
+    kind: str
+    at: float
+    until: float
+    pids: frozenset[int] = frozenset()
+    pauses: bool = False
+    everyone: bool = False
+
+    def hits(self, line: BodyLine) -> bool:
+        return self.everyone or line.pid in self.pids or line.parent in self.pids
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A job as the store holds it at the end. `settled_at` is None in the table of jobs that have not ended."""
+
+    job: str
+    state: int
+    attempt: int
+    losses: int
+    fence: int
+    due_at: float
+    settled_at: float | None = None
+    reason: str | None = None
+    payload: bytes = b"{}"
+
+
+@dataclass
+class Counts:
+    """`zeros` must all be 0, `told` is for people. `words` says which jobs, for the first few of each kind."""
+
+    zeros: dict[str, int]
+    told: dict[str, int]
+    words: list[str] = field(default_factory=list)
+
+    @property
+    def clean(self) -> bool:
+        return not any(self.zeros.values())
+
+    def __str__(self) -> str:
+        numbers = {**self.told, **self.zeros}
+        lines = [f"{name:<28}{number:>10,}" for name, number in numbers.items()]
+        return "\n".join([*lines, *self.words])
+
+
+def check(
+    ledger: Ledger, rows: Iterable[Row], faults: Sequence[Fault], *, now: float | None = None
+) -> Counts:
+    """Count what must not be."""
+    return judge(ledger.calls(), ledger.bodies(), list(rows), faults, time.time() if now is None else now)
+
+
+def judge(
+    calls: Sequence[CallLine],
+    bodies: Sequence[BodyLine],
+    rows: Sequence[Row],
+    faults: Sequence[Fault],
+    now: float,
+) -> Counts:
+    by_id = {row.job: row for row in rows}
+    attempted = {line.job for line in calls}
+    accepted = {line.job for line in calls if line.kind == "ok"}
+    jobs = _jobs(bodies)
+    found: dict[str, list[str]] = {
+        "lost": [job for job in accepted if _is_lost(by_id.get(job))],
+        "from nowhere": sorted((set(jobs) | set(by_id)) - attempted),
+        "in two tables": [job for job, times in Counter(row.job for row in rows).items() if times > 1],
+        "two jobs for one key": _doubled_keys(calls, by_id),
+        "settled and run again": [],
+        "unexplained duplicates": [],
+        "fence order violations": [],
+        "stuck": [row.job for row in rows if _is_stuck(row, now)],
+    }
+    explained = stale = executions = 0
+    for job, lines in jobs.items():
+        row = by_id.get(job)
+        starts = sorted((line for line in lines if line.kind == "start"), key=lambda line: line.fence)
+        executions += len(starts)
+        again, zombies = _after_the_end(starts, row, faults)
+        found["settled and run again"] += [job] * again
+        stale += zombies
+        unexplained = _unexplained(lines, starts, row, faults)
+        found["unexplained duplicates"] += [job] * unexplained
+        explained += max(0, len(starts) - 1 - unexplained)
+        found["fence order violations"] += [job] * _out_of_order(lines, row, faults)
+    states = Counter(row.state for row in rows)
+    return Counts(
+        zeros={name: len(which) for name, which in found.items()},
+        told={
+            "enqueues attempted": len(attempted),
+            "enqueues unknown": len(attempted - accepted),
+            "accepted": len(accepted),
+            "executions": executions,
+            "duplicates explained": explained,
+            "starts of woken processes": stale,
+            "completed": states[COMPLETED],
+            "dead letters": states[DEAD],
+            "cancelled": states[CANCELLED],
+            "faults": len(faults),
+        },
+        words=[f"{name}: {', '.join(which[:5])}" for name, which in found.items() if which],
+    )
+
+
+def _jobs(bodies: Iterable[BodyLine]) -> dict[str, list[BodyLine]]:
+    jobs: dict[str, list[BodyLine]] = defaultdict(list)
+    for line in bodies:
+        jobs[line.job].append(line)
+    return jobs
+
+
+def _is_lost(row: Row | None) -> bool:
+    """I1. A dead letter counts as kept only with its reason and its payload."""
+    return row is None or not row.payload or (row.state == DEAD and not row.reason)
+
+
+def _is_stuck(row: Row, now: float) -> bool:
+    """I12. At the end only a job whose time has not come may wait."""
+    return row.settled_at is None and not (row.state == SCHEDULED and row.due_at > now)
+
+
+def _doubled_keys(calls: Iterable[CallLine], rows: Mapping[str, Row]) -> list[str]:
+    """I4."""
+    jobs: dict[str, set[str]] = defaultdict(set)
+    for line in calls:
+        if line.key is not None and (line.kind == "ok" or line.job in rows):
+            jobs[line.key].add(line.job)
+    return [key for key, which in jobs.items() if len(which) > 1]
+
+
+def _after_the_end(starts: Iterable[BodyLine], row: Row | None, faults: Sequence[Fault]) -> tuple[int, int]:
+    """I7: starts after the settled time, or with a later lease than the one that settled. A process that was paused
+    while it held an older lease may wake and begin: it can change nothing, and is counted apart."""
+    again = zombies = 0
+    if row is not None and row.settled_at is not None:
+        for start in starts:
+            if start.fence > row.fence:
+                again += 1
+            elif start.at > row.settled_at:
+                woken = start.fence < row.fence and _was_paused(start, faults)
+                zombies += woken
+                again += not woken
+    return again, zombies
+
+
+def _unexplained(
+    lines: Sequence[BodyLine], starts: Sequence[BodyLine], row: Row | None, faults: Sequence[Fault]
+) -> int:
+    """I8: between one start and the next, the first must have failed or been hit. Without any fault, and once it is
+    settled, a job has run as often as it has attempts."""
+    failed = {line.fence for line in lines if line.kind == "failed"}
+    count = 0
+    for first, then in zip(starts, starts[1:], strict=False):
+        hit = any(fault.hits(first) and fault.at <= then.at and fault.until >= first.at for fault in faults)
+        count += not hit and first.fence not in failed
+    if not faults and row is not None and row.settled_at is not None:
+        count += abs(row.attempt - len(starts))
+    return count
+
+
+def _out_of_order(lines: Sequence[BodyLine], row: Row | None, faults: Sequence[Fault]) -> int:
+    """I5 and I6: a lease is begun once; a lower fence never begins or acts after a higher one, but in a process that
+    was paused; what completed the job is the lease whose effect was done."""
+    fences = [line.fence for line in lines if line.kind == "start"]
+    count = len(fences) - len(set(fences))
+    highest = 0
+    for line in lines:
+        if line.kind in ("start", "effect"):
+            count += line.fence < highest and not _was_paused(line, faults)
+            highest = max(highest, line.fence)
+    if row is not None and row.settled_at is not None and row.state == COMPLETED:
+        count += not any(line.kind == "effect" and line.fence == row.fence for line in lines)
+    if row is not None:
+        count += any(fence > row.fence for fence in fences)
+    return count
+
+
+def _was_paused(line: BodyLine, faults: Iterable[Fault]) -> bool:
+    return any(fault.pauses and fault.hits(line) and fault.at <= line.at for fault in faults)
+
+
+# -- the rows, by SQL of the checker's own --------------------------------------------------------------------------
+
+_SQLITE = """SELECT lower(hex(id)), state, attempt, losses, fence, due_at / 1e6, NULL, NULL, payload FROM job UNION ALL
+ SELECT lower(hex(id)), state, attempt, losses, fence, due_at / 1e6, settled_at / 1e6, reason, payload FROM settled"""
+_POSTGRES = """SELECT replace(id::text, '-', ''), state, attempt, losses, fence, extract(epoch FROM due_at)::float8,
+ NULL::float8, NULL::text, payload FROM lateshift.job UNION ALL
+ SELECT replace(id::text, '-', ''), state, attempt, losses, fence, extract(epoch FROM due_at)::float8,
+ extract(epoch FROM settled_at)::float8, reason, payload FROM lateshift.settled"""
+
+
+def read_rows(url: str) -> list[Row]:
+    """Every job in the store, in one snapshot."""
+    return [Row(*values[:8], payload=bytes(values[8])) for values in query(url, _SQLITE, _POSTGRES)]
+
+
+def query(url: str, sqlite: str, postgres: str | None = None) -> list[tuple[Any, ...]]:
+    """Rows of a statement that only reads, on a connection of its own."""
+    if url.startswith("sqlite"):
+        connection = sqlite3.connect(f"file:{_path(url)}?mode=ro", uri=True, timeout=10)
+        try:
+            return connection.execute(sqlite).fetchall()
+        finally:
+            connection.close()
+    with psycopg.connect(url, autocommit=True) as session:
+        return session.execute((postgres or sqlite).encode()).fetchall()
+
+
+def change(url: str, sqlite: str, postgres: str) -> None:
+    """Doctor the store behind the product's back."""
+    if url.startswith("sqlite"):
+        connection = sqlite3.connect(_path(url), timeout=10)
+        try:
+            connection.execute(sqlite)
+            connection.commit()
+        finally:
+            connection.close()
+    else:
+        with psycopg.connect(url, autocommit=True) as session:
+            session.execute(postgres.encode())
+
+
+def _path(url: str) -> str:
+    return unquote(urlsplit(url).path[1:])

@@ -1,0 +1,133 @@
+"""The jobs that the crash tests run. Each body writes to the ledger when it starts and when its effect is done."""
+
+import asyncio
+import ctypes
+import hashlib
+import os
+import signal
+import time
+from datetime import timedelta
+
+from lateshift import Lateshift, Retry, current
+from tests.crash.ledger import BodyKind, here
+
+MANY = Retry(attempts=25, base=timedelta(milliseconds=200), cap=timedelta(seconds=1))
+LIMIT = timedelta(minutes=5)
+
+
+def note(kind: BodyKind, number: int) -> None:
+    attempt = current()
+    here().body(kind, attempt.job_id.hex, number, attempt.attempt, attempt.fence)
+
+
+async def quick(number: int) -> int:
+    note("start", number)
+    note("effect", number)
+    return number
+
+
+def quick_sync(number: int) -> int:
+    note("start", number)
+    note("effect", number)
+    return number
+
+
+async def slow(number: int, seconds: float) -> int:
+    note("start", number)
+    await asyncio.sleep(seconds)
+    note("effect", number)
+    return number
+
+
+def slow_sync(number: int, seconds: float) -> int:
+    """Ignores that it is asked to stop."""
+    note("start", number)
+    time.sleep(seconds)
+    note("effect", number)
+    return number
+
+
+def polite(number: int, seconds: float) -> int:
+    """Looks whether it should stop, says so in the ledger, and gives up."""
+    note("start", number)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if current().should_stop:
+            note("told", number)
+            return -1
+        time.sleep(0.02)
+    note("effect", number)
+    return number
+
+
+async def polite_async(number: int, seconds: float) -> int:
+    note("start", number)
+    try:
+        await asyncio.sleep(seconds)
+    except asyncio.CancelledError:
+        note("told", number)
+        raise
+    note("effect", number)
+    return number
+
+
+def cpu(number: int, seconds: float) -> int:
+    """In a process of its own."""
+    note("start", number)
+    end = time.monotonic() + seconds
+    digest = b""
+    while time.monotonic() < end:
+        digest = hashlib.sha256(digest * 1000).digest()
+    note("effect", number)
+    return number
+
+
+def hog(number: int, seconds: float) -> float:
+    """Holds the interpreter lock in one call of C code; gives for how long it did."""
+    note("start", number)
+    begun = time.perf_counter()
+    sum(range(5_000_000))
+    pace = (time.perf_counter() - begun) / 5_000_000
+    begun = time.perf_counter()
+    sum(range(int(seconds / pace)))
+    held = time.perf_counter() - begun
+    note("effect", number)
+    return held
+
+
+def flaky(number: int) -> int:
+    """Raises at its first attempt."""
+    note("start", number)
+    if current().attempt == 1:
+        note("failed", number)
+        raise RuntimeError("as it does the first time")
+    note("effect", number)
+    return number
+
+
+def poison(number: int, how: str) -> None:
+    """Ends its worker process, every time."""
+    note("start", number)
+    match how:
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(60)
+        case "exit":
+            os._exit(1)
+        case "segfault":
+            ctypes.string_at(0)
+
+
+def make_app(store: str | None = None) -> Lateshift:
+    """The app on this store; without one, on that of LATESHIFT_STORE."""
+    app = Lateshift("crash", store=store)
+    app.task(retry=MANY, time_limit=LIMIT)(quick)
+    app.task(retry=MANY, time_limit=LIMIT)(slow)
+    app.task(retry=MANY, time_limit=LIMIT)(polite_async)
+    for body in (quick_sync, slow_sync, polite, hog, flaky, poison):
+        app.task(retry=MANY, time_limit=LIMIT)(body)
+    app.task(retry=MANY, time_limit=LIMIT, process=True)(cpu)
+    return app
+
+
+app = make_app()

@@ -1,0 +1,288 @@
+"""Where a crash test plays: a store, the ledgers, the processes that were started and what was done to them."""
+
+import contextlib
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+
+import lateshift
+from tests.crash.caller import enqueue
+from tests.crash.checker import Counts, Fault, Row, check, read_rows
+from tests.crash.ledger import VARIABLE, BodyLine, Ledger
+from tests.crash.program import make_app
+
+T = TypeVar("T")
+
+PROGRAM = "tests.crash.program:app"
+ROOT = Path(__file__).resolve().parents[2]
+PATH = os.pathsep.join([str(ROOT), str(Path(lateshift.__file__).resolve().parents[1])])
+PATIENCE = 60.0  # seconds for what must come; how long it may take is asserted apart, from the ledger
+
+
+def until(condition: Callable[[], T], what: str, seconds: float = PATIENCE) -> T:
+    """Look until the condition holds, and give what it gave."""
+    end = time.monotonic() + seconds
+    while not (answer := condition()):
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds:g} s: {what}")
+        time.sleep(0.01)
+    return answer
+
+
+class Group:
+    """A process and all that it starts, in a session of its own, so that it can be ended as a whole."""
+
+    def __init__(self, command: Sequence[str], environment: dict[str, str], log: Path) -> None:
+        self.log = log
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, *command],
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+
+    def workers(self) -> list[int]:
+        """The worker processes that live now."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            children = psutil.Process(self.pid).children()
+            return [child.pid for child in children if child.status() != psutil.STATUS_ZOMBIE]
+        return []
+
+    def pids(self) -> frozenset[int]:
+        """Everybody in it who lives now."""
+        return frozenset({self.pid, *(child.pid for child in self._descendants())})
+
+    def send(self, number: signal.Signals) -> None:
+        """To the host alone."""
+        self._process.send_signal(number)
+
+    def wait(self, seconds: float = PATIENCE) -> int:
+        """Its exit status, once it has ended."""
+        return self._process.wait(timeout=seconds)
+
+    @property
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def says(self, words: str) -> bool:
+        """Whether its log has a line with these words."""
+        return words in self.log.read_text(errors="replace")
+
+    def kill(self) -> None:
+        """All of it at once, as when the machine goes."""
+        for process in self._descendants():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def _descendants(self) -> list[psutil.Process]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return psutil.Process(self.pid).children(recursive=True)
+        return []
+
+
+class Scene:
+    """Starts processes on one store, hurts them, and asks the checker what became of the jobs."""
+
+    def __init__(self, folder: Path, url: str, *, heartbeat: float = 30.0) -> None:
+        self.folder = folder
+        self.url = url
+        self.heartbeat = heartbeat
+        self.ledger = Ledger(folder)
+        self.faults: list[Fault] = []
+        self.groups: list[Group] = []
+        self.app = make_app(url)
+        self._numbers = 0
+        _ = self.app.store  # made and migrated before anybody else opens it
+
+    def close(self) -> None:
+        for group in self.groups:
+            group.kill()
+        self.app.close()
+
+    # -- who plays ----------------------------------------------------------------------------------------------
+
+    def host(
+        self,
+        processes: int = 1,
+        *,
+        crash: str | None = None,
+        stop_time: float | None = None,
+        url: str | None = None,
+        ready: bool = True,
+    ) -> Group:
+        """`lateshift work`, with its workers. `crash` is a crash point, for the first process that gets there."""
+        options = ["--processes", str(processes), "--concurrency", "64"]
+        options += [] if stop_time is None else ["--stop-time", str(stop_time)]
+        group = self._start(["-m", "lateshift", "work", PROGRAM, *options], crash, url)
+        if ready:
+            until(lambda: len(group.workers()) >= processes or group.ended, "the host has its workers")
+            assert not group.ended, group.log.read_text()
+        return group
+
+    def rescuer(self, *, crash: str | None = None) -> Group:
+        """A supervisor without workers."""
+        return self._start(["-m", "tests.crash.rescuer"], crash, None)
+
+    def embedded(self) -> Group:
+        """A program with a worker in its own process."""
+        return self._start(["-m", "tests.crash.embedded"], None, None)
+
+    def caller(
+        self, count: int = 1, *, key: str | None = None, crash: str | None = None, url: str | None = None
+    ) -> Group:
+        """A process that enqueues; with a key, always the same."""
+        first, self._numbers = self._numbers, self._numbers + count
+        first, rest = (first, []) if key is None else (-1, [key])
+        return self._start(["-m", "tests.crash.caller", str(first), str(count), *rest], crash, url)
+
+    def _start(self, command: list[str], crash: str | None, url: str | None) -> Group:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("LATESHIFT_")}
+        environment |= {
+            "PYTHONPATH": PATH,
+            "LATESHIFT_STORE": url or self.url,
+            "LATESHIFT_HEARTBEAT": str(self.heartbeat),
+            "LATESHIFT_LOG": "INFO",
+            VARIABLE: str(self.folder),
+        }
+        if crash is not None:
+            environment["LATESHIFT_CRASH"] = f"{crash}:{self.once}"
+        group = Group(command, environment, self.folder / f"{len(self.groups)}.log")
+        self.groups.append(group)
+        return group
+
+    @property
+    def once(self) -> Path:
+        """Made by the process that was hit at its crash point."""
+        return self.folder / "once"
+
+    # -- what is asked of them ------------------------------------------------------------------------------------
+
+    def send(self, task: str, *rest: object, count: int = 1) -> list[str]:
+        """Enqueue `count` jobs, numbered on; gives the ids of those that were accepted."""
+        first, self._numbers = self._numbers, self._numbers + count
+        sent = [enqueue(self.app, self.ledger, task, number, *rest) for number in range(first, first + count)]
+        return [job for job in sent if job is not None]
+
+    # -- what is done to them -------------------------------------------------------------------------------------
+
+    def note(
+        self, kind: str, at: float, pids: frozenset[int], *, pauses: bool = False, everyone: bool = False
+    ) -> None:
+        """Write a fault down, once its effect is over."""
+        self.faults.append(Fault(kind, at, time.time(), pids, pauses, everyone))
+
+    def kill(self, pid: int) -> float:
+        """kill -9, of one process. Gives when."""
+        at = time.time()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        self.note("kill", at, frozenset({pid}))
+        return at
+
+    def kill_group(self, group: Group) -> float:
+        at, pids = time.time(), group.pids()
+        group.kill()
+        self.note("group kill", at, pids)
+        return at
+
+    def hit(self, *, pauses: bool = False) -> int:
+        """Wait until a process was hit at its crash point; gives its pid. One that stopped is noted when it wakes."""
+        until(lambda: self.once.exists() and self.once.read_text().endswith("\n"), "a process at its crash point")
+        pid, at = int(self.once.read_text()), self.once.stat().st_mtime
+        if pauses:
+            until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, "it has stopped")
+        else:
+            until(lambda: not _runs(pid), "it is dead")
+        self.faults.append(Fault("crash point", at, time.time(), frozenset({pid}), pauses))
+        return pid
+
+    @contextlib.contextmanager
+    def paused(self, pid: int) -> Iterator[None]:
+        """SIGSTOP, and SIGCONT when the block ends. Not while it holds SQLite's write lock: that is another test."""
+        at = time.time()
+        while True:
+            os.kill(pid, signal.SIGSTOP)
+            until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, "it has stopped")
+            if self._writable():
+                break
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(random.random() / 50)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+            self.note("pause", at, frozenset({pid}), pauses=True)
+
+    def _writable(self) -> bool:
+        if not self.url.startswith("sqlite"):
+            return True
+        connection = sqlite3.connect(self.url.removeprefix("sqlite:///"), timeout=0.3, isolation_level=None)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        except sqlite3.OperationalError:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    # -- what became of it ----------------------------------------------------------------------------------------
+
+    def rows(self) -> dict[str, Row]:
+        return {row.job: row for row in read_rows(self.url)}
+
+    def lines(self, kind: str, job: str | None = None) -> list[BodyLine]:
+        return [line for line in self.ledger.bodies() if line.kind == kind and job in (None, line.job)]
+
+    def until_started(self, *jobs: str, times: int = 1) -> None:
+        def all_have() -> bool:
+            starts = [line.job for line in self.lines("start")]
+            return all(starts.count(job) >= times for job in jobs)
+
+        until(all_have, f"{len(jobs)} jobs have started {times} times")
+
+    def until_settled(self, *jobs: str, seconds: float = PATIENCE) -> None:
+        """These jobs, or all that were accepted."""
+        wanted = set(jobs) or {line.job for line in self.ledger.calls() if line.kind == "ok"}
+
+        def all_are() -> bool:
+            rows = self.rows()
+            return all((row := rows.get(job)) is None or row.settled_at is not None for job in wanted)
+
+        try:
+            until(all_are, "", seconds)
+        except AssertionError:
+            left = [row for row in self.rows().values() if row.job in wanted and row.settled_at is None]
+            logs = "\n".join(f"--- {group.log.name}\n{group.log.read_text()[-2000:]}" for group in self.groups)
+            raise AssertionError(f"not settled within {seconds:g} s: {left[:5]} and so on\n{logs}") from None
+
+    def check(self) -> Counts:
+        """Ask the checker; every count that must be 0 is."""
+        counts = check(self.ledger, read_rows(self.url), self.faults)
+        print(counts)
+        assert counts.clean, f"\n{counts}"
+        return counts
+
+
+def _runs(pid: int) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    return False

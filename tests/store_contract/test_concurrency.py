@@ -1,0 +1,243 @@
+"""Many at once: threads and connections that lease, enqueue and sweep together."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from threading import Barrier
+from typing import TypeVar
+
+import pytest
+
+from lateshift.clock import ManualClock
+from lateshift.errors import KeyConflict
+from lateshift.model.ids import JobId, new_member_id
+from lateshift.model.job import JobFilter, Lane, Line, State
+from lateshift.model.outcome import Settlement
+from lateshift.store.contract import Store, Want
+from lateshift.store.open import open_store
+from tests.store_contract.driving import (
+    DONE,
+    GUARDED,
+    LINE,
+    TTL,
+    Supervisor,
+    Worker,
+    added,
+    keyed,
+    make_job,
+    query,
+    see,
+)
+
+T = TypeVar("T")
+
+
+def at_once(*works: Callable[[], T]) -> list[T]:
+    """Run them in threads that start together."""
+    gate = Barrier(len(works))
+
+    def begin(work: Callable[[], T]) -> T:
+        gate.wait(timeout=30)
+        return work()
+
+    with ThreadPoolExecutor(len(works)) as threads:
+        return list(threads.map(begin, works))
+
+
+@pytest.fixture
+def stores(store: Store, clock: ManualClock) -> Iterator[list[Store]]:
+    """The same store opened three times, as three processes would."""
+    others = [open_store(store.url, clock) for _ in range(2)]
+    yield [store, *others]
+    for other in others:
+        other.close()
+
+
+def drain(store: Store, line: Line, count: int, *, by_age: bool = False) -> list[JobId]:
+    """Lease and settle until there is nothing left; gives what was leased."""
+    worker = Worker(store)
+    mine: list[JobId] = []
+    said: list[Settlement] = []
+    idle = 0
+    while idle < 3:
+        answer = store.jobs.exchange(worker.id, said, [Want(line, count, by_age)])
+        assert answer.lost == []
+        assert len(answer.leases) <= count
+        mine += [lease.id for lease in answer.leases]
+        said = [Settlement(lease, DONE) for lease in answer.leases]
+        idle = 0 if said else idle + 1
+    return mine
+
+
+@pytest.mark.parametrize("by_age", [False, True])
+def test_jobs_leased_by_many_at_once_are_each_leased_exactly_once(stores: list[Store], by_age: bool) -> None:
+    jobs = [make_job(priority=number % 3) for number in range(300)]
+    ids = added(stores[0], *jobs)
+
+    shares = at_once(*[lambda store=store: drain(store, LINE, 7, by_age=by_age) for store in stores])
+
+    assert Counter(id for share in shares for id in share) == Counter(ids)
+    assert {view.state for view in stores[0].reports.jobs(JobFilter(), 1000)} == {State.COMPLETED}
+    assert {view.fence for view in stores[0].reports.jobs(JobFilter(), 1000)} == {1}
+
+
+def test_threads_of_one_store_lease_each_job_exactly_once(store: Store) -> None:
+    ids = added(store, *[make_job() for _ in range(200)])
+
+    shares = at_once(*[lambda: drain(store, LINE, 5) for _ in range(4)])
+
+    assert Counter(id for share in shares for id in share) == Counter(ids)
+
+
+def test_an_exclusive_key_holds_however_many_lease_at_once(stores: list[Store]) -> None:
+    store = stores[0]
+    ids = added(store, *[make_job(exclusive=key) for _ in range(12) for key in "ab"])
+
+    def drain_guarded(store: Store) -> list[JobId]:
+        worker = Worker(store)
+        mine: list[JobId] = []
+        for _ in range(400):
+            leases = store.jobs.exchange(worker.id, [], [Want(GUARDED, 3)]).leases
+            [[most]] = query(
+                store,
+                "SELECT coalesce(max(n), 0) FROM"
+                " (SELECT count(*) AS n FROM {job} WHERE state = 2 GROUP BY exclusive) AS held",
+            )
+            assert most <= 1
+            mine += [lease.id for lease in leases]
+            said = [Settlement(lease, DONE) for lease in leases]
+            assert store.jobs.exchange(worker.id, said, []).lost == []
+            if not store.jobs.lines() and not store.reports.jobs(JobFilter(state=State.BLOCKED), 1):
+                break
+        return mine
+
+    shares = at_once(*[lambda store=store: drain_guarded(store) for store in stores])
+
+    assert Counter(id for share in shares for id in share) == Counter(ids)
+
+
+def test_one_key_enqueued_by_many_at_once_is_one_job(stores: list[Store]) -> None:
+    many = [store for store in stores for _ in range(3)]
+
+    answers = at_once(*[lambda store=store: store.jobs.enqueue([keyed("order-1")])[0] for store in many])
+
+    assert len({answer.id for answer in answers}) == 1
+    assert sum(answer.created for answer in answers) == 1
+    assert len(stores[0].reports.jobs(JobFilter(), 10)) == 1
+
+
+def test_one_key_with_two_bodies_at_once_is_one_job_and_a_refusal(stores: list[Store]) -> None:
+    def enqueue(store: Store, body: bytes) -> bytes | None:
+        try:
+            store.jobs.enqueue([keyed("order-1", body)])
+        except KeyConflict:
+            return None
+        return body
+
+    taken = at_once(
+        lambda: enqueue(stores[0], b"[1]"),
+        lambda: enqueue(stores[1], b"[2]"),
+        lambda: enqueue(stores[2], b"[1]"),
+    )
+
+    [job] = stores[0].reports.jobs(JobFilter(), 10)
+    assert {body for body in taken if body} == {job.payload}
+
+
+def test_one_id_enqueued_by_many_at_once_is_one_job(stores: list[Store]) -> None:
+    job = make_job()
+
+    at_once(*[lambda store=store: store.jobs.enqueue([job]) for store in stores])
+
+    assert drain(stores[0], LINE, 10) == [job.id]
+
+
+def test_a_repeat_of_an_enqueue_that_races_its_own_job_does_not_run_it_twice(stores: list[Store]) -> None:
+    jobs = [make_job() for _ in range(40)]
+    stores[0].jobs.enqueue(jobs)
+
+    def repeat(store: Store) -> list[JobId]:
+        for job in jobs:
+            store.jobs.enqueue([job])
+        return []
+
+    shares = at_once(lambda: repeat(stores[1]), lambda: drain(stores[0], LINE, 1), lambda: repeat(stores[2]))
+
+    ran = Counter(shares[1]) + Counter(drain(stores[0], LINE, 50))
+    assert ran == Counter(job.id for job in jobs)
+    assert stores[0].upkeep.check() == []
+
+
+def test_a_lock_wanted_by_many_at_once_goes_to_one(stores: list[Store]) -> None:
+    grips = at_once(
+        *[lambda store=store: store.locks.acquire("report", new_member_id(), TTL) for store in stores * 2]
+    )
+
+    assert sum(grip is not None for grip in grips) == 1
+
+
+def test_a_settlement_that_races_the_sweep_counts_or_is_lost_but_never_both(stores: list[Store]) -> None:
+    supervisor = Supervisor(stores[1])
+    added(stores[0], *[make_job(attempts=1) for _ in range(40)])
+    worker = Worker(stores[0])
+    leases = worker.lease(40)
+    worker.die()
+
+    def settle() -> set[JobId]:
+        return {lease.id for lease in leases if worker.settle(lease)}
+
+    settled, taken = at_once(settle, lambda: {job.id for job in supervisor.sweep()})
+
+    assert settled & taken == set()
+    assert settled | taken == {lease.id for lease in leases}
+    for lease in leases:
+        assert see(stores[0], lease.id).state is (State.COMPLETED if lease.id in settled else State.DEAD)
+
+
+def test_cancelling_while_leasing_leaves_no_job_in_two_places(stores: list[Store]) -> None:
+    ids = added(stores[0], *[make_job() for _ in range(60)])
+
+    def cancel() -> list[JobId]:
+        return [id for id in ids if stores[1].jobs.cancel([id], by="ana")]
+
+    ran, cancelled = at_once(lambda: drain(stores[0], LINE, 2), cancel)
+
+    assert stores[0].upkeep.check() == []
+    states = Counter(view.state for view in stores[0].reports.jobs(JobFilter(), 100))
+    assert set(states) <= {State.COMPLETED, State.CANCELLED}
+    assert sum(states.values()) == 60
+    assert states[State.COMPLETED] == len(ran)
+    assert states[State.CANCELLED] <= len(cancelled)
+
+
+def test_promoting_at_once_readies_each_job_once(stores: list[Store], clock: ManualClock) -> None:
+    ids = added(stores[0], *[make_job(delay=timedelta(minutes=1), lane=Lane.COROUTINE) for _ in range(60)])
+    clock.move(minutes=2)
+
+    at_once(*[lambda store=store: [store.jobs.promote(10) for _ in range(6)] for store in stores])
+
+    assert Counter(drain(stores[0], LINE, 100)) == Counter(ids)
+
+
+def test_many_may_open_a_new_store_at_once(
+    tmp_path_factory: pytest.TempPathFactory, clock: ManualClock
+) -> None:
+    for turn in range(5):
+        url = f"sqlite:///{tmp_path_factory.mktemp('new')}/jobs-{turn}.db"
+        opened = [open_store(url, clock) for _ in range(6)]
+        at_once(*[store.ready for store in opened])
+        added(opened[0], make_job())
+        assert opened[-1].jobs.lines() == [LINE]
+        for store in opened:
+            store.close()
+
+
+def test_many_may_migrate_a_new_database_at_once(empty_postgres_url: str, clock: ManualClock) -> None:
+    opened = [open_store(empty_postgres_url, clock) for _ in range(5)]
+    at_once(*[store.ready for store in opened])
+
+    added(opened[0], make_job())
+    assert opened[-1].jobs.lines() == [LINE]
+    for store in opened:
+        store.close()

@@ -1,0 +1,176 @@
+"""What happens to jobs whose worker died, fell silent, or was told that it is dead."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from lateshift import Lateshift, Retry, State, current
+from lateshift.clock import ManualClock
+from lateshift.model.ids import MemberId, new_member_id
+from lateshift.model.job import Lane, Lease, Line
+from lateshift.runtime.heartbeat import Heartbeat
+from lateshift.store.contract import Want
+from lateshift.supervisor.sweep import Sweep
+from lateshift.worker.service import introduce
+from tests.walks.waiting import until
+
+pytestmark = pytest.mark.anyio
+
+TTL = timedelta(seconds=30)
+SOON = timedelta(seconds=20)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def shop(store_url: str, clock: ManualClock) -> Lateshift:
+    return Lateshift("shop", store=store_url, clock=clock)
+
+
+def join(app: Lateshift) -> MemberId:
+    member = new_member_id()
+    app.store.members.join(introduce(member, "worker", "w", app.clock), TTL)
+    return member
+
+
+def lease(app: Lateshift, member: MemberId, lane: Lane = Lane.COROUTINE) -> list[Lease]:
+    return app.store.jobs.exchange(member, [], [Want(Line("default", lane), 100)]).leases
+
+
+async def test_the_jobs_of_a_silent_worker_run_again_and_its_heartbeat_is_refused(
+    shop: Lateshift, clock: ManualClock
+) -> None:
+    @shop.task
+    async def work() -> None: ...
+
+    job = await work.aenqueue()
+    worker = join(shop)
+    assert len(lease(shop, worker)) == 1
+    sweep = Sweep(shop.store, new_member_id(), clock)
+    await sweep.turn()
+    assert job.state is State.RUNNING
+    clock.move(seconds=31)
+    await sweep.turn()
+    assert job.state is State.READY
+    lost: list[str] = []
+    heartbeat = Heartbeat(shop.store.members, TTL)
+    heartbeat.add(worker, alive=lambda: True, lost=lambda: lost.append("told"))
+    heartbeat.beat()
+    assert lost == ["told"]
+    assert lease(shop, worker) == []
+    shop.close()
+
+
+async def test_a_job_whose_worker_died_three_times_is_dead_and_the_others_are_unharmed(
+    shop: Lateshift, clock: ManualClock
+) -> None:
+    @shop.task(retry=Retry(attempts=10))
+    async def work(number: int) -> None: ...
+
+    poison = await work.aenqueue(0)
+    others = [await work.aenqueue(number) for number in range(1, 6)]
+    sweep = Sweep(shop.store, new_member_id(), clock)
+    for _ in range(2):  # two workers die with everything in their hands
+        worker = join(shop)
+        assert len(lease(shop, worker)) == 6
+        shop.store.members.bury([worker])
+        await sweep.turn()
+    assert lease(shop, join(shop)) == []  # from now on each runs beside no other suspect
+    alone = shop.store.jobs.exchange(worker := join(shop), [], [Want(Line("default", Lane.SOLO), 1)]).leases
+    assert [found.id for found in alone] == [poison.id]
+    shop.store.members.bury([worker])
+    await sweep.turn()
+    view = poison.view()
+    assert (view.state, view.reason, view.losses) == (State.DEAD, "worker_lost", 3)
+    assert [job.state for job in others] == [State.READY] * 5
+    shop.close()
+
+
+async def test_a_buried_worker_needs_no_wait_for_its_heartbeat(shop: Lateshift, clock: ManualClock) -> None:
+    @shop.task
+    async def work() -> None: ...
+
+    job = await work.aenqueue()
+    worker = join(shop)
+    lease(shop, worker)
+    shop.store.members.bury([worker])
+    await Sweep(shop.store, new_member_id(), clock).turn()
+    view = job.view()
+    assert (view.state, view.losses, view.history[0].reason) == (State.READY, 1, "worker_lost")
+    shop.close()
+
+
+async def test_only_the_leader_sweeps_and_another_takes_over(shop: Lateshift, clock: ManualClock) -> None:
+    @shop.task
+    async def work() -> None: ...
+
+    first, second = (Sweep(shop.store, new_member_id(), clock) for _ in range(2))
+    await first.turn()
+    job = await work.aenqueue()
+    worker = join(shop)
+    lease(shop, worker)
+    shop.store.members.bury([worker])
+    await second.turn()
+    assert job.state is State.RUNNING
+    clock.move(seconds=12)  # the first is heard of no more
+    await second.turn()
+    assert job.state is State.READY
+    shop.close()
+
+
+async def test_a_worker_that_was_declared_dead_stops_its_jobs_and_goes_on_under_another_name(
+    store_url: str,
+) -> None:
+    app = Lateshift("shop", store=store_url)
+    app.settings = replace(app.settings, heartbeat=timedelta(seconds=1), stop_time=timedelta(seconds=1))
+    running = asyncio.Event()
+    told: list[int] = []
+
+    @app.task(retry=Retry(attempts=3))
+    async def work() -> int:
+        if current().fence == 1:
+            running.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                told.append(current().fence)
+        return current().fence
+
+    async with app.running():
+        job = await work.aenqueue()
+        await running.wait()
+        before = [member.id for member in app.store.reports.members()]
+        app.store.members.bury(before)
+        assert await job.aresult(SOON) == 2
+        after = await until(
+            lambda: asyncio.to_thread(app.store.reports.members),
+            lambda members: any(not member.dead for member in members),
+        )
+    assert told == [1]
+    assert [member.id for member in after if not member.dead] != before
+    app.close()
+
+
+async def test_what_has_passed_its_retention_goes_and_nothing_else(shop: Lateshift, clock: ManualClock) -> None:
+    @shop.task(keep=timedelta(hours=1))
+    async def brief() -> None: ...
+
+    @shop.task(keep=timedelta(days=7))
+    async def kept() -> None: ...
+
+    gone, stays = await brief.aenqueue(), await kept.aenqueue()
+    async with shop.running():
+        await gone.aresult(SOON)
+        await stays.aresult(SOON)
+    waiting = await kept.aenqueue()
+    clock.move(hours=2)
+    await Sweep(shop.store, new_member_id(), clock).turn()
+    assert shop.store.reports.job(gone.id) is None
+    assert stays.state is State.COMPLETED
+    assert waiting.state is State.READY
+    shop.close()
