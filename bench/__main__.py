@@ -21,14 +21,24 @@ from bench.tables import show_figures, show_verdicts
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure Lateshift beside bare SQL and its peers.")
-    parser.add_argument("--quick", action="store_true", help="10,000 jobs and one repetition instead of 40,000 and three")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description="Measure Lateshift beside bare SQL and its peers."
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="10,000 jobs and one repetition instead of 40,000 and three"
+    )
     parser.add_argument("--only", metavar="GROUP,…", help=f"some of {', '.join(GROUPS)}")
-    parser.add_argument("--history", action="store_true", help="also with a million settled, and a million ready jobs")
+    parser.add_argument(
+        "--history", action="store_true", help="also with a million settled, and a million ready jobs"
+    )
     parser.add_argument("--no-peers", action="store_true", help="Lateshift and the ceilings alone")
-    parser.add_argument("--no-judge", action="store_true", help="only measure; do not compare with what must hold")
+    parser.add_argument(
+        "--no-judge", action="store_true", help="only measure; do not compare with what must hold"
+    )
     parser.add_argument("--jobs", type=int, metavar="N", help="jobs in a drain; the other figures follow")
-    parser.add_argument("--repetitions", type=int, metavar="N", help="samples for each figure, of which the median counts")
+    parser.add_argument(
+        "--repetitions", type=int, metavar="N", help="samples for each figure, of which the median counts"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every sample to a file")
     given = parser.parse_args()
     given.groups = given.only.split(",") if given.only else [each for each in GROUPS if each != "history"]
@@ -40,10 +50,10 @@ def _arguments() -> argparse.Namespace:
 
 
 def _size(given: argparse.Namespace) -> Size:
-    quick = Size(jobs=10_000, repetitions=1, calls=60, idle_seconds=5.0, million=200_000) if given.quick else Size()
+    quick = Size(jobs=10_000, repetitions=1, calls=60, idle_seconds=5.0) if given.quick else Size()
     return Size(
         jobs=given.jobs or quick.jobs, repetitions=given.repetitions or quick.repetitions, calls=quick.calls,
-        idle_seconds=quick.idle_seconds, million=quick.million,
+        idle_seconds=quick.idle_seconds,
     )  # fmt: skip
 
 
@@ -71,13 +81,19 @@ def main() -> int:
     with Places() as places:
         versions = places.versions()
         _measure(list(steps(Bench(places), [*subjects, *found], given.groups, size)), figures, console)
-    how = f"{size.jobs:,} jobs, median of {size.repetitions}" if size.repetitions > 1 else f"{size.jobs:,} jobs, one sample"
+    how = (
+        f"{size.jobs:,} jobs, median of {size.repetitions}"
+        if size.repetitions > 1
+        else f"{size.jobs:,} jobs, one sample"
+    )
     show_figures(console, figures, versions=versions, how=how)
     verdicts = [] if given.no_judge else judge(figures)
     if verdicts:
         show_verdicts(console, verdicts)
     if given.json:
-        given.json.write_text(json.dumps({"versions": versions, "how": how, "figures": figures.as_json()}, indent=1))
+        given.json.write_text(
+            json.dumps({"versions": versions, "how": how, "figures": figures.as_json()}, indent=1)
+        )
     own = any("Lateshift" in failure or "ceiling" in failure for failure in figures.failures)
     return 1 if own or any(verdict.holds is False for verdict in verdicts) else 0
 

@@ -27,12 +27,16 @@ def python(module: str, *arguments: object) -> list[str]:
 
 def environment(changes: Mapping[str, str]) -> dict[str, str]:
     """This process's own, without settings of Lateshift's that would bend a figure."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LATESHIFT_", "BENCH_"))}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("LATESHIFT_", "BENCH_"))
+    }
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**kept, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", **changes}
 
 
-def ask(command: Sequence[str], changes: Mapping[str, str], *, cwd: Path, limit: float = LIMIT) -> dict[str, Any]:
+def ask(
+    command: Sequence[str], changes: Mapping[str, str], *, cwd: Path, limit: float = LIMIT
+) -> dict[str, Any]:
     """Run to the end; gives the JSON object of its last line."""
     with subprocess.Popen(
         command, env=environment(changes), cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -75,7 +79,12 @@ def running(
 
 
 def wait_until(
-    done: Callable[[], bool], children: Sequence[subprocess.Popen[bytes]], *, cwd: Path, limit: float, pause: float = 0.02
+    done: Callable[[], bool],
+    children: Sequence[subprocess.Popen[bytes]],
+    *,
+    cwd: Path,
+    limit: float,
+    pause: float = 0.02,
 ) -> None:
     """Poll until `done`, while all the children live."""
     until = time.monotonic() + limit
@@ -120,4 +129,7 @@ def _tail(text: str) -> str:
 
 
 def _logs(cwd: Path) -> str:
-    return _tail("\n".join(log.read_text(errors="replace") for log in sorted(cwd.glob("worker-*.log")))) or "it said nothing"
+    return (
+        _tail("\n".join(log.read_text(errors="replace") for log in sorted(cwd.glob("worker-*.log"))))
+        or "it said nothing"
+    )

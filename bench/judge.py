@@ -28,11 +28,20 @@ def judge(figures: Figures) -> list[Verdict]:
 
 
 def _verdicts(figures: Figures) -> Iterator[Verdict]:
-    def at_least(what: str, store: str, line: str, times: float, other: tuple[str, str], beside: str) -> Verdict:
+    def at_least(
+        what: str, store: str, line: str, times: float, other: tuple[str, str], beside: str
+    ) -> Verdict:
         """Lateshift's figure is so many times another one of the same store: (line, subject)."""
         mine, theirs = figures.get(line, store, LATESHIFT), figures.get(other[0], store, other[1])
         reached = mine / theirs if mine is not None and theirs else None
-        return Verdict(what, store, f"≥ {times:g} × {beside}", reached, "×", None if reached is None else reached >= times)
+        return Verdict(
+            what,
+            store,
+            f"≥ {times:g} × {beside}",
+            reached,
+            "×",
+            None if reached is None else reached >= times,
+        )
 
     def at_most(what: str, store: str, line: str, times: float) -> Verdict:
         mine, theirs = figures.get(line, store, LATESHIFT), figures.get(line, store, CEILING)
@@ -42,7 +51,9 @@ def _verdicts(figures: Figures) -> Iterator[Verdict]:
 
     def below(what: str, store: str, line: str, limit: float, unit: str) -> Verdict:
         reached = figures.get(line, store, LATESHIFT)
-        return Verdict(what, store, f"≤ {limit:g} {unit}", reached, unit, None if reached is None else reached <= limit)
+        return Verdict(
+            what, store, f"≤ {limit:g} {unit}", reached, unit, None if reached is None else reached <= limit
+        )
 
     one_process = "drain, async, 1 process"
     yield at_least(one_process, POSTGRES, "drain", 0.5, ("drain", CEILING), "the ceiling")
@@ -50,7 +61,9 @@ def _verdicts(figures: Figures) -> Iterator[Verdict]:
     yield at_least(one_process, SQLITE, "drain", 0.4, ("drain", CEILING), "the ceiling")
     yield at_least(one_process, SQLITE, "drain", 10.0, ("drain", "huey"), "huey")
     for store in STORES:
-        yield at_least("drain, async, 2 processes", store, "drain 2", 1.25, ("drain", LATESHIFT), "one process")
+        yield at_least(
+            "drain, async, 2 processes", store, "drain 2", 1.25, ("drain", LATESHIFT), "one process"
+        )
     for store in STORES:
         yield at_least("drain, sync on threads", store, "threads", 0.5, ("drain", LATESHIFT), "async")
     for store, share in ((POSTGRES, 0.85), (SQLITE, 0.7)):

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,9 @@ class Bench:
             Record.make(place.folder / "record", jobs + 1)
             children.ask(subject.producer("install"), _environment(place), cwd=place.folder)
             with children.running(subject.workers(1), _environment(place), cwd=place.folder):
-                return children.ask(subject.producer("latency", jobs, PERIOD), _environment(place), cwd=place.folder)
+                return children.ask(
+                    subject.producer("latency", jobs, PERIOD), _environment(place), cwd=place.folder
+                )
 
     def idle(self, subject: Subject, seconds: float) -> Sample:
         """Memory and processor time of a worker that has run one job and has nothing to do."""
@@ -69,11 +72,13 @@ def fill(subject: Subject, place: Place, jobs: int, kind: str) -> None:
 def drained(subject: Subject, place: Place, jobs: int, processes: int) -> Sample:
     """Both clocks: the bodies' (first start to last) and the store's. The slower one is the figure."""
     record = Record.make(place.folder / "record", jobs)
-    with children.running(subject.workers(processes), _environment(place), cwd=place.folder) as started:
-        children.wait_until(record.complete, started, cwd=place.folder, limit=DRAINED_WITHIN, pause=0.01)
-        children.wait_until(
-            lambda: place.is_empty(subject.unfinished), started, cwd=place.folder, limit=DRAINED_WITHIN, pause=0.005
-        )  # fmt: skip
+    with (
+        place.asking(subject.unfinished) as all_settled,
+        children.running(subject.workers(processes), _environment(place), cwd=place.folder) as started,
+    ):
+        wait = partial(children.wait_until, children=started, cwd=place.folder, limit=DRAINED_WITHIN)
+        wait(record.complete, pause=0.01)
+        wait(all_settled, pause=0.005)
         settled = time.time_ns()
     starts, begun = sorted(record.starts()), record.all_at_work()
     if subject.unfinished is None:
@@ -98,12 +103,12 @@ def _environment(place: Place) -> dict[str, str]:
 
 
 def _watch(processes: list[psutil.Process], seconds: float) -> Sample:
-    """The process that runs the bodies is the youngest; where there is one process, it is that one."""
+    """The worker is the process that runs the bodies: Lateshift's says so in its command, of others it is the youngest."""
     before = [_seconds(process) for process in processes]
     time.sleep(seconds)
     used = [max(0.0, _seconds(process) - was) for process, was in zip(processes, before, strict=True)]
     memory = [process.memory_full_info() for process in processes]
-    worker = max(range(len(processes)), key=lambda number: processes[number].create_time())
+    worker = max(range(len(processes)), key=lambda number: _runs_bodies(processes[number]))
     return {
         "worker rss": memory[worker].rss / MEGABYTE,
         "worker pss": _pss(memory[worker]) / MEGABYTE,
@@ -113,6 +118,10 @@ def _watch(processes: list[psutil.Process], seconds: float) -> Sample:
         "all cpu": 100 * sum(used) / seconds,
         "processes": len(processes),
     }
+
+
+def _runs_bodies(process: psutil.Process) -> tuple[bool, float]:
+    return "lateshift.worker.main" in process.cmdline(), process.create_time()
 
 
 def _pss(memory: Any) -> float:

@@ -6,7 +6,7 @@ import shutil
 import socket
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -35,21 +35,24 @@ class Place:
     def environment(self) -> dict[str, str]:
         return {"BENCH_URL": self.url, "LATESHIFT_STORE": self.url}
 
-    def is_empty(self, question: str | None) -> bool:
-        """Whether this question, which asks for an unfinished job, finds none. Redis is not asked."""
+    @contextlib.contextmanager
+    def asking(self, question: str | None) -> Iterator[Callable[[], bool]]:
+        """Gives what tells whether this question, which asks for an unfinished job, finds none. Redis is not asked."""
         if question is None:
-            return True
-        if self.store == POSTGRES:
+            yield lambda: True
+        elif self.store == POSTGRES:
             with psycopg.connect(self.url, autocommit=True) as connection:
-                return not connection.execute(question.encode()).fetchall()
-        with contextlib.closing(sqlite3.connect(self.file, timeout=20)) as file:
-            return not file.execute(question).fetchall()
+                yield lambda: not connection.execute(question.encode()).fetchall()
+        else:
+            with contextlib.closing(sqlite3.connect(self.file, timeout=20)) as file:
+                yield lambda: not file.execute(question).fetchall()
 
     def rest(self) -> None:
         """Write out what filling left behind, so that it does not fall into the figure."""
         if self.store == POSTGRES:
             with psycopg.connect(self.url, autocommit=True) as connection:
-                connection.execute("CHECKPOINT")
+                with contextlib.suppress(psycopg.errors.InsufficientPrivilege):
+                    connection.execute("CHECKPOINT")
         elif self.store == SQLITE:
             with contextlib.closing(sqlite3.connect(self.file, timeout=20)) as file:
                 file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -108,7 +111,9 @@ class Places:
             named = os.environ.get("LATESHIFT_TEST_POSTGRES")
             # What a stock server has; the tests' own is set up smaller.
             self._databases = (
-                PostgresDatabases(named) if named else self._stack.enter_context(PostgresServer(shared_buffers="128MB"))
+                PostgresDatabases(named)
+                if named
+                else self._stack.enter_context(PostgresServer(shared_buffers="128MB"))
             )
         return self._databases
 

@@ -8,6 +8,7 @@ from bench.history import History
 from bench.measures import Bench, Sample
 from bench.subjects import Ability, Subject
 
+LEAST = 1000  # jobs, so that a slow peer's first poll does not make its figure
 GROUPS = ("enqueue", "drain", "latency", "idle", "history")
 
 
@@ -58,7 +59,7 @@ _GROUP_OF: dict[str, str] = {
 
 
 def _take(bench: Bench, subject: Subject, ability: Ability, size: Size) -> Sample:
-    jobs = max(100, int(size.jobs * subject.share))
+    jobs = max(min(size.jobs, LEAST), int(size.jobs * subject.share))
     match ability:
         case "one":
             return {ability: bench.enqueue(subject, "one", max(100, min(jobs, size.jobs // 10)))["rate"]}

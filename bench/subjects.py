@@ -3,7 +3,7 @@
 import importlib.util
 import sys
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from bench.children import python
 from bench.places import POSTGRES, REDIS, SQLITE, redis_refusal
@@ -12,7 +12,7 @@ Ability = Literal["one", "together", "bulk", "drain", "drain 2", "threads", "lat
 
 LATESHIFT, CEILING = "Lateshift", "ceiling"
 PROGRAM = "bench.program"
-EVERYTHING: tuple[Ability, ...] = ("one", "together", "bulk", "drain", "drain 2", "threads", "latency", "idle")
+EVERYTHING: tuple[Ability, ...] = get_args(Ability)
 USUAL: tuple[Ability, ...] = ("one", "drain", "drain 2", "latency", "idle")
 
 
@@ -72,22 +72,16 @@ def peers() -> tuple[list[Subject], list[str]]:
     return found, missing
 
 
-def _tool(name: str, *arguments: str) -> tuple[str, ...]:
-    """A peer's own command, run with this interpreter."""
-    return (sys.executable, "-c", f"from {name} import main; main()", *arguments)
-
-
 _PEERS = {
     "pgqueuer": Subject(
         "pgqueuer", POSTGRES, "bench.peers.pgqueuer", (*USUAL, "together", "bulk"),
-        (sys.executable, "-m", "pgqueuer", "run", "bench.peers.pgqueuer:factory", "--log-level", "WARNING",
-         "--batch-size", "100"),
+        tuple(python("bench.peers.pgqueuer", "work")),
         "SELECT 1 FROM pgqueuer LIMIT 1", share=0.5,
     ),
     "procrastinate": Subject(
         "procrastinate", POSTGRES, "bench.peers.procrastinate", (*USUAL, "together", "bulk"),
-        _tool("procrastinate.cli", "--app=bench.peers.procrastinate.app", "--log-level", "warning", "worker",
-              "--concurrency", "30", "--delete-jobs", "always"),
+        (sys.executable, "-m", "procrastinate", "--app=bench.peers.procrastinate.app", "--log-level", "warning", "worker",
+         "--concurrency", "30", "--delete-jobs", "always"),
         "SELECT 1 FROM procrastinate_jobs WHERE status IN ('todo', 'doing') LIMIT 1", share=0.05,
     ),
     "huey": Subject(

@@ -14,7 +14,11 @@ from bench.subjects import CEILING, LATESHIFT
 
 def show_figures(console: Console, figures: Figures, *, versions: str, how: str) -> None:
     machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, {versions}, {how}"
-    table = Table(title=f"Lateshift beside bare SQL and its peers\n{machine}", title_justify="left", row_styles=["", "dim"])
+    table = Table(
+        title=f"Lateshift beside bare SQL and its peers\n{machine}",
+        title_justify="left",
+        row_styles=["", "dim"],
+    )
     table.add_column("figure")
     table.add_column("store")
     table.add_column("unit")
@@ -47,7 +51,9 @@ def show_verdicts(console: Console, verdicts: list[Verdict]) -> None:
     judged = [verdict for verdict in verdicts if verdict.reached is not None]
     for verdict in judged:
         answer = "[green]holds[/green]" if verdict.holds else "[bold red]FAILS[/bold red]"
-        table.add_row(verdict.what, verdict.store, verdict.asked, f"{verdict.reached:.2f} {verdict.unit}", answer)
+        table.add_row(
+            verdict.what, verdict.store, verdict.asked, f"{verdict.reached:.2f} {verdict.unit}", answer
+        )
     console.print(table)
     if rest := len(verdicts) - len(judged):
         console.print(f"{rest} more are not judged: their figures were not taken in this run.")

@@ -113,4 +113,4 @@ def open_the_shop() -> None:
     """The keys make these two jobs once in the shop's life, however often it is started."""
     years = timedelta(days=3650)
     customers.options(key="the customers", key_window=years).enqueue()
-    night_watch.options(key="the night watch", key_window=years, delay=timedelta(seconds=2)).enqueue()
+    night_watch.options(key="the night watch", key_window=years, delay=timedelta(seconds=6)).enqueue()

@@ -43,7 +43,9 @@ def connect() -> Connection:
 
 def insert_many(connection: Connection, ids: Sequence[UUID], payloads: Sequence[bytes]) -> None:
     for first in range(0, len(ids), INSERTED):
-        connection.execute(INSERT_MANY, (list(ids[first : first + INSERTED]), list(payloads[first : first + INSERTED])))
+        connection.execute(
+            INSERT_MANY, (list(ids[first : first + INSERTED]), list(payloads[first : first + INSERTED]))
+        )
 
 
 class Bare(Producer):
@@ -63,7 +65,9 @@ class Bare(Producer):
         self._connection.execute(INSERT, (next(self._ids), payload(number)))
 
     async def send_many(self, numbers: Sequence[int]) -> None:
-        insert_many(self._connection, [next(self._ids) for _ in numbers], [payload(number) for number in numbers])
+        insert_many(
+            self._connection, [next(self._ids) for _ in numbers], [payload(number) for number in numbers]
+        )
 
     async def fill(self, jobs: int, kind: str) -> None:
         insert_many(self._connection, new_ids(jobs), [payload(number) for number in range(jobs)])

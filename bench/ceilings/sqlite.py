@@ -1,6 +1,5 @@
 """The ceiling on SQLite: apsw, one connection with the settings that Lateshift's own has."""
 
-import asyncio
 import json
 import os
 import select
@@ -58,6 +57,7 @@ class Bare(Producer):
         store = open_store(os.environ["BENCH_URL"])
         store.ready()
         store.close()
+        os.mkfifo(pipe(), 0o600)
 
     async def open(self) -> None:
         self._connection = connect()
@@ -89,9 +89,7 @@ class Walking(Bare):
 
     async def open(self) -> None:
         await super().open()
-        while not pipe().exists():
-            await asyncio.sleep(0.01)
-        self._pipe = os.open(pipe(), os.O_WRONLY)
+        self._pipe = os.open(pipe(), os.O_WRONLY)  # waits for its reader
 
     def send(self, number: int) -> None:
         super().send(number)
@@ -121,7 +119,6 @@ def drain(jobs: int) -> dict[str, float]:
 def walk() -> None:
     """The other end of the walk: wait for a wake-up, lease what there is, begin it."""
     marks, holder, connection = Marks.from_environment(), uuid4().bytes, connect()
-    os.mkfifo(pipe(), 0o600)
     woken = os.open(pipe(), os.O_RDWR | os.O_NONBLOCK)
     while True:
         select.select([woken], [], [])

@@ -9,7 +9,9 @@ from bench.producer import Producer, main
 from bench.record import Marks
 
 app = Celery("bench", broker=os.environ["BENCH_URL"])
-app.conf.update(task_ignore_result=True, worker_hijack_root_logger=False, broker_connection_retry_on_startup=True)
+app.conf.update(
+    task_ignore_result=True, worker_hijack_root_logger=False, broker_connection_retry_on_startup=True
+)
 _marks: list[Marks] = []
 
 

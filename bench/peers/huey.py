@@ -2,6 +2,7 @@
 
 import os
 import sys
+from importlib import import_module
 
 from huey import SqliteHuey
 
@@ -29,9 +30,9 @@ def consume() -> None:
 
 
 if __name__ == "__main__":
-    from bench.peers import huey  # under its own name, not __main__: a job carries the name of its task's module
-
+    # Under its own name, not as __main__: a job carries the name of its task's module.
+    itself = import_module("bench.peers.huey")
     if sys.argv[1:] == ["work"]:
-        huey.consume()
+        itself.consume()
     else:
-        main(huey.Huey())
+        main(itself.Huey())

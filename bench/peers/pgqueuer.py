@@ -1,8 +1,9 @@
-"""pgqueuer on PostgreSQL: asyncpg, batches of 100."""
+"""pgqueuer on PostgreSQL: asyncpg, uvloop as its own command does where it can, batches of 100."""
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 import asyncpg
@@ -13,10 +14,11 @@ from pgqueuer.queries import Queries
 from bench.producer import Producer, main
 from bench.record import Marks
 
+BATCH = 100
 
-@asynccontextmanager
-async def factory() -> AsyncIterator[Any]:
-    """What `pgq run bench.peers.pgqueuer:factory` calls."""
+
+async def work() -> None:
+    """What `pgq run --batch-size 100 --log-level WARNING` does."""
     marks = Marks.from_environment()
     connection = await asyncpg.connect(os.environ["BENCH_URL"])
     queuer = PgQueuer.from_asyncpg_connection(connection)
@@ -25,7 +27,7 @@ async def factory() -> AsyncIterator[Any]:
     async def noop(job: Any) -> None:
         marks.begin(int(job.payload))
 
-    yield queuer
+    await queuer.run(batch_size=BATCH)
 
 
 class Pgqueuer(Producer):
@@ -52,4 +54,12 @@ class Pgqueuer(Producer):
 
 
 if __name__ == "__main__":
-    main(Pgqueuer())
+    if sys.argv[1:] == ["work"]:
+        try:
+            import uvloop
+
+            uvloop.run(work())
+        except ImportError:
+            asyncio.run(work())
+    else:
+        main(Pgqueuer())

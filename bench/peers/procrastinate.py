@@ -8,7 +8,9 @@ import procrastinate
 from bench.producer import Producer, main
 from bench.record import Marks
 
-app = procrastinate.App(connector=procrastinate.PsycopgConnector(conninfo=os.environ["BENCH_URL"], max_size=20))
+app = procrastinate.App(
+    connector=procrastinate.PsycopgConnector(conninfo=os.environ["BENCH_URL"], max_size=20)
+)
 _marks: list[Marks] = []
 
 

@@ -3,7 +3,6 @@
 It never asks the product: rows are read by SQL of its own. Every count in `Counts.zeros` must be 0.
 """
 
-import sqlite3
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import apsw
 import psycopg
 
 from tests.crash.ledger import BodyLine, CallLine, Ledger
@@ -179,7 +179,8 @@ def _unexplained(
     count = 0
     for first, then in zip(starts, starts[1:], strict=False):
         hit = any(fault.hits(first) and fault.at <= then.at and fault.until >= first.at for fault in faults)
-        count += not hit and first.fence not in failed
+        woken = first.at > then.at and _was_paused(first, faults)
+        count += not hit and not woken and first.fence not in failed
     if not faults and row is not None and row.settled_at is not None:
         count += abs(row.attempt - len(starts))
     return count
@@ -222,13 +223,13 @@ def read_rows(url: str) -> list[Row]:
 
 
 def query(url: str, sqlite: str, postgres: str | None = None) -> list[tuple[Any, ...]]:
-    """Rows of a statement that only reads, on a connection of its own."""
+    """Rows of a statement that only reads, on a connection of its own.
+
+    By apsw and not the standard library's sqlite3: a second copy of SQLite in one process takes the first one's locks
+    away when it closes the file (https://sqlite.org/howtocorrupt.html, 2.2.1).
+    """
     if url.startswith("sqlite"):
-        connection = sqlite3.connect(f"file:{_path(url)}?mode=ro", uri=True, timeout=10)
-        try:
-            return connection.execute(sqlite).fetchall()
-        finally:
-            connection.close()
+        return _on_file(url, sqlite, apsw.SQLITE_OPEN_READONLY)
     with psycopg.connect(url, autocommit=True) as session:
         return session.execute((postgres or sqlite).encode()).fetchall()
 
@@ -236,16 +237,31 @@ def query(url: str, sqlite: str, postgres: str | None = None) -> list[tuple[Any,
 def change(url: str, sqlite: str, postgres: str) -> None:
     """Doctor the store behind the product's back."""
     if url.startswith("sqlite"):
-        connection = sqlite3.connect(_path(url), timeout=10)
-        try:
-            connection.execute(sqlite)
-            connection.commit()
-        finally:
-            connection.close()
+        _on_file(url, sqlite, apsw.SQLITE_OPEN_READWRITE)
     else:
         with psycopg.connect(url, autocommit=True) as session:
             session.execute(postgres.encode())
 
 
-def _path(url: str) -> str:
-    return unquote(urlsplit(url).path[1:])
+_IDLE_IN_TRANSACTION = """SELECT 1 FROM pg_stat_activity WHERE datname = current_database()
+ AND state LIKE 'idle in transaction%' AND clock_timestamp() - state_change > interval '50 ms'"""
+
+
+def writable(url: str) -> bool:
+    """Whether nobody keeps the store's write lock, or locks on rows; call it once everybody had time to let go."""
+    if not url.startswith("sqlite"):
+        return not query(url, _IDLE_IN_TRANSACTION)
+    try:
+        _on_file(url, "BEGIN IMMEDIATE; ROLLBACK", apsw.SQLITE_OPEN_READWRITE, patience=300)
+    except apsw.BusyError:
+        return False
+    return True
+
+
+def _on_file(url: str, statement: str, flags: int, patience: int = 10_000) -> list[tuple[Any, ...]]:
+    connection = apsw.Connection(unquote(urlsplit(url).path[1:]), flags=flags)
+    try:
+        connection.set_busy_timeout(patience)
+        return connection.execute(statement).fetchall()
+    finally:
+        connection.close()

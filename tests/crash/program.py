@@ -82,17 +82,12 @@ def cpu(number: int, seconds: float) -> int:
     return number
 
 
-def hog(number: int, seconds: float) -> float:
-    """Holds the interpreter lock in one call of C code; gives for how long it did."""
+def hog(number: int, seconds: float) -> int:
+    """Holds the interpreter lock in one call of C code, as a careless extension module does."""
     note("start", number)
-    begun = time.perf_counter()
-    sum(range(5_000_000))
-    pace = (time.perf_counter() - begun) / 5_000_000
-    begun = time.perf_counter()
-    sum(range(int(seconds / pace)))
-    held = time.perf_counter() - begun
+    ctypes.PyDLL(None).usleep(int(seconds * 1_000_000))  # unlike CDLL, PyDLL does not let go of the lock
     note("effect", number)
-    return held
+    return number
 
 
 def flaky(number: int) -> int:

@@ -14,11 +14,17 @@ _BIND, _PARSE, _QUERY, _READY = b"B", b"P", b"Q", b"Z"
 
 
 @dataclass
-class Loss:
-    """One answer to lose: the first commit after a statement with `text` in it. `done` is set once it is lost."""
+class Trick:
+    """What happens to one answer: that to the first commit after a statement with `text` in it.
+
+    `done` is set once the server has answered. An answer that is held goes on its way when `let_go` is set; one that
+    is not held is lost, and the connection closed.
+    """
 
     text: str
+    held: bool
     done: threading.Event = field(default_factory=threading.Event)
+    let_go: threading.Event = field(default_factory=threading.Event)
     claimed: bool = False
 
 
@@ -29,7 +35,7 @@ class Proxy:
         self._upstream = urlsplit(url)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._lock = threading.Lock()
-        self._losses: list[Loss] = []
+        self._tricks: list[Trick] = []
         self._sockets: set[socket.socket] = set()
         self._closed = False
         self.port: int = self._listener.getsockname()[1]
@@ -47,12 +53,18 @@ class Proxy:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def lose_answer(self, text: str) -> Loss:
+    def lose_answer(self, text: str) -> Trick:
         """The next transaction that runs a statement with `text` in it is committed, and nobody is told."""
-        loss = Loss(text)
+        return self._play(Trick(text, held=False))
+
+    def hold_answer(self, text: str) -> Trick:
+        """The same, and they are told when it is let go."""
+        return self._play(Trick(text, held=True))
+
+    def _play(self, trick: Trick) -> Trick:
         with self._lock:
-            self._losses.append(loss)
-        return loss
+            self._tricks.append(trick)
+        return trick
 
     def cut(self) -> None:
         """Close every connection that is open now."""
@@ -63,6 +75,8 @@ class Proxy:
 
     def close(self) -> None:
         self._closed = True
+        for trick in self._tricks:
+            trick.let_go.set()
         _end(self._listener)
         self.cut()
 
@@ -86,13 +100,13 @@ class Proxy:
             for way in (link.upwards, link.downwards):
                 threading.Thread(target=way, name="proxy", daemon=True).start()
 
-    def claim(self, statement: str) -> Loss | None:
-        """The loss that this statement calls for, given out once."""
+    def claim(self, statement: str) -> Trick | None:
+        """The trick that this statement calls for, given out once."""
         with self._lock:
-            for loss in self._losses:
-                if not loss.claimed and loss.text in statement:
-                    loss.claimed = True
-                    return loss
+            for trick in self._tricks:
+                if not trick.claimed and trick.text in statement:
+                    trick.claimed = True
+                    return trick
         return None
 
 
@@ -104,15 +118,15 @@ class _Link:
         self._client = client
         self._server = server
         self._prepared: dict[bytes, str] = {}
-        self._loss: Loss | None = None  # set before the statement goes up, so before its answer comes down
+        self._trick: Trick | None = None  # set before the statement goes up, so before its answer comes down
 
     def upwards(self) -> None:
         with contextlib.suppress(OSError, EOFError):
             self._server.sendall(_startup(self._client))
             for kind, message in _messages(self._client):
                 statement = self._statement(kind, message)
-                if statement is not None and self._loss is None:
-                    self._loss = self._proxy.claim(statement)
+                if statement is not None and self._trick is None:
+                    self._trick = self._proxy.claim(statement)
                 self._server.sendall(message)
         _end(self._server)
         _end(self._client)
@@ -121,14 +135,17 @@ class _Link:
         held = b""
         with contextlib.suppress(OSError):
             for kind, message in _messages(self._server):
-                if self._loss is None:
+                if self._trick is None:
                     self._client.sendall(message)
                     continue
                 held += message
                 if kind == _READY:
                     if message[-1:] == b"I":  # not in a transaction any more: it is committed
-                        self._loss.done.set()
-                        break
+                        trick, self._trick = self._trick, None
+                        trick.done.set()
+                        if not trick.held:
+                            break
+                        trick.let_go.wait()
                     self._client.sendall(held)
                     held = b""
         _end(self._client)

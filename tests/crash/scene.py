@@ -4,7 +4,6 @@ import contextlib
 import os
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -16,7 +15,7 @@ import psutil
 
 import lateshift
 from tests.crash.caller import enqueue
-from tests.crash.checker import Counts, Fault, Row, check, read_rows
+from tests.crash.checker import Counts, Fault, Row, check, read_rows, writable
 from tests.crash.ledger import VARIABLE, BodyLine, Ledger
 from tests.crash.program import make_app
 
@@ -114,6 +113,7 @@ class Scene:
     def close(self) -> None:
         for group in self.groups:
             group.kill()
+            print(f"--- {group.log.name}\n{group.log.read_text(errors='replace')[-3000:]}")  # for a test that failed
         self.app.close()
 
     # -- who plays ----------------------------------------------------------------------------------------------
@@ -215,12 +215,13 @@ class Scene:
 
     @contextlib.contextmanager
     def paused(self, pid: int) -> Iterator[None]:
-        """SIGSTOP, and SIGCONT when the block ends. Not while it holds SQLite's write lock: that is another test."""
+        """SIGSTOP, and SIGCONT when the block ends. Not in the middle of a transaction: that is another test."""
         at = time.time()
         while True:
             os.kill(pid, signal.SIGSTOP)
             until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, "it has stopped")
-            if self._writable():
+            time.sleep(0.1)
+            if writable(self.url):
                 break
             os.kill(pid, signal.SIGCONT)
             time.sleep(random.random() / 50)
@@ -230,19 +231,6 @@ class Scene:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
             self.note("pause", at, frozenset({pid}), pauses=True)
-
-    def _writable(self) -> bool:
-        if not self.url.startswith("sqlite"):
-            return True
-        connection = sqlite3.connect(self.url.removeprefix("sqlite:///"), timeout=0.3, isolation_level=None)
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.execute("ROLLBACK")
-        except sqlite3.OperationalError:
-            return False
-        finally:
-            connection.close()
-        return True
 
     # -- what became of it ----------------------------------------------------------------------------------------
 
@@ -271,8 +259,7 @@ class Scene:
             until(all_are, "", seconds)
         except AssertionError:
             left = [row for row in self.rows().values() if row.job in wanted and row.settled_at is None]
-            logs = "\n".join(f"--- {group.log.name}\n{group.log.read_text()[-2000:]}" for group in self.groups)
-            raise AssertionError(f"not settled within {seconds:g} s: {left[:5]} and so on\n{logs}") from None
+            raise AssertionError(f"not settled within {seconds:g} s: {left[:5]} and so on") from None
 
     def check(self) -> Counts:
         """Ask the checker; every count that must be 0 is."""

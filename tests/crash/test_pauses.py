@@ -30,7 +30,7 @@ def test_a_worker_stopped_alone_is_ended_by_its_host_when_its_lease_is_over(shor
     [job] = short.send("quick")
     stopped = short.hit(pauses=True)
     short.until_settled(job)
-    assert stopped not in host.workers()
+    until(lambda: stopped not in host.workers(), "its host has ended it")
     row = short.rows()[job]
     assert (row.state, row.attempt, row.losses) == (COMPLETED, 2, 1)
     short.check()

@@ -1,5 +1,6 @@
 """Rows 30, 31 and 33 of the catalogue: PostgreSQL goes away under load, and answers are lost."""
 
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -7,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.checker import COMPLETED
+from tests.crash.checker import COMPLETED, READY
 from tests.crash.proxy import Proxy
 from tests.crash.scene import Scene, until
 from tests.postgres_server import PostgresServer
 
 INSERT = "INSERT INTO lateshift.job "
-SETTLE = "DELETE FROM lateshift.job j USING said"
+SETTLE = "INSERT INTO lateshift.settled"
 LEASE = "UPDATE lateshift.job SET state = 2"
 
 
@@ -145,3 +146,20 @@ def test_a_settlement_that_also_leased_loses_its_answer_and_neither_half_is_forg
     assert lost.done.is_set()
     assert {postgres.rows()[job].state for job in first + jobs} == {COMPLETED}
     postgres.check()
+
+
+def test_leases_that_are_answered_after_the_worker_was_told_to_stop_go_back_uncounted(
+    postgres: Scene, proxy: Proxy
+) -> None:
+    """Row 17, the race inside one process: the claim was asked for before, the answer comes after."""
+    held = proxy.hold_answer(LEASE)
+    host = postgres.host(url=proxy.url)
+    jobs = postgres.send("slow", 30.0, count=3)
+    assert held.done.wait(30)
+    host.send(signal.SIGTERM)
+    until(lambda: host.says("stopping: 0 jobs run"), "its worker stops")
+    held.let_go.set()
+    assert host.wait() == 0
+    rows = postgres.rows()
+    assert {(rows[job].state, rows[job].attempt, rows[job].losses) for job in jobs} == {(READY, 0, 0)}
+    assert not postgres.lines("start")

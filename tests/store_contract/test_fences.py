@@ -6,7 +6,7 @@ import pytest
 
 from lateshift.clock import ManualClock
 from lateshift.model.job import Lease, Note, Progress, State
-from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later, Outcome
+from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later, Outcome, Settlement
 from lateshift.store.contract import Store
 from tests.store_contract.driving import DAY, DONE, HOUR, RELEASED, Supervisor, Worker, added, make_job, see
 
@@ -133,3 +133,21 @@ def test_a_fence_never_goes_down_over_resubmission(store: Store, worker: Worker)
     assert new.fence > old.fence
     assert not worker.settle(old, DONE)
     assert see(store, id).state is State.RUNNING
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES, ids=repr)
+def test_of_an_old_and_a_new_lease_of_one_job_in_one_exchange_only_the_new_one_counts(
+    store: Store, worker: Worker, outcome: Outcome
+) -> None:
+    added(store, make_job())
+    old = worker.lease_one()
+    worker.settle(old, RELEASED)
+    new = worker.lease_one()
+
+    for order in ([old, new], [new, old]):
+        said = [Settlement(lease, outcome) for lease in order]
+        lost = store.jobs.exchange(worker.id, said, []).lost
+        assert old in lost
+        assert (new in lost) == (order[0] is new and isinstance(outcome, Later))
+
+    assert see(store, old.id).state is not State.RUNNING

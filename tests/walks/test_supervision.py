@@ -156,7 +156,9 @@ async def test_a_worker_that_was_declared_dead_stops_its_jobs_and_goes_on_under_
     app.close()
 
 
-async def test_what_has_passed_its_retention_goes_and_nothing_else(shop: Lateshift, clock: ManualClock) -> None:
+async def test_what_has_passed_its_retention_goes_and_nothing_else(
+    shop: Lateshift, clock: ManualClock
+) -> None:
     @shop.task(keep=timedelta(hours=1))
     async def brief() -> None: ...
 

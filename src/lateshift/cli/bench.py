@@ -9,7 +9,7 @@ from lateshift.cli.output import amount, print_json, print_table, without_passwo
 
 
 @click.command()
-@click.option("--jobs", type=click.IntRange(100, 1_000_000), default=10_000, show_default=True,
+@click.option("--jobs", type=click.IntRange(100, 1_000_000), metavar="N", default=10_000, show_default=True,
               help="How many to enqueue in bulk and to drain.")  # fmt: skip
 @listing
 def bench(jobs: int) -> None:

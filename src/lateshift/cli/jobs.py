@@ -46,7 +46,12 @@ def jobs() -> None:
 @click.option("--state", type=click.Choice(STATES), help="Only jobs in this state.")
 @click.option("--reason", metavar="REASON", help="Only settled jobs with this reason, such as exhausted.")
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many at most."
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    default=20,
+    show_default=True,
+    help="How many at most.",
 )
 @click.option("--before", type=id_type, metavar="ID", help="Only jobs older than this one: the next page.")
 @listing
@@ -107,7 +112,12 @@ def cancel(job_ids: tuple[JobId, ...]) -> None:
 @click.option("--reason", metavar="REASON", help="Dead letters with this reason, such as worker_lost.")
 @click.option("--all", "every", is_flag=True, help="Every dead letter.")
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="How many at most."
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=1000,
+    show_default=True,
+    help="How many at most.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @listing

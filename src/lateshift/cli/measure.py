@@ -21,7 +21,7 @@ from lateshift.task import Call
 ONE_BY_ONE_SECONDS = 2.0
 LATENCY_ROUNDS = 100
 REST = 0.03  # seconds between two enqueues: the worker is idle again
-PATIENCE = 120.0
+PATIENCE = 60.0
 ERASED_AT_ONCE = 1000
 
 

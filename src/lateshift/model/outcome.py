@@ -10,7 +10,7 @@ from lateshift.errors import Cancel, Permanent, Snooze
 from lateshift.model.history import append
 from lateshift.model.job import AttemptRecord, Lease
 from lateshift.model.remote import is_a, name_of
-from lateshift.model.retry import Retry
+from lateshift.model.retry import LONGEST_DELAY, Retry
 
 TRACEBACK_LIMIT = 8 * 1024
 MESSAGE_LIMIT = 2 * 1024
@@ -98,9 +98,9 @@ def outcome_of(
                 at=at,
                 reason=reason,
                 ran_for=round(ran_for, 6),
-                error=name_of(error) if error else None,
-                message=clip(str(error) if error else message or "", MESSAGE_LIMIT),
-                traceback=_trace(error) if error else None,
+                error=None if error is None else plain(name_of(error)),
+                message=clip(message or "" if error is None else _said(error), MESSAGE_LIMIT),
+                traceback=None if error is None else _trace(error),
                 member=member,
             ),
         )
@@ -114,9 +114,9 @@ def outcome_of(
         case Called(by):
             return Cancelled(f"cancelled by {by}", keep)
         case Failed(Snooze() as snooze):
-            return Later(max(snooze.delay, timedelta(0)), counts=False)
+            return Later(min(max(snooze.delay, timedelta(0)), LONGEST_DELAY), counts=False)
         case Failed(Cancel() as cancel):
-            return Cancelled(clip(str(cancel) or "cancelled by the task", MESSAGE_LIMIT), keep)
+            return Cancelled(clip(_said(cancel) or "cancelled by the task", MESSAGE_LIMIT), keep)
         case Failed(error) if is_a(error, Permanent) or retry.never_for(error):
             return DeadLettered("permanent", record("permanent", error), keep)
         case Failed(error) if last(error):
@@ -134,11 +134,25 @@ def _trace(error: BaseException) -> str:
     return clip_middle(text, TRACEBACK_LIMIT)
 
 
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as failure:  # its own __str__ is user code too
+        return f"[str() of this {name_of(error)} raised {name_of(failure)}]"
+
+
+def plain(text: str) -> str:
+    """As every store can keep it: file names that are no UTF-8 come as lone surrogates, and PostgreSQL knows no NUL."""
+    return text.encode(errors="backslashreplace").decode().replace("\0", "\\x00")
+
+
 def clip(text: str, limit: int) -> str:
+    text = plain(text)
     return text if len(text) <= limit else text[: limit - 12] + " [truncated]"
 
 
 def clip_middle(text: str, limit: int) -> str:
     """The head names where it began, the tail what was raised: keep both."""
+    text = plain(text)
     half = limit // 2 - 8
     return text if len(text) <= limit else text[:half] + "\n[truncated]\n" + text[-half:]

@@ -8,6 +8,8 @@ from datetime import timedelta
 from lateshift.errors import OptionInvalid
 from lateshift.model.remote import RemoteError, full_name, is_a
 
+LONGEST_DELAY = timedelta(days=3650)  # what is longer is taken for this, so that no date runs over
+
 
 @dataclass(frozen=True, slots=True)
 class Retry:
@@ -37,13 +39,13 @@ class Retry:
     def delay(self, attempt: int, error: BaseException | None = None) -> timedelta:
         """How long to wait after attempt number `attempt` failed with `error`."""
         wish = getattr(error, "retry_after", None)
+        if isinstance(wish, int | float) and not isinstance(wish, bool) and wish == wish:  # not a NaN
+            wish = timedelta(seconds=min(max(0, wish), LONGEST_DELAY.total_seconds()))
         if isinstance(wish, timedelta):
-            return max(wish, timedelta(0))
-        if isinstance(wish, int | float) and not isinstance(wish, bool):
-            return timedelta(seconds=max(0.0, wish))
+            return min(max(wish, timedelta(0)), LONGEST_DELAY)
         rule = self.rule_for(error)
         ceiling = min(rule.base.total_seconds() * 2.0 ** min(attempt - 1, 64), rule.cap.total_seconds())
-        return timedelta(seconds=ceiling * random.random())
+        return min(timedelta(seconds=ceiling * random.random()), LONGEST_DELAY)
 
     def exhausted(self, attempt: int, attempts: int, error: BaseException | None = None) -> bool:
         """Whether attempt number `attempt` was the last: of the job's `attempts`, or of the rule for this error."""

@@ -1,11 +1,21 @@
-"""Signals: the first asks for a graceful stop; more of them change nothing."""
+"""Signals: the first asks for a graceful stop; more of them change nothing, to the very end of the process."""
 
 import asyncio
 import signal
+from contextlib import suppress
+from types import FrameType
 
 
 def stop_on_signals(stopping: asyncio.Event, *signals: signal.Signals) -> None:
     """Set `stopping` when one of these arrives. Called on the loop of the main thread."""
     loop = asyncio.get_running_loop()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for each in signals:
+            signal.signal(each, signal.SIG_IGN)
+        with suppress(RuntimeError):  # the loop has closed: we are on our way out
+            loop.call_soon_threadsafe(stopping.set)
+
+    # Not the loop's own handlers: when it closes they are gone, and the next signal would kill what is nearly done.
     for number in signals:
-        loop.add_signal_handler(number, stopping.set)
+        signal.signal(number, stop)

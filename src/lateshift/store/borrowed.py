@@ -1,7 +1,7 @@
 """Enqueue inside the caller's own transaction: the job is there if and only if that transaction commits.
 
-The statements are the store's; here are the few lines that run them on each kind of connection. Nothing is imported:
-a connection is known by where its class comes from.
+The statements are the store's; here are the few lines that run them on each kind of connection. No library is imported
+that the caller has not: a connection is known by where its class comes from.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,8 @@ from lateshift.errors import ConnectionUnsupported
 from lateshift.model.job import Enqueued
 
 Rows = list[tuple[Any, ...]]
+
+_DRIVERS = {"postgresql": ("psycopg", "psycopg_async"), "sqlite": ("pysqlite", "aiosqlite")}
 
 
 def run(connection: object, statements: Any, dialect: str) -> list[Enqueued]:
@@ -40,7 +42,8 @@ async def arun(connection: Any, statements: Any, dialect: str) -> list[Enqueued]
             sql, parameters = statements.send(rows)
             rows = []
             for row in parameters:
-                cursor = await connection.execute(sql, row)
+                cursor = _plain_cursor(connection)
+                await cursor.execute(sql, row)
                 rows = await cursor.fetchall() if cursor.description else []
     except StopIteration as stop:
         answers: list[Enqueued] = stop.value
@@ -51,16 +54,16 @@ def _sync(connection: Any, dialect: str) -> Callable[[str, Any], Rows]:
     origin = _origin(connection)
     match origin:
         case "psycopg.Connection" if dialect == "postgresql":
-            return _through_cursor(connection.cursor)
+            return _through_cursor(lambda: _plain_cursor(connection))
         case "sqlite3.Connection" if dialect == "sqlite":
-            return _through_cursor(connection.cursor)
-        case "sqlalchemy.Connection" if connection.dialect.name == dialect:
+            return _through_cursor(lambda: _plain_cursor(connection))
+        case "sqlalchemy.Connection" if connection.dialect.driver in _DRIVERS[dialect]:
             return _through_sqlalchemy(connection)
         case "sqlalchemy.Session":
             return _sync(connection.connection(), dialect)
         case "django.DatabaseWrapper" | "django.ConnectionProxy" if connection.vendor == dialect:
             connection.ensure_connection()
-            return _through_cursor(connection.connection.cursor)
+            return _sync(connection.connection, dialect)
         case "psycopg.AsyncConnection" | "sqlalchemy.AsyncConnection" | "sqlalchemy.AsyncSession":
             raise ConnectionUnsupported(
                 "That is an async connection: use `await task.options(connection=…).aenqueue(…)`."
@@ -68,8 +71,8 @@ def _sync(connection: Any, dialect: str) -> Callable[[str, Any], Rows]:
         case _:
             raise ConnectionUnsupported(
                 f"connection= got a {type(connection).__module__}.{type(connection).__qualname__}, and the store is "
-                f"{dialect}. Give an open psycopg, SQLAlchemy or Django connection for PostgreSQL, or a sqlite3, "
-                "SQLAlchemy or Django one on the same file for SQLite."
+                f"{dialect}. Give an open connection of psycopg 3 for PostgreSQL, or of sqlite3 on the same file for "
+                "SQLite, itself or by way of SQLAlchemy or Django."
             )
 
 
@@ -89,6 +92,17 @@ def _origin(connection: object) -> str:
             ):
                 return f"{package}.{name}"
     return ""
+
+
+def _plain_cursor(connection: Any) -> Any:
+    """One that gives rows as tuples, whatever rows the caller likes."""
+    if _origin(connection) == "sqlite3.Connection":
+        cursor = connection.cursor()
+        cursor.row_factory = None
+        return cursor
+    from psycopg.rows import tuple_row
+
+    return connection.cursor(row_factory=tuple_row)
 
 
 def _through_cursor(make: Callable[[], Any]) -> Callable[[str, Any], Rows]:

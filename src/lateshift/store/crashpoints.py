@@ -7,6 +7,7 @@ LATESHIFT_CRASH="worker.before_settle" kills at the first pass, "worker.before_s
 
 import os
 import signal
+import threading
 from itertools import count
 
 _point, _nth, _how, _once = (*os.environ.get("LATESHIFT_CRASH", "").split(":", 3), "", "", "")[:4]
@@ -15,7 +16,8 @@ _passes = count(1)
 
 def crashpoint(name: str) -> None:
     if name == _point and next(_passes) == int(_nth or 1) and _first():
-        os.kill(os.getpid(), signal.SIGSTOP if _how == "stop" else signal.SIGKILL)
+        # To this thread: a SIGSTOP that another thread receives lets this one run on for a while.
+        signal.pthread_kill(threading.get_ident(), signal.SIGSTOP if _how == "stop" else signal.SIGKILL)
 
 
 def _first() -> bool:

@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from lateshift.clock import SYSTEM, Clock
 from lateshift.errors import StoreUrlInvalid
 from lateshift.store.contract import Store
+from lateshift.store.urls import shown
 
 EXAMPLES = "sqlite:///jobs.db (a file here), sqlite:////var/lib/shop/jobs.db (an absolute path), postgresql://user@host/db"
 
@@ -21,7 +22,7 @@ def open_store(url: str, clock: Clock = SYSTEM) -> Store:
 
             return PostgresStore(url, clock)
         case _:
-            raise StoreUrlInvalid(f"{_without_password(url)!r} is no store URL. Examples: {EXAMPLES}.")
+            raise StoreUrlInvalid(f"{shown(url)!r} is no store URL. Examples: {EXAMPLES}.")
 
 
 def _sqlite(url: str, clock: Clock) -> Store:
@@ -39,8 +40,3 @@ def _sqlite(url: str, clock: Clock) -> Store:
     return SqliteStore(
         url, Path(unquote(parts.path[1:])).absolute(), clock, allow_network=network is not None
     )
-
-
-def _without_password(url: str) -> str:
-    before, at, after = url.rpartition("@")
-    return f"{before.rpartition(':')[0]}:…@{after}" if at and ":" in before else url

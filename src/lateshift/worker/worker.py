@@ -79,7 +79,7 @@ class Worker:
     @property
     def quiet(self) -> bool:
         """Nothing is held, and the store knows how everything ended."""
-        return not self.held and not len(self._settler) and not self._exchanging
+        return not (self.held or len(self._settler) or self._exchanging or self._unsure)
 
     # -- the loop ---------------------------------------------------------------------------------------------
 
@@ -138,6 +138,7 @@ class Worker:
             raise
         finally:
             self._exchanging = False
+        self._unsure = self._unsure or answer.unsure
         if answer.lost:
             log.warning("%d settlements came too late: the leases were lost", len(answer.lost))
             self.tally.lost += len(answer.lost)
@@ -148,7 +149,7 @@ class Worker:
         # More may be waiting: when a line gave all it was asked for, or jobs ended meanwhile.
         return (
             timedelta(0)
-            if answer.leases or len(self._settler)
+            if answer.leases or answer.unsure or len(self._settler)
             else self._lines.pause(self._clock.monotonic())
         )
 
@@ -177,6 +178,10 @@ class Worker:
         self._start([lease for lease in held if (lease.id, lease.fence) not in known], asked)
 
     def _start(self, leases: Sequence[Lease], asked: float) -> None:
+        if self.stopping:  # asked for before we were told to stop: nobody will wait for them
+            for lease in leases:
+                self._settler.put(Settlement(lease, HANDED_BACK))
+            return
         lots: dict[Lane, list[Attempt]] = {}
         for lease in leases:
             task = self._tasks.get(lease.task)

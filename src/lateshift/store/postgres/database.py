@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Concatenate, ParamSpec, TypeVar
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import psycopg
 from psycopg import errors as pg
@@ -26,6 +26,7 @@ from lateshift.errors import (
     StoreUrlInvalid,
 )
 from lateshift.store.postgres.schema import STEPS, VERSION
+from lateshift.store.urls import shown
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -95,11 +96,12 @@ class Database:
             connection.prepare_threshold = None
         else:
             connection.prepare_threshold = 0
-            # A plan made while a table was small is kept while it grows: none may read a whole table. What has no
-            # other way (the few members) is read whole all the same; that looks so dear to the planner that it would
-            # compile such a statement each time, for 100 ms, so it must not.
+            # A plan made while a table was small is kept while it grows: none may read a whole table, or gather and
+            # sort all that fits before it takes the first. What has no other way (the few members) is read whole all
+            # the same; that looks so dear to the planner that it would compile the statement, for 100 ms: no jit.
             connection.execute(
-                f"SET statement_timeout = '{STATEMENT_SECONDS:d}s'; SET enable_seqscan = off; SET jit = off",
+                f"SET statement_timeout = '{STATEMENT_SECONDS:d}s'; SET enable_seqscan = off; "
+                "SET enable_bitmapscan = off; SET jit = off",
                 prepare=False,
             )
         return connection
@@ -241,7 +243,6 @@ def _split(url: str) -> tuple[str, bool, bool]:
     """The address for libpq, whether a pooler in transaction mode stands before it, whether unsafe is allowed."""
     try:
         parts = urlsplit(url)
-        _ = parts.port
     except ValueError as error:
         raise StoreUrlInvalid(f"{shown(url)!r} is no PostgreSQL URL: {error}.") from error
     options = dict(parse_qsl(parts.query))
@@ -250,16 +251,13 @@ def _split(url: str) -> tuple[str, bool, bool]:
         raise StoreUrlInvalid(
             f"{shown(url)!r}: Lateshift's own options are ?pooler=transaction and ?durability=off."
         )
-    address = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(options, quote_via=quote)))
+    query = urlencode(options, quote_via=quote)  # libpq takes %20 for a space, not a plus
+    address = f"postgresql://{parts.netloc}{parts.path}{'?' if query else ''}{query}"
     try:
-        psycopg.conninfo.conninfo_to_dict(address)
+        ports = str(psycopg.conninfo.conninfo_to_dict(address).get("port") or "")
     except psycopg.ProgrammingError as error:
         raise StoreUrlInvalid(f"{shown(url)!r} is no PostgreSQL URL: {str(error).strip()}.") from error
+    for port in ports.split(","):  # one for each host, or none
+        if port and not (port.isdecimal() and 0 < int(port) < 65536):
+            raise StoreUrlInvalid(f"{shown(url)!r} is no PostgreSQL URL: {port!r} is no port.")
     return address, pooler is not None, durability is not None
-
-
-def shown(url: str) -> str:
-    """A URL without its password, for messages."""
-    before, at, after = url.rpartition("@")
-    scheme, slashes, credentials = before.partition("://")
-    return f"{scheme}{slashes}{credentials.partition(':')[0]}@{after}" if at else url

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 import msgspec
 from psycopg.errors import UniqueViolation
@@ -26,9 +27,9 @@ LINES = """WITH RECURSIVE line AS (
     WHERE state = 1 AND (queue, lane) > (line.queue, line.lane) ORDER BY queue, lane LIMIT 1) next)
 SELECT queue, lane FROM line WHERE queue NOT IN (SELECT name FROM lateshift.queue WHERE paused_at IS NOT NULL)"""
 
-# Scheduled jobs whose time has come are ready. job_scheduled.
+# Scheduled jobs whose time has come are ready. job_scheduled, which serves a bound that is computed once: (SELECT …).
 PROMOTE = """WITH due AS MATERIALIZED (SELECT id FROM lateshift.job
- WHERE state = 0 AND due_at <= clock_timestamp() + %s::interval ORDER BY due_at LIMIT %s FOR UPDATE SKIP LOCKED)
+ WHERE state = 0 AND due_at <= (SELECT clock_timestamp() + %s::interval) ORDER BY due_at LIMIT %s FOR UPDATE SKIP LOCKED)
 UPDATE lateshift.job SET state = 1 WHERE id = ANY(ARRAY(SELECT id FROM due)) RETURNING queue, lane"""
 
 # How long until the next scheduled job is due. job_scheduled.
@@ -55,6 +56,10 @@ SELECT id, queue, lane, 1, priority, attempts, fence, clock_timestamp() + %s::in
  exclusive, task, payload, checkpoint, history FROM gone RETURNING id, queue, lane"""
 AUDIT = """INSERT INTO lateshift.audit (at, action, subject, actor)
  SELECT clock_timestamp() + %s::interval, %s, subject, %s FROM unnest(%s::text[]) subject"""
+
+# What was done a moment ago. A scan of the audit, only after an answer was lost.
+AUDITED = """SELECT subject FROM lateshift.audit WHERE action = %s AND actor = %s AND subject = ANY(%s)
+ AND at > clock_timestamp() + %s::interval - interval '1 minute'"""
 
 
 class PostgresJobs:
@@ -186,21 +191,22 @@ class PostgresJobs:
                 found = settling.cancel_waiting(connection, ids, by, self._clock.offset)
                 found |= {id for (id,) in connection.execute(ORDER_STOP, (by, list(ids))).fetchall()}
                 self._audit(connection, "cancel", found, by)
-            return found
+                return found | self._audited(connection, "cancel", ids, by) if again else found
 
         found = self._database.run(work)
         return [id for id in ids if id in found]
 
     def resubmit(self, ids: Sequence[JobId], *, by: str) -> list[JobId]:
-        def work(connection: Connection, again: bool) -> list[tuple[Any, ...]]:
+        def work(connection: Connection, again: bool) -> tuple[set[Line], set[JobId]]:
             with connection.transaction():
                 rows = connection.execute(REVIVE, (list(ids), self._clock.offset)).fetchall()
-                self._audit(connection, "resubmit", {row[0] for row in rows}, by)
-            return rows
+                found = {id for id, _, _ in rows}
+                self._audit(connection, "resubmit", found, by)
+                lines = {Line(queue, lane_of(lane)) for _, queue, lane in rows}
+                return lines, found | self._audited(connection, "resubmit", ids, by) if again else found
 
-        rows = self._database.run(work)
-        self._wakes.hint({Line(queue, lane_of(lane)) for _, queue, lane in rows})
-        found = {row[0] for row in rows}
+        lines, found = self._database.run(work)
+        self._wakes.hint(lines)
         return [id for id in ids if id in found]
 
     def take_back(self, *, term: int, limit: int) -> list[TakenBack]:
@@ -213,6 +219,11 @@ class PostgresJobs:
 
     def _audit(self, connection: Connection, action: str, ids: set[JobId], by: str) -> None:
         connection.execute(AUDIT, (self._clock.offset, action, by, [str(id) for id in ids]))
+
+    def _audited(self, connection: Connection, action: str, ids: Sequence[JobId], by: str) -> set[JobId]:
+        """What an earlier try did, whose answer was lost."""
+        parameters = (action, by, [str(id) for id in ids], self._clock.offset)
+        return {UUID(subject) for (subject,) in connection.execute(AUDITED, parameters).fetchall()}
 
 
 def _run(connection: Connection, statements: Any) -> list[Enqueued]:

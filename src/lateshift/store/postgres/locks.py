@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from lateshift.model.ids import MemberId
 from lateshift.store.contract import Grip
-from lateshift.store.postgres.database import Database
+from lateshift.store.postgres.database import Connection, Database
 
 _NOW = "clock_timestamp() + %(skew)s::interval"
 
@@ -18,6 +18,9 @@ RENEW = f"""UPDATE lateshift.lock SET expires_at = {_NOW} + %(ttl)s::interval
  WHERE name = %(name)s AND owner = %(owner)s AND fence = %(fence)s AND expires_at > {_NOW} RETURNING 1"""
 RELEASE = """UPDATE lateshift.lock SET owner = NULL, expires_at = '-infinity'
  WHERE name = %s AND owner = %s AND fence = %s RETURNING 1"""
+
+# Whether an earlier try released it, whose answer was lost. Primary key.
+RELEASED = "SELECT 1 FROM lateshift.lock WHERE name = %s AND fence = %s AND owner IS NULL"
 
 
 class PostgresLocks:
@@ -43,7 +46,9 @@ class PostgresLocks:
         )
 
     def release(self, grip: Grip) -> bool:
-        parameters = (grip.name, grip.owner, grip.fence)
-        return bool(
-            self._database.run(lambda connection, again: connection.execute(RELEASE, parameters).fetchall())
-        )
+        def work(connection: Connection, again: bool) -> bool:
+            if connection.execute(RELEASE, (grip.name, grip.owner, grip.fence)).fetchall():
+                return True
+            return again and bool(connection.execute(RELEASED, (grip.name, grip.fence)).fetchall())
+
+        return self._database.run(work)

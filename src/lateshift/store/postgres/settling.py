@@ -27,14 +27,14 @@ _MINE = f"""j.id = ANY(%(ids)s::uuid[]) AND j.fence = (%(fences)s::bigint[])[{_P
 COMPLETE = f"""WITH gone AS (DELETE FROM lateshift.job j WHERE {_MINE} RETURNING j.*, {_PLACE} AS place)
 INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, result)
 SELECT {GONE}, gone.history, 4, {_NOW}, {_NOW} + %(keep)s::interval, (%(results)s::bytea[])[gone.place]
-FROM gone RETURNING id"""
+FROM gone RETURNING id, fence"""
 
 # The same for any end, with its reason and history. Primary keys.
 END = f"""WITH gone AS (DELETE FROM lateshift.job j WHERE {_MINE} RETURNING j.*, {_PLACE} AS place)
 INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, reason)
 SELECT {GONE}, coalesce((%(histories)s::bytea[])[gone.place], gone.history), (%(states)s::smallint[])[gone.place],
  {_NOW}, {_NOW} + (%(keeps)s::interval[])[gone.place], (%(reasons)s::text[])[gone.place]
-FROM gone RETURNING id"""
+FROM gone RETURNING id, fence"""
 
 # Another attempt follows, unless an operator has cancelled the job. Primary key.
 AGAIN = f"""UPDATE lateshift.job j SET
@@ -42,13 +42,13 @@ AGAIN = f"""UPDATE lateshift.job j SET
  due_at = {_NOW} + (%(delays)s::interval[])[{_PLACE}], attempt = j.attempt - (%(backs)s::int[])[{_PLACE}],
  history = coalesce((%(histories)s::bytea[])[{_PLACE}], j.history),
  holder = NULL, leased_at = NULL, complete_by = NULL
-WHERE {_MINE} AND j.cancel_by IS NULL RETURNING j.id"""
+WHERE {_MINE} AND j.cancel_by IS NULL RETURNING j.id, j.fence"""
 CANCELLED_BY = (
     "SELECT id, cancel_by FROM lateshift.job WHERE id = ANY(%s) AND state = 2 AND cancel_by IS NOT NULL"
 )
 
 # Whether these very settlements were written before (their answer had been lost). Primary key.
-SETTLED_BY = f"""SELECT j.id FROM lateshift.settled j WHERE j.id = ANY(%(ids)s::uuid[])
+SETTLED_BY = f"""SELECT j.id, j.fence FROM lateshift.settled j WHERE j.id = ANY(%(ids)s::uuid[])
  AND j.fence = (%(fences)s::bigint[])[{_PLACE}] AND j.state = (%(states)s::smallint[])[{_PLACE}]
  AND j.reason IS NOT DISTINCT FROM (%(reasons)s::text[])[{_PLACE}]"""
 
@@ -106,8 +106,8 @@ def receive(
     for group in sent:
         rows = group.cursor.fetchall()
         if len(rows) < len(group.settlements):
-            written = {row[0] for row in rows}
-            missing += [settlement for settlement in group.settlements if settlement.lease.id not in written]
+            written = set(rows)
+            missing += [settlement for settlement in group.settlements if _named(settlement) not in written]
     return _look_into(connection, missing, skew) if missing else []
 
 
@@ -195,8 +195,12 @@ def _look_into(connection: Connection, missing: Sequence[Settlement], skew: time
         "states": [state for _, (state, _) in ends],
         "reasons": [reason for _, (_, reason) in ends],
     }
-    settled = {id for (id,) in connection.execute(SETTLED_BY, parameters).fetchall()}
-    return [settlement.lease for settlement in missing if settlement.lease.id not in settled]
+    settled = set(connection.execute(SETTLED_BY, parameters).fetchall())
+    return [settlement.lease for settlement in missing if _named(settlement) not in settled]
+
+
+def _named(settlement: Settlement) -> tuple[JobId, int]:
+    return settlement.lease.id, settlement.lease.fence
 
 
 def _by_id(settlement: Settlement) -> tuple[int, int]:

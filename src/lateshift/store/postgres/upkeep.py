@@ -1,27 +1,30 @@
 """Retention, checks and backups, in PostgreSQL."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from lateshift.errors import OptionInvalid, StoreError
 from lateshift.model.ids import JobId
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.sweeping import TERM
 
-# Settled jobs past their retention. settled_expires.
+# Settled jobs past their retention. settled_expires, which serves a bound that is computed once: (SELECT …).
 PURGE_SETTLED = """DELETE FROM lateshift.settled WHERE id = ANY(ARRAY(
- SELECT id FROM lateshift.settled WHERE expires_at <= clock_timestamp() + %(skew)s::interval LIMIT %(limit)s))"""
+ SELECT id FROM lateshift.settled WHERE expires_at <= (SELECT clock_timestamp() + %(skew)s::interval) LIMIT %(limit)s))"""
 # Settled jobs by name, before their time. Primary key.
 ERASE = "DELETE FROM lateshift.settled WHERE id = ANY(%s)"
 # Keys past their window. job_key_expires.
 PURGE_KEYS = """DELETE FROM lateshift.job_key WHERE (task, text) IN (SELECT task, text FROM lateshift.job_key
- WHERE expires_at <= clock_timestamp() + %(skew)s::interval LIMIT %(limit)s)
- AND expires_at <= clock_timestamp() + %(skew)s::interval"""
+ WHERE expires_at <= (SELECT clock_timestamp() + %(skew)s::interval) LIMIT %(limit)s)
+ AND expires_at <= (SELECT clock_timestamp() + %(skew)s::interval)"""
 # Dead members that hold nothing any more. A scan of the members.
 PURGE_MEMBERS = """DELETE FROM lateshift.member m
- WHERE dead_at <= clock_timestamp() + %(skew)s::interval - interval '10 minutes'
+ WHERE dead_at <= (SELECT clock_timestamp() + %(skew)s::interval - interval '10 minutes')
  AND NOT EXISTS (SELECT 1 FROM lateshift.job j WHERE j.holder = m.id AND j.state = 2)"""
 
 # What must never be: an id in both tables, a running job without a holder, a waiting one with a holder.
@@ -69,19 +72,19 @@ class PostgresUpkeep:
         """The schema `lateshift` by pg_dump, in its custom format (`pg_restore` reads it)."""
         if target.exists():
             raise OptionInvalid(f"{target} exists. Name a file that does not: a backup never overwrites.")
+        if not target.parent.is_dir():
+            raise OptionInvalid(f"There is no folder {target.parent} to hold {target.name}. Create it first.")
         program = shutil.which("pg_dump")
         if program is None:
             raise StoreError(
                 "pg_dump is not on the PATH. Install PostgreSQL's client programs, and try again."
             )
-        command = [
-            program,
-            "--format=custom",
-            "--schema=lateshift",
-            f"--file={target}",
-            self._database.address,
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        address = conninfo_to_dict(self._database.address)
+        password = address.pop("password", None)  # a command line can be read by everybody on the machine
+        environment = os.environ | ({"PGPASSWORD": str(password)} if password else {})
+        command = [program, "--format=custom", "--schema=lateshift", f"--file={target}"]
+        command.append(f"--dbname={make_conninfo('', **address)}")
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         if done.returncode:
             target.unlink(missing_ok=True)
             raise StoreError(f"pg_dump failed: {done.stderr.strip()}")

@@ -134,6 +134,9 @@ class Database:
 
     def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(str(self.path))
+        if connection.readonly("main"):
+            connection.close()
+            raise self._read_only()
         connection.set_busy_timeout(BUSY_SECONDS * 1000)
         if connection.pragma("journal_mode", "wal") != "wal":
             raise StoreUnsafe(
@@ -180,6 +183,11 @@ class Database:
         except apsw.Error as error:
             raise self._explain(error) from error
 
+    def _read_only(self) -> StoreReadOnly:
+        return StoreReadOnly(
+            f"{self.path} cannot be written to. Make the file and its folder writable for this user."
+        )
+
     def _explain(self, error: apsw.Error) -> StoreError:
         match error:
             case apsw.BusyError() | apsw.LockedError():
@@ -192,21 +200,25 @@ class Database:
                     f"{self.path}: the disk is full. Free some space; jobs accepted so far are safe."
                 )
             case apsw.ReadOnlyError() | apsw.PermissionsError():
-                return StoreReadOnly(
-                    f"{self.path} cannot be written to. Make the file and its folder writable for this user."
-                )
-            case apsw.CantOpenError() if not os.access(self.path.parent, os.W_OK):
+                return self._read_only()
+            case apsw.CantOpenError() if not _writable(self.path.parent):
                 return StoreReadOnly(
                     f"{self.path.parent} is not writable for this user, so no store can be made there."
                 )
             case apsw.CantOpenError():
                 return StoreUnavailable(f"{self.path} cannot be opened: {error}. Is it a file, and yours?")
+            case apsw.SQLError() if "no such" in str(error):
+                return SchemaTooOld(f"{self.path} is no store yet: {error}. Run `lateshift store migrate`.")
             case apsw.CorruptError() | apsw.NotADBError():
                 return StoreCorrupt(
                     f"{self.path} is damaged or no SQLite file: {error}. Restore a backup, or name another file."
                 )
             case _:
                 return StoreUnavailable(f"{self.path}: {error}")
+
+
+def _writable(folder: Path) -> bool:
+    return os.access(folder, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _file_system(folder: Path) -> str:

@@ -68,12 +68,16 @@ class SqliteUpkeep:
     def backup(self, target: Path) -> None:
         if target.exists():
             raise OptionInvalid(f"{target} exists. Name a file that does not: a backup never overwrites.")
+        if not target.parent.is_dir():
+            raise OptionInvalid(f"There is no folder {target.parent} to hold {target.name}. Create it first.")
         with self._database.read() as connection:
             source = cast(apsw.Connection, connection)
             copy = apsw.Connection(str(target))
             try:
                 with copy.backup("main", source, "main") as backup:
-                    while not backup.done:
-                        backup.step(1000)
+                    backup.step(-1)  # at once: in steps it would begin anew with each commit of somebody else
+            except BaseException:
+                target.unlink(missing_ok=True)
+                raise
             finally:
                 copy.close()

@@ -1,0 +1,123 @@
+"""Documents that tell the truth: every setting, option, command, error, limit and link is where it is said to be."""
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import click
+import pytest
+
+import lateshift
+from lateshift import errors
+from lateshift.cli import exits
+from lateshift.cli.main import lateshift as command_line
+from lateshift.config import Settings
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
+
+
+def commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            yield from commands(inner, f"{path} {name}")
+    else:
+        yield path, command
+
+
+def section(text: str, heading: str) -> str:
+    """What stands under a heading, up to the next one."""
+    found = re.search(rf"^## {re.escape(heading)}\b.*?(?=^## |\Z)", text, flags=re.MULTILINE | re.DOTALL)
+    assert found, f"docs/cli.md has no heading '## {heading}'"
+    return found.group()
+
+
+@pytest.mark.parametrize("setting", [each.name for each in fields(Settings) if each.name != "sources"])
+def test_every_setting_is_documented(setting: str) -> None:
+    text = (DOCS / "settings.md").read_text()
+    assert f"| `{setting}` | `LATESHIFT_{setting.upper()}` |" in text
+
+
+@pytest.mark.parametrize(("path", "command"), list(commands(command_line, "lateshift")), ids=str)
+def test_every_command_and_option_is_documented(path: str, command: click.Command) -> None:
+    text = (DOCS / "cli.md").read_text()
+    here = section(text, path)
+    shared = text[: text.index("## Exit codes")]
+    for parameter in command.params:
+        for option in parameter.opts if isinstance(parameter, click.Option) else []:
+            assert option in here or option in shared, f"{path} {option}"
+
+
+def test_every_exit_code_is_documented() -> None:
+    codes = {value for name, value in vars(exits).items() if name.isupper() and isinstance(value, int)}
+    listed = re.findall(r"^\| (\d+) \|", (DOCS / "cli.md").read_text(), flags=re.MULTILINE)
+    assert {int(code) for code in listed} == codes
+
+
+def test_every_error_is_documented_and_stands_in_the_tree() -> None:
+    kinds = [
+        name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)
+    ]
+    text = (DOCS / "errors.md").read_text()
+    assert [name for name in kinds if f"`{name}`" not in text and f"`{name}(" not in text] == []
+    assert [name for name in kinds if name not in (errors.__doc__ or "")] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [
+        ("PAYLOAD_LIMIT", "model.job"),
+        ("RESULT_LIMIT", "model.job"),
+        ("LOSSES_UNTIL_DEAD", "model.job"),
+        ("PRIORITIES", "model.job"),
+        ("TRACEBACK_LIMIT", "model.outcome"),
+        ("MESSAGE_LIMIT", "model.outcome"),
+        ("KEPT", "model.history"),
+        ("KEY_LIMIT", "task"),
+        ("CHUNK", "client"),
+        ("TOGETHER", "client"),
+        ("BATCH", "worker.room"),
+        ("COUNT_LIMIT", "store.contract"),
+        ("KEPT_CONNECTIONS", "store.postgres.database"),
+        ("STATEMENT_SECONDS", "store.postgres.database"),
+        ("BUSY_SECONDS", "store.sqlite.database"),
+    ],
+)
+def test_every_limit_is_documented_with_its_value(name: str, module: str) -> None:
+    value = getattr(importlib.import_module(f"lateshift.{module}"), name)
+    [said] = re.findall(rf"\| `{name}` \| (.*) \|", (DOCS / "operating.md").read_text())
+    match value:
+        case range():
+            expected = f"{value[0]} to {value[-1]}"
+        case int() if value % 1024 == 0:
+            expected = f"{value // 1024} KiB"
+        case _:
+            expected = f"{value:,}"
+    assert said.startswith(expected)
+
+
+def test_every_public_name_is_documented() -> None:
+    text = "".join(page.read_text() for page in PAGES)
+    assert [name for name in lateshift.__all__ if name not in text] == []
+
+
+def test_every_task_option_is_documented() -> None:
+    text = (DOCS / "tasks.md").read_text()
+    for function in (lateshift.Lateshift.task, lateshift.Task.options):
+        names = [
+            each.name
+            for each in inspect.signature(function).parameters.values()
+            if each.kind is each.KEYWORD_ONLY
+        ]
+        assert names
+        assert [name for name in names if f"`{name}`" not in text] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text())
+    assert [each for each in targets if "://" not in each and not (page.parent / each).exists()] == []

@@ -1,0 +1,239 @@
+"""PostgreSQL: the answer to a commit is lost, and the store tries again by itself. Nothing is done twice, and the
+answer is as it would have been."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors as pg
+
+from lateshift.clock import ManualClock
+from lateshift.errors import StoreUnavailable
+from lateshift.model.job import JobFilter, State
+from lateshift.model.outcome import Later, Settlement
+from lateshift.store.contract import Want
+from lateshift.store.open import open_store
+from lateshift.store.postgres import PostgresStore, database
+from tests.store_contract.driving import (
+    DONE,
+    GUARDED,
+    HOUR,
+    LINE,
+    TTL,
+    Supervisor,
+    Worker,
+    added,
+    keyed,
+    make_job,
+    query,
+    see,
+)
+
+Injured = Callable[..., None]
+
+
+@pytest.fixture
+def store(postgres_url: str, clock: ManualClock) -> Iterator[PostgresStore]:
+    store = open_store(postgres_url, clock)
+    assert isinstance(store, PostgresStore)
+    store.ready()
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def lose_next_answer(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> Injured:
+    """The next transaction is carried out, but its answer does not arrive; `meanwhile` happens before the next try."""
+
+    def lose(meanwhile: Callable[[], object] = lambda: None) -> None:
+        run = database.Database.run
+        lost = False
+
+        def run_and_lose(self: database.Database, transaction: Any, *args: Any, **kwargs: Any) -> Any:
+            def injured(connection: Any, again: bool, *args: Any, **kwargs: Any) -> Any:
+                nonlocal lost
+                answer = transaction(connection, again, *args, **kwargs)
+                if not lost:
+                    lost = True
+                    meanwhile()
+                    raise psycopg.OperationalError("server closed the connection unexpectedly")
+                return answer
+
+            return run(self, injured, *args, **kwargs)
+
+        monkeypatch.setattr(database.Database, "run", run_and_lose)
+
+    return lose
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_an_enqueue_is_one_enqueue(store: PostgresStore, lose_next_answer: Injured, size: int) -> None:
+    jobs = [make_job() for _ in range(size)]
+    lose_next_answer()
+
+    answers = store.jobs.enqueue(jobs)
+
+    assert [(answer.id, answer.created) for answer in answers] == [(job.id, True) for job in jobs]
+    assert len(store.reports.jobs(JobFilter(), 10)) == size
+
+
+def test_a_keyed_enqueue_is_the_callers_own(store: PostgresStore, lose_next_answer: Injured) -> None:
+    job = keyed("order-1")
+    lose_next_answer()
+
+    [answer] = store.jobs.enqueue([job])
+
+    assert (answer.id, answer.created) == (job.id, True)
+    assert len(store.reports.jobs(JobFilter(), 10)) == 1
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_an_enqueue_does_not_bring_back_what_has_run_meanwhile(
+    store: PostgresStore, lose_next_answer: Injured, size: int
+) -> None:
+    worker = Worker(store)
+    jobs = [make_job() for _ in range(size)]
+    lose_next_answer(meanwhile=lambda: worker.settle_all(worker.lease(size)))
+
+    store.jobs.enqueue(jobs)
+
+    assert {see(store, job.id).state for job in jobs} == {State.COMPLETED}
+    assert worker.lease(10) == []
+    assert store.upkeep.check() == []
+
+
+@pytest.mark.parametrize("line", [LINE, GUARDED])
+def test_a_claim_says_that_it_is_unsure_and_takes_no_more(
+    store: PostgresStore, lose_next_answer: Injured, line: Any
+) -> None:
+    worker = Worker(store)
+    ids = added(store, *[make_job(lane=line.lane) for _ in range(5)])
+    lose_next_answer()
+
+    answer = store.jobs.exchange(worker.id, [], [Want(line, 2)])
+
+    assert (answer.leases, answer.lost, answer.unsure) == ([], [], True)
+    assert {lease.id for lease in store.jobs.held(worker.id)} == set(ids[:2])
+    assert len(store.reports.running(10)) == 2
+
+
+def test_an_answer_that_arrives_is_not_unsure(store: PostgresStore) -> None:
+    worker = Worker(store)
+    added(store, make_job())
+
+    assert store.jobs.exchange(worker.id, [], [Want(LINE, 2)]).unsure is False
+
+
+@pytest.mark.parametrize("exclusive", [None, "k"])
+def test_a_settlement_is_not_called_lost(
+    store: PostgresStore, lose_next_answer: Injured, exclusive: str | None
+) -> None:
+    worker = Worker(store)
+    [id] = added(store, make_job(exclusive=exclusive))
+    lease = worker.lease_one(GUARDED if exclusive else LINE)
+    lose_next_answer()
+
+    answer = store.jobs.exchange(worker.id, [Settlement(lease, DONE)], [])
+
+    assert (answer.lost, answer.unsure) == ([], False)
+    assert see(store, id).state is State.COMPLETED
+
+
+def test_a_retry_is_put_off_once(store: PostgresStore, lose_next_answer: Injured) -> None:
+    worker = Worker(store)
+    [id] = added(store, make_job())
+    lease = worker.lease_one()
+    lose_next_answer()
+
+    store.jobs.exchange(worker.id, [Settlement(lease, Later(HOUR, counts=False))], [])
+
+    assert (see(store, id).state, see(store, id).attempt) == (State.SCHEDULED, 0)
+
+
+def test_cancel_gives_what_it_cancelled(store: PostgresStore, lose_next_answer: Injured) -> None:
+    ids = added(store, make_job(), make_job())
+    worker = Worker(store)
+    worker.lease_one()
+    lose_next_answer()
+
+    assert store.jobs.cancel(ids, by="ana") == ids
+    assert query(store, "SELECT count(DISTINCT subject) FROM {audit}") == [(2,)]
+
+
+def test_resubmit_gives_what_it_resubmitted(store: PostgresStore, lose_next_answer: Injured) -> None:
+    ids = added(store, make_job(), make_job())
+    store.jobs.cancel(ids[:1], by="ana")
+    lose_next_answer()
+
+    assert store.jobs.resubmit(ids, by="bob") == ids[:1]
+    assert len(Worker(store).lease(10)) == 2
+
+
+def test_a_lock_is_taken_and_released_once(store: PostgresStore, lose_next_answer: Injured) -> None:
+    worker = Worker(store)
+    lose_next_answer()
+    grip = store.locks.acquire("report", worker.id, TTL)
+    assert grip is not None
+    lose_next_answer()
+
+    assert store.locks.release(grip) is True
+    assert store.locks.release(grip) is False
+
+
+def test_a_sweep_takes_each_job_once(store: PostgresStore, lose_next_answer: Injured) -> None:
+    supervisor, worker = Supervisor(store), Worker(store)
+    [id] = added(store, make_job())
+    worker.lease_one()
+    worker.die()
+    lose_next_answer()
+    supervisor.sweep()
+
+    assert (see(store, id).state, see(store, id).losses) == (State.READY, 1)
+
+
+@pytest.mark.parametrize("error", [pg.SerializationFailure, pg.DeadlockDetected, pg.AdminShutdown])
+def test_a_conflict_is_tried_again(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    failures = [error("no")]
+    run = store.jobs._enqueue
+
+    def conflicted(*args: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return run(*args)
+
+    monkeypatch.setattr(store.jobs, "_enqueue", conflicted)
+    [id] = added(store, make_job())
+
+    assert see(store, id).state is State.READY
+
+
+def test_connections_that_the_server_closed_are_replaced(store: PostgresStore) -> None:
+    worker = Worker(store)
+    [first] = added(store, make_job())
+    with psycopg.connect(store.url, autocommit=True) as other:
+        other.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+            " AND datname = current_database()"
+        )
+
+    [second] = added(store, make_job())
+
+    leases = store.jobs.exchange(worker.id, [], [Want(LINE, 5)]).leases
+    assert [lease.id for lease in leases] == [first, second]
+
+
+def test_a_store_that_stays_away_is_said_to_be_unavailable(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "GIVE_UP_SECONDS", 0.1)
+
+    def away(*_: Any) -> None:
+        raise psycopg.OperationalError("connection refused\nIs the server running?")
+
+    monkeypatch.setattr(store.jobs, "_enqueue", away)
+
+    with pytest.raises(StoreUnavailable, match=r"cannot be reached: connection refused\. Is it running"):
+        store.jobs.enqueue([make_job()])

@@ -1,0 +1,364 @@
+"""Plans: every statement on the tables of jobs is served by an index, on full tables, whatever the statistics say.
+
+On PostgreSQL the connection that explains is the store's own, as it is in use; nothing is set here for the test."""
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from types import ModuleType
+from typing import Any
+from uuid import uuid4
+
+import apsw
+import psycopg
+import pytest
+
+from lateshift.clock import ManualClock
+from lateshift.store import postgres, sqlite
+from lateshift.store.open import open_store
+from tests.postgres_databases import PostgresDatabases, unused_name
+from tests.store_contract.driving import file_of
+
+READY, SCHEDULED, RUNNING, BLOCKED, SETTLED, KEYS = 12_000, 3_000, 300, 500, 20_000, 5_000
+LARGE = {"job", "settled", "job_key"}
+IDS = [uuid4() for _ in range(100)]
+ONE = IDS[0]
+NO_TIME = timedelta(0)
+
+
+# SQLite: statement, bindings, and what the plan must say. A statement with a second form is named once for each.
+
+SQLITE: list[tuple[str, str, str]] = [
+    ("LEASE", sqlite.leasing.LEASE, "job_ready (queue=? AND lane=?)"),
+    ("LEASE_LEVEL", sqlite.leasing.LEASE_LEVEL, "job_ready (queue=? AND lane=? AND priority=?)"),
+    ("OLDEST_LEVEL", sqlite.leasing.OLDEST_LEVEL, "job_ready (queue=? AND lane=? AND priority<?)"),
+    ("CANDIDATES", sqlite.leasing.CANDIDATES, "job_ready (queue=? AND lane=?)"),
+    ("CANDIDATES_LEVEL", sqlite.leasing.CANDIDATES_LEVEL, "job_ready (queue=? AND lane=? AND priority=?)"),
+    ("HELD_KEY", sqlite.leasing.HELD_KEY, "job_exclusive (exclusive=? AND state=?)"),
+    ("BLOCK", sqlite.leasing.BLOCK, "job_exclusive (exclusive=? AND state=?)"),
+    ("LEASE_ONE", sqlite.leasing.LEASE_ONE, "PRIMARY KEY (id=?)"),
+    ("HELD", sqlite.leasing.HELD, "job_running (holder=?)"),
+    ("COPY", sqlite.settling.COPY, "PRIMARY KEY (id=?)"),
+    ("DROP", sqlite.settling.DROP, "PRIMARY KEY (id=?)"),
+    ("SETTLED_BY", sqlite.settling.SETTLED_BY, "PRIMARY KEY (id=?)"),
+    ("AGAIN", sqlite.settling.AGAIN, "PRIMARY KEY (id=?)"),
+    ("CANCELLED_BY", sqlite.settling.CANCELLED_BY, "PRIMARY KEY (id=?)"),
+    ("COPY_WAITING", sqlite.settling.COPY_WAITING, "PRIMARY KEY (id=?)"),
+    ("DROP_WAITING", sqlite.settling.DROP_WAITING, "PRIMARY KEY (id=?)"),
+    ("READY_NEXT", sqlite.settling.READY_NEXT, "job_exclusive (exclusive=? AND state=?)"),
+    ("OVERDUE", sqlite.sweeping.OVERDUE, "SCAN job USING INDEX job_running"),
+    ("READY_AGAIN", sqlite.sweeping.READY_AGAIN, "PRIMARY KEY (id=?)"),
+    ("COPY_TAKEN", sqlite.sweeping.COPY_TAKEN, "PRIMARY KEY (id=?)"),
+    ("DROP_TAKEN", sqlite.sweeping.DROP_TAKEN, "PRIMARY KEY (id=?)"),
+    ("COUNT_LOSS", sqlite.sweeping.COUNT_LOSS, "PRIMARY KEY (id=?)"),
+    ("STRANDED", sqlite.sweeping.STRANDED, "job_exclusive"),
+    ("NEXT_LINE", sqlite.jobs.NEXT_LINE, "job_ready"),
+    ("NEXT_DUE", sqlite.jobs.NEXT_DUE, "job_scheduled"),
+    ("PROMOTE", sqlite.jobs.PROMOTE, "job_scheduled (due_at<?)"),
+    ("SAVE", sqlite.jobs.SAVE, "PRIMARY KEY (id=?)"),
+    ("STOP_ORDERS", sqlite.jobs.STOP_ORDERS, "job_stopping (holder=?)"),
+    ("ORDER_STOP", sqlite.jobs.ORDER_STOP, "PRIMARY KEY (id=?)"),
+    ("REVIVE", sqlite.jobs.REVIVE, "PRIMARY KEY (id=?)"),
+    ("FORGET_SETTLED", sqlite.jobs.FORGET_SETTLED, "PRIMARY KEY (id=?)"),
+    ("INSERT", sqlite.enqueue.INSERT, "PRIMARY KEY (id=?)"),
+    ("READ_KEY", sqlite.enqueue.READ_KEY, "PRIMARY KEY (task=? AND text=?)"),
+    ("FREE_KEY", sqlite.enqueue.FREE_KEY, "PRIMARY KEY (task=? AND text=?)"),
+    ("LEAVE", sqlite.members.LEAVE, "job_running (holder=?)"),
+    ("NEXT_READY", sqlite.queues.NEXT_READY, "job_ready (queue>?)"),
+    ("COUNT_READY", sqlite.queues.COUNT_READY, "job_ready (queue=?)"),
+    ("OLDEST_READY", sqlite.queues.OLDEST_READY, "job_ready (queue=?)"),
+    ("COUNT_SCHEDULED", sqlite.queues.COUNT_SCHEDULED, "job_scheduled"),
+    ("COUNT_RUNNING", sqlite.queues.COUNT_RUNNING, "job_"),
+    ("COUNT_BLOCKED", sqlite.queues.COUNT_BLOCKED, "job_exclusive"),
+    ("COUNT_DEAD", sqlite.queues.COUNT_DEAD, "settled_dead"),
+    ("JOB", sqlite.reports.JOB, "PRIMARY KEY (id=?)"),
+    ("HOT_JOBS", sqlite.reports.HOT_JOBS, "SEARCH job USING PRIMARY KEY (id<?)"),
+    ("COLD_JOBS", sqlite.reports.COLD_JOBS, "SEARCH settled USING PRIMARY KEY (id<?)"),
+    ("DEAD_JOBS", sqlite.reports.DEAD_JOBS, "settled_dead (id<?)"),
+    ("RUNNING", sqlite.reports.RUNNING, "job_"),
+    ("PURGE_SETTLED", sqlite.upkeep.PURGE_SETTLED, "settled_expires (expires_at<?)"),
+    ("ERASE", sqlite.upkeep.ERASE, "PRIMARY KEY (id=?)"),
+    ("PURGE_KEYS", sqlite.upkeep.PURGE_KEYS, "job_key_expires (expires_at<?)"),
+    ("PURGE_MEMBERS", sqlite.upkeep.PURGE_MEMBERS, "job_running (holder=?)"),
+]
+UNPLANNED = {"TAKE_KEY"}  # an upsert by primary key has no plan to look at
+
+FILL_SQLITE = f"""
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {READY + SCHEDULED + RUNNING + BLOCKED})
+INSERT INTO job (id, queue, lane, state, priority, attempts, due_at, created_at, holder, exclusive, task, payload)
+SELECT randomblob(16), 'q' || (i % 5), i % 3, state, i % 4, 3, i, i,
+ CASE state WHEN 2 THEN randomblob(16) END, CASE WHEN state = 3 OR i % 50 = 0 THEN 'k' || (i % 40) END, 'noop', x'5b5d'
+FROM (SELECT i, CASE WHEN i <= {READY} THEN 1 WHEN i <= {READY + SCHEDULED} THEN 0
+ WHEN i <= {READY + SCHEDULED + RUNNING} THEN 2 ELSE 3 END AS state FROM n);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {SETTLED})
+INSERT INTO settled (id, queue, lane, state, priority, attempt, attempts, losses, fence, due_at, created_at, settled_at,
+ expires_at, task, payload)
+SELECT randomblob(16), 'q' || (i % 5), 0, CASE WHEN i % 50 = 0 THEN 6 ELSE 4 END, 0, 1, 3, 0, 1, i, i, i, i, 'noop', x'5b5d'
+FROM n;
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {KEYS})
+INSERT INTO job_key (task, text, job_id, digest, expires_at) SELECT 'noop', 'k' || i, randomblob(16), x'00', i FROM n;
+"""
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+def test_no_statement_reads_a_whole_table_of_a_full_sqlite_file(
+    sqlite_url: str, clock: ManualClock, analysed: bool
+) -> None:
+    store = open_store(sqlite_url, clock)
+    store.ready()
+    store.close()
+    connection = apsw.Connection(str(file_of(sqlite_url)))
+    connection.execute(f"BEGIN; {FILL_SQLITE} COMMIT")
+    if analysed:
+        connection.execute("ANALYZE")
+
+    wrong = []
+    for name, sql, index in SQLITE:
+        plan = "\n".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", anything(sql)))
+        whole = re.search(r"SCAN (job|settled|job_key|[br])\b(?! USING (COVERING )?INDEX)", plan)
+        if whole or index not in plan or (name in SORTED and "TEMP B-TREE" in plan):
+            wrong.append(f"{name} wants {index}:\n{plan}")
+    connection.close()
+    assert wrong == [], "\n\n".join(wrong)
+
+
+def anything(sql: str) -> tuple[int, ...]:
+    """A value for whatever a statement asks for: plans do not look at it."""
+    marks = re.findall(r"\?(\d*)", sql)
+    return (1,) * (max(int(mark) for mark in marks) if any(marks) else len(marks))
+
+
+SORTED = {
+    "LEASE", "LEASE_LEVEL", "CANDIDATES", "CANDIDATES_LEVEL", "NEXT_LINE", "NEXT_READY", "PROMOTE", "HOT_JOBS", "COLD_JOBS",
+    "DEAD_JOBS", "LEASE_BY_AGE", "LINES", "NEXT_DUE",
+}  # in the order of the index, so that the first rows cost as much as they are  # fmt: skip
+
+
+UNTIL_NOW = {"PROMOTE", "PURGE_SETTLED", "PURGE_KEYS"}  # must not read on past what is due
+
+# PostgreSQL: statement, parameters, indexes that the plan must use.
+
+LINE = {"queue": "q1", "lane": 1, "count": 100, "holder": ONE, "skew": NO_TIME, "level": 2}
+LEASES = {"ids": IDS, "fences": [1] * 100, "skew": NO_TIME}
+END = {"states": [6] * 100, "reasons": ["no"] * 100, "histories": [b"[]"] * 100, "keeps": [NO_TIME] * 100}
+TAKEN = {
+    "id": ONE, "fence": 1, "losses": 1, "history": b"[]", "lane": 1, "state": 6, "keep": NO_TIME, "reason": "no",
+    "skew": NO_TIME, "limit": 100,
+}  # fmt: skip
+FILTER = {"before": ONE, "queue": None, "task": None, "limit": 50, "state": None, "reason": None}
+NEW = ("q1", 0, 0, 3, None, None, "noop")
+# CANCELLED_BY and ORDER_STOP may go by the primary key or by the few running jobs.
+POSTGRES: list[tuple[str, str, Any, set[str]]] = [
+    ("LEASE", postgres.leasing.LEASE, LINE, {"job_ready", "job_pkey"}),
+    ("LEASE_BY_AGE", postgres.leasing.LEASE_BY_AGE, LINE, {"job_ready", "job_pkey"}),
+    ("OLDEST_LEVEL", postgres.leasing.OLDEST_LEVEL, LINE, {"job_ready"}),
+    ("CANDIDATES", postgres.leasing.CANDIDATES, LINE, {"job_ready"}),
+    ("CANDIDATES_LEVEL", postgres.leasing.CANDIDATES_LEVEL, LINE, {"job_ready"}),
+    ("HELD_KEY", postgres.leasing.HELD_KEY, ("k1",), {"job_exclusive"}),
+    ("BLOCK", postgres.leasing.BLOCK, ("k1",), {"job_exclusive", "job_pkey"}),
+    ("LEASE_ONE", postgres.leasing.LEASE_ONE, {"holder": ONE, "skew": NO_TIME, "id": ONE}, {"job_pkey"}),
+    ("HELD", postgres.leasing.HELD, (ONE,), {"job_running"}),
+    (
+        "COMPLETE",
+        postgres.settling.COMPLETE,
+        {**LEASES, "results": [b"1"] * 100, "keep": NO_TIME},
+        {"job_pkey"},
+    ),
+    ("END", postgres.settling.END, LEASES | END, {"job_pkey"}),
+    (
+        "AGAIN",
+        postgres.settling.AGAIN,
+        {**LEASES, **END, "delays": [NO_TIME] * 100, "backs": [0] * 100},
+        {"job_pkey"},
+    ),
+    ("CANCELLED_BY", postgres.settling.CANCELLED_BY, (IDS,), set()),
+    ("SETTLED_BY", postgres.settling.SETTLED_BY, LEASES | END, {"settled_pkey"}),
+    ("DROP_SETTLED", postgres.settling.DROP_SETTLED, (IDS,), {"job_pkey", "settled_pkey"}),
+    (
+        "CANCEL_WAITING",
+        postgres.settling.CANCEL_WAITING,
+        {**LEASES, "keep": NO_TIME, "reason": ""},
+        {"job_pkey"},
+    ),
+    ("READY_NEXT", postgres.settling.READY_NEXT, {"key": "k1"}, {"job_exclusive", "job_pkey"}),
+    ("OVERDUE", postgres.sweeping.OVERDUE, TAKEN, {"job_running"}),
+    ("READY_AGAIN", postgres.sweeping.READY_AGAIN, TAKEN, {"job_pkey"}),
+    ("END_TAKEN", postgres.sweeping.END_TAKEN, TAKEN, {"job_pkey"}),
+    ("STRANDED", postgres.sweeping.STRANDED, (100,), {"job_exclusive"}),
+    ("LINES", postgres.jobs.LINES, (), {"job_ready"}),
+    ("PROMOTE", postgres.jobs.PROMOTE, (NO_TIME, 100), {"job_scheduled", "job_pkey"}),
+    ("NEXT_DUE", postgres.jobs.NEXT_DUE, (NO_TIME,), {"job_scheduled"}),
+    ("SAVE", postgres.jobs.SAVE, (b"", b"", ONE, 1, NO_TIME), {"job_pkey"}),
+    ("STOP_ORDERS", postgres.jobs.STOP_ORDERS, (ONE,), {"job_stopping"}),
+    ("ORDER_STOP", postgres.jobs.ORDER_STOP, ("me", IDS), set()),
+    ("REVIVE", postgres.jobs.REVIVE, (IDS, NO_TIME), {"settled_pkey"}),
+    (
+        "INSERT_ONE",
+        postgres.enqueue.INSERT_ONE,
+        (ONE, *NEW[:7], b"", None, None, NO_TIME, ONE, ONE),
+        {"settled_pkey", "job_pkey"},
+    ),
+    (
+        "INSERT_MANY",
+        postgres.enqueue.INSERT_MANY,
+        (None, None, NO_TIME, *NEW, IDS, [b""] * 100, IDS, IDS),
+        {"settled_pkey", "job_pkey"},
+    ),
+    ("UNDO_REPEAT", postgres.enqueue.UNDO_REPEAT, (IDS,), {"job_pkey", "settled_pkey"}),
+    ("READ_KEY", postgres.enqueue.READ_KEY, ("noop", "k1"), {"job_key_pkey"}),
+    ("FREE_KEY", postgres.enqueue.FREE_KEY, ("noop", "k1", ONE), {"job_key_pkey"}),
+    ("LEAVE", postgres.members.LEAVE, (IDS[:2],), {"job_running"}),
+    ("READY", postgres.queues.READY, {"skew": NO_TIME, "limit": 100}, {"job_ready"}),
+    ("COUNT_SCHEDULED", postgres.queues.COUNT_SCHEDULED, (10_000,), {"job_scheduled"}),
+    ("COUNT_RUNNING", postgres.queues.COUNT_RUNNING, (10_000,), {"job_running"}),
+    ("COUNT_BLOCKED", postgres.queues.COUNT_BLOCKED, (10_000,), {"job_exclusive"}),
+    ("COUNT_DEAD", postgres.queues.COUNT_DEAD, (10_000,), {"settled_dead"}),
+    ("JOB", postgres.reports.JOB, {"id": ONE}, {"job_pkey", "settled_pkey"}),
+    ("HOT_JOBS", postgres.reports.HOT_JOBS, FILTER, {"job_pkey"}),
+    ("COLD_JOBS", postgres.reports.COLD_JOBS, FILTER, {"settled_pkey"}),
+    ("DEAD_JOBS", postgres.reports.DEAD_JOBS, FILTER, {"settled_dead"}),
+    ("RUNNING", postgres.reports.RUNNING, (100,), {"job_running"}),
+    ("PURGE_SETTLED", postgres.upkeep.PURGE_SETTLED, TAKEN, {"settled_expires", "settled_pkey"}),
+    ("ERASE", postgres.upkeep.ERASE, (IDS,), {"settled_pkey"}),
+    ("PURGE_KEYS", postgres.upkeep.PURGE_KEYS, TAKEN, {"job_key_expires"}),
+    ("PURGE_MEMBERS", postgres.upkeep.PURGE_MEMBERS, TAKEN, {"job_running"}),
+]
+
+FILL_POSTGRES = f"""
+INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, due_at, created_at, holder, exclusive, task,
+ payload)
+SELECT gen_random_uuid(), 'q' || (i % 5), i % 3, state, i % 4, 3, now() + i * interval '1 second', now(),
+ CASE state WHEN 2 THEN gen_random_uuid() END, CASE WHEN state = 3 OR i % 50 = 0 THEN 'k' || (i % 40) END, 'noop', '[]'
+FROM (SELECT i, CASE WHEN i <= {READY} THEN 1 WHEN i <= {READY + SCHEDULED} THEN 0
+ WHEN i <= {READY + SCHEDULED + RUNNING} THEN 2 ELSE 3 END AS state
+ FROM generate_series(1, {READY + SCHEDULED + RUNNING + BLOCKED}) i) n;
+INSERT INTO lateshift.settled (id, queue, lane, state, priority, attempt, attempts, losses, fence, due_at, created_at,
+ settled_at, expires_at, task, payload)
+SELECT gen_random_uuid(), 'q' || (i % 5), 0, CASE WHEN i % 50 = 0 THEN 6 ELSE 4 END, 0, 1, 3, 0, 1, now(), now(), now(),
+ now() + i * interval '1 second', 'noop', '[]' FROM generate_series(1, {SETTLED}) i;
+INSERT INTO lateshift.job_key (task, text, job_id, digest, expires_at)
+SELECT 'noop', 'k' || i, gen_random_uuid(), '', now() + i * interval '1 second' FROM generate_series(1, {KEYS}) i;
+INSERT INTO lateshift.member (id, name, kind, host, pid, started_at, expires_at, stats)
+SELECT gen_random_uuid(), 'w', 'worker', 'h', 1, now(), now(), '' FROM generate_series(1, 20);
+"""
+
+
+@pytest.fixture(params=["analysed", "analysed when empty", "never analysed"])
+def full(
+    request: pytest.FixtureRequest, postgres_server: PostgresDatabases, postgres_template: str
+) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    """A connection to a full database with such statistics."""
+    name = unused_name()
+    store = open_store(postgres_server.create_database(name, template=postgres_template))
+    assert isinstance(store, postgres.PostgresStore)
+    with store._database.connect() as connection:
+        if request.param == "analysed when empty":
+            connection.execute("ANALYZE")
+        connection.execute(FILL_POSTGRES.encode(), prepare=False)
+        if request.param == "analysed":
+            connection.execute("ANALYZE")
+        yield connection
+    store.close()
+    postgres_server.drop_database(name)
+
+
+def test_no_statement_reads_a_whole_table_of_a_full_database(
+    full: psycopg.Connection[tuple[Any, ...]],
+) -> None:
+    wrong = []
+    for name, sql, parameters, indexes in POSTGRES:
+        [[plan]] = full.execute(f"EXPLAIN (FORMAT JSON) {sql}".encode(), parameters, prepare=False).fetchall()
+        wrong += faults(name, plan[0]["Plan"], indexes)
+    assert wrong == [], "\n\n".join(wrong)
+
+
+def test_no_plan_that_is_kept_for_any_parameters_reads_a_whole_table(
+    full: psycopg.Connection[tuple[Any, ...]],
+) -> None:
+    """The store's statements are prepared: after a few runs PostgreSQL may make one plan for all parameters."""
+    full.execute("SET plan_cache_mode = force_generic_plan")
+    wrong = []
+    for name, sql, _, indexes in POSTGRES:
+        numbered, count = with_numbers(sql)
+        full.execute(f"PREPARE generic AS {numbered}".encode())
+        values = f"({', '.join(['NULL'] * count)})" if count else ""
+        [[plan]] = full.execute(f"EXPLAIN (FORMAT JSON) EXECUTE generic{values}".encode()).fetchall()
+        full.execute("DEALLOCATE generic")
+        wrong += faults(f"{name}, any parameters", plan[0]["Plan"], indexes)
+    assert wrong == [], "\n\n".join(wrong)
+
+
+def with_numbers(sql: str) -> tuple[str, int]:
+    """$1, $2 … for each %s, and the same number for the same %(name)s."""
+    names: list[str] = []
+
+    def number(found: re.Match[str]) -> str:
+        name = found.group(1) or f"#{len(names)}"
+        if name not in names:
+            names.append(name)
+        return f"${names.index(name) + 1}"
+
+    return re.sub(r"%(?:\((\w+)\))?s", number, sql), len(names)
+
+
+def faults(name: str, plan: dict[str, Any], indexes: set[str]) -> list[str]:
+    nodes = list(walk(plan))
+    whole = [node for node in nodes if node["Node Type"] == "Seq Scan" and node["Relation Name"] in LARGE]
+    bounded = {id(node) for limit in nodes if limit["Node Type"] == "Limit" for node in walk(limit)}
+    whole += [  # an index read from end to end is no better, unless it holds few rows or stops early
+        node
+        for node in nodes
+        if node.get("Relation Name") in LARGE
+        and node.get("Index Name") not in (None, "job_running", "job_stopping", "settled_dead")
+        and "Index Cond" not in node
+        and (id(node) not in bounded or name.partition(",")[0] in UNTIL_NOW)
+    ]
+    used = {node["Index Name"] for node in nodes if "Index Name" in node}
+    sorts = [
+        node
+        for limit in nodes
+        if limit["Node Type"] == "Limit"
+        for node in walk(limit)
+        if node["Node Type"] in ("Sort", "Incremental Sort")
+        and any(below.get("Relation Name") in LARGE for below in walk(node))
+    ]
+    if whole or not indexes <= used or (sorts and name.partition(",")[0] in SORTED):
+        shape = [
+            " ".join(str(node[key]) for key in ("Node Type", "Relation Name", "Index Name") if key in node)
+            for node in nodes
+        ]
+        return [f"{name} wants {sorted(indexes)}, has:\n  " + "\n  ".join(shape)]
+    return []
+
+
+def walk(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for below in plan.get("Plans", []):
+        yield from walk(below)
+
+
+# No statement is forgotten
+
+
+TOUCHES = re.compile(r"\b(FROM|INTO|UPDATE)\s+(lateshift\.)?(job|settled|job_key)\b")
+
+
+def statements_of(package: ModuleType) -> set[str]:
+    """The names of all statements that touch the tables of jobs."""
+    found = set()
+    for module in vars(package).values():
+        if isinstance(module, ModuleType) and module.__name__.startswith(package.__name__):
+            for name, value in vars(module).items():
+                if (
+                    name.isupper()
+                    and not name.startswith("_")
+                    and isinstance(value, str)
+                    and TOUCHES.search(value)
+                ):
+                    found.add(name)
+    return found
+
+
+def test_every_statement_on_the_tables_of_jobs_has_its_plan_looked_at() -> None:
+    assert statements_of(sqlite) - UNPLANNED == {name for name, _, _ in SQLITE}
+    assert statements_of(postgres) - UNPLANNED == {name for name, _, _, _ in POSTGRES}

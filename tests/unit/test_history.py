@@ -1,0 +1,47 @@
+"""The record of attempts: bounded, and readable by whoever comes later."""
+
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lateshift.model.history import KEPT, append, read
+from lateshift.model.job import AttemptRecord
+
+NOW = datetime(2026, 1, 1, 12, 0, 0, 123456, UTC)
+
+
+def record(attempt: int, message: str | None = None) -> AttemptRecord:
+    return AttemptRecord(attempt=attempt, fence=attempt, at=NOW, reason="failed", message=message)
+
+
+def test_no_history_is_an_empty_one() -> None:
+    assert read(None) == []
+    assert read(b"") == []
+    assert read(b"[]") == []
+
+
+def test_what_was_appended_is_read_as_it_was() -> None:
+    full = AttemptRecord(
+        attempt=2, fence=3, at=NOW, reason="failed", ran_for=0.5, error="ValueError", message="né\n\0", traceback="…",
+        member="w1",
+    )  # fmt: skip
+
+    assert read(append(append(None, record(1)), full)) == [record(1), full]
+
+
+@given(count=st.integers(0, 40))
+def test_the_first_and_the_latest_are_kept(count: int) -> None:
+    story = None
+    for attempt in range(1, count + 1):
+        story = append(story, record(attempt))
+
+    kept = [entry.attempt for entry in read(story)]
+    everything = list(range(1, count + 1))
+    assert kept == (everything if count <= KEPT else [1, *everything[-KEPT + 1 :]])
+
+
+def test_a_field_that_a_later_version_added_does_not_hinder_reading() -> None:
+    text = b'[{"attempt":1,"fence":1,"at":"2026-01-01T00:00:00Z","reason":"failed","colour":"red"}]'
+
+    assert read(text)[0].reason == "failed"
