@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import signal
 import sys
 from pathlib import Path
@@ -18,6 +19,8 @@ from bench.places import STORES, Places
 from bench.plan import GROUPS, Size, Step, steps
 from bench.subjects import ceiling, ours, peers
 from bench.tables import show_figures, show_verdicts
+
+BUSY = 0.5  # processes at work before we begin
 
 
 def _arguments() -> argparse.Namespace:
@@ -74,6 +77,7 @@ def _measure(plan: list[Step], figures: Figures, console: Console) -> None:
 def main() -> int:
     given = _arguments()
     signal.signal(signal.SIGTERM, _leave)
+    load = os.getloadavg()[0]
     console = Console(width=None if sys.stdout.isatty() else 180)
     subjects = [make(store) for store in STORES for make in (ours, ceiling)]
     found, missing = ([], []) if given.no_peers else peers()
@@ -87,6 +91,10 @@ def main() -> int:
         else f"{size.jobs:,} jobs, one sample"
     )
     show_figures(console, figures, versions=versions, how=how)
+    if load > BUSY:
+        console.print(
+            f"[yellow]This machine was busy before the run began (load {load:.1f}): do not trust the ratios.[/yellow]"
+        )
     verdicts = [] if given.no_judge else judge(figures)
     if verdicts:
         show_verdicts(console, verdicts)

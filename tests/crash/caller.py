@@ -1,4 +1,4 @@
-"""Enqueues and writes it down: `python -m tests.crash.caller NUMBER COUNT [KEY]`. A process of its own, to be killed."""
+"""Enqueues a job and writes it down: `python -m tests.crash.caller NUMBER [KEY]`. A process of its own, to be killed."""
 
 import sys
 
@@ -24,10 +24,5 @@ def enqueue(
     return job.id.hex
 
 
-def main(first: int, count: int, key: str | None) -> None:
-    for number in range(first, first + count):
-        enqueue(app, here(), "quick", number, key=key)
-
-
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else None)
+    enqueue(app, here(), "quick", int(sys.argv[1]), key=sys.argv[2] if len(sys.argv) > 2 else None)

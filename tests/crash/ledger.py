@@ -78,7 +78,9 @@ def _append(path: Path, text: str) -> None:
     finally:
         os.close(descriptor)
     if written != len(line):
-        raise OSError(f"{path}: only {written} of {len(line)} bytes were written; the ledger cannot be trusted.")
+        raise OSError(
+            f"{path}: only {written} of {len(line)} bytes were written; the ledger cannot be trusted."
+        )
 
 
 def _read(path: Path) -> list[list[str]]:
@@ -94,7 +96,9 @@ def _body_line(words: list[str]) -> BodyLine:
     kind, job, number, attempt, fence, pid, parent, at = words
     for known in get_args(BodyKind):
         if kind == known:
-            return BodyLine(known, job, int(number), int(attempt), int(fence), int(pid), int(parent), float(at))
+            return BodyLine(
+                known, job, int(number), int(attempt), int(fence), int(pid), int(parent), float(at)
+            )
     raise ValueError(f"The ledger has no lines of the kind {kind!r}.")
 
 

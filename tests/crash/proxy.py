@@ -87,7 +87,9 @@ class Proxy:
             except OSError:
                 return
             try:
-                server = socket.create_connection((self._upstream.hostname, self._upstream.port or 5432), timeout=10)
+                server = socket.create_connection(
+                    (self._upstream.hostname, self._upstream.port or 5432), timeout=10
+                )
             except OSError:  # the server is away: so are we
                 client.close()
                 continue

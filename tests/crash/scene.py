@@ -107,13 +107,19 @@ class Scene:
         self.faults: list[Fault] = []
         self.groups: list[Group] = []
         self.app = make_app(url)
+        self.once = (
+            folder / "no crash"
+        )  # made by the process that was hit at the crash point that was given last
+        self.poisons: set[int] = set()  # numbers of jobs that end their worker
         self._numbers = 0
         _ = self.app.store  # made and migrated before anybody else opens it
 
     def close(self) -> None:
         for group in self.groups:
             group.kill()
-            print(f"--- {group.log.name}\n{group.log.read_text(errors='replace')[-3000:]}")  # for a test that failed
+            print(
+                f"--- {group.log.name}\n{group.log.read_text(errors='replace')[-3000:]}"
+            )  # for a test that failed
         self.app.close()
 
     # -- who plays ----------------------------------------------------------------------------------------------
@@ -145,12 +151,16 @@ class Scene:
         return self._start(["-m", "tests.crash.embedded"], None, None)
 
     def caller(
-        self, count: int = 1, *, key: str | None = None, crash: str | None = None, url: str | None = None
+        self,
+        *,
+        number: int = 0,
+        key: str | None = None,
+        crash: str | None = None,
+        url: str | None = None,
     ) -> Group:
-        """A process that enqueues; with a key, always the same."""
-        first, self._numbers = self._numbers, self._numbers + count
-        first, rest = (first, []) if key is None else (-1, [key])
-        return self._start(["-m", "tests.crash.caller", str(first), str(count), *rest], crash, url)
+        """A process that enqueues one job."""
+        rest = [] if key is None else [key]
+        return self._start(["-m", "tests.crash.caller", str(number), *rest], crash, url)
 
     def _start(self, command: list[str], crash: str | None, url: str | None) -> Group:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("LATESHIFT_")}
@@ -162,22 +172,24 @@ class Scene:
             VARIABLE: str(self.folder),
         }
         if crash is not None:
+            self.once = self.folder / f"{len(self.groups)}.hit"
             environment["LATESHIFT_CRASH"] = f"{crash}:{self.once}"
         group = Group(command, environment, self.folder / f"{len(self.groups)}.log")
         self.groups.append(group)
         return group
 
-    @property
-    def once(self) -> Path:
-        """Made by the process that was hit at its crash point."""
-        return self.folder / "once"
-
     # -- what is asked of them ------------------------------------------------------------------------------------
+
+    def number(self) -> int:
+        """One that no job has yet."""
+        self._numbers += 1
+        return self._numbers
 
     def send(self, task: str, *rest: object, count: int = 1) -> list[str]:
         """Enqueue `count` jobs, numbered on; gives the ids of those that were accepted."""
-        first, self._numbers = self._numbers, self._numbers + count
-        sent = [enqueue(self.app, self.ledger, task, number, *rest) for number in range(first, first + count)]
+        numbers = [self.number() for _ in range(count)]
+        self.poisons |= set(numbers) if task == "poison" else set()
+        sent = [enqueue(self.app, self.ledger, task, number, *rest) for number in numbers]
         return [job for job in sent if job is not None]
 
     # -- what is done to them -------------------------------------------------------------------------------------
@@ -204,7 +216,10 @@ class Scene:
 
     def hit(self, *, pauses: bool = False) -> int:
         """Wait until a process was hit at its crash point; gives its pid. One that stopped is noted when it wakes."""
-        until(lambda: self.once.exists() and self.once.read_text().endswith("\n"), "a process at its crash point")
+        until(
+            lambda: self.once.exists() and self.once.read_text().endswith("\n"),
+            "a process at its crash point",
+        )
         pid, at = int(self.once.read_text()), self.once.stat().st_mtime
         if pauses:
             until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, "it has stopped")

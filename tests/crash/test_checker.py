@@ -79,7 +79,12 @@ def test_a_job_that_is_waiting_and_settled_is_in_two_tables() -> None:
 
 
 def test_a_key_with_two_jobs_is_counted() -> None:
-    calls = [called("attempted", "a", "k"), called("ok", "a", "k"), called("attempted", "b", "k"), called("ok", "b", "k")]
+    calls = [
+        called("attempted", "a", "k"),
+        called("ok", "a", "k"),
+        called("attempted", "b", "k"),
+        called("ok", "b", "k"),
+    ]
     bodies = [*ONCE, did("start", 1, 110.0, job="b"), did("effect", 1, 110.0, job="b")]
     assert fired(judge(calls, bodies, [settled(), settled("b")], [], NOW)) == {"two jobs for one key": 1}
     answered_with_the_first = [*calls[:3], called("ok", "a", "k")]
@@ -106,9 +111,13 @@ def test_a_process_that_was_paused_may_begin_late_what_it_has_lost() -> None:
 
 
 def test_a_second_start_without_a_fault_is_an_unexplained_duplicate() -> None:
-    assert fired(judge(CALLS, TWICE, [settled(fence=2)], [kill(9, 112.0)], NOW)) == {"unexplained duplicates": 1}
+    assert fired(judge(CALLS, TWICE, [settled(fence=2)], [kill(9, 112.0)], NOW)) == {
+        "unexplained duplicates": 1
+    }
     before, after = kill(1, 90.0), kill(1, 119.0)
-    assert fired(judge(CALLS, TWICE, [settled(fence=2)], [before, after], NOW)) == {"unexplained duplicates": 1}
+    assert fired(judge(CALLS, TWICE, [settled(fence=2)], [before, after], NOW)) == {
+        "unexplained duplicates": 1
+    }
 
 
 def test_one_kill_explains_one_start_and_not_two() -> None:
@@ -118,7 +127,9 @@ def test_one_kill_explains_one_start_and_not_two() -> None:
 
 
 def test_without_faults_a_job_has_run_as_often_as_it_has_attempts() -> None:
-    assert fired(judge(CALLS, ONCE, [replace(settled(), attempt=2)], [], NOW)) == {"unexplained duplicates": 1}
+    assert fired(judge(CALLS, ONCE, [replace(settled(), attempt=2)], [], NOW)) == {
+        "unexplained duplicates": 1
+    }
 
 
 def test_a_lease_that_is_begun_twice_breaks_the_order_of_fences() -> None:
@@ -130,13 +141,17 @@ def test_a_lease_that_is_begun_twice_breaks_the_order_of_fences() -> None:
 
 def test_an_older_lease_that_acts_after_a_newer_breaks_the_order_of_fences() -> None:
     bodies = [*TWICE, did("effect", 1, 116.0)]
-    assert fired(judge(CALLS, bodies, [settled(fence=2)], [kill(1, 112.0)], NOW)) == {"fence order violations": 1}
+    assert fired(judge(CALLS, bodies, [settled(fence=2)], [kill(1, 112.0)], NOW)) == {
+        "fence order violations": 1
+    }
     pause = Fault("pause", 112.0, 115.5, frozenset({1}), pauses=True)
     assert fired(judge(CALLS, bodies, [settled(fence=2)], [pause], NOW)) == {}
 
 
 def test_a_job_completed_by_a_lease_that_did_nothing_breaks_the_order_of_fences() -> None:
-    assert fired(judge(CALLS, TWICE[:2], [settled(fence=2)], [kill(1, 112.0)], NOW)) == {"fence order violations": 1}
+    assert fired(judge(CALLS, TWICE[:2], [settled(fence=2)], [kill(1, 112.0)], NOW)) == {
+        "fence order violations": 1
+    }
     assert fired(judge(CALLS, TWICE, [settled(fence=1)], [kill(1, 112.0)], NOW)) == {
         "fence order violations": 2,
         "settled and run again": 1,

@@ -36,7 +36,9 @@ def test_a_worker_stopped_alone_is_ended_by_its_host_when_its_lease_is_over(shor
     short.check()
 
 
-def test_a_host_that_wakes_after_its_lease_is_refused_its_heartbeat_and_ends_its_workers(short: Scene) -> None:
+def test_a_host_that_wakes_after_its_lease_is_refused_its_heartbeat_and_ends_its_workers(
+    short: Scene,
+) -> None:
     """Row 22: a worker in a process of its own is told by the strongest word there is."""
     host = short.host()
     [worker] = host.workers()
@@ -48,7 +50,10 @@ def test_a_host_that_wakes_after_its_lease_is_refused_its_heartbeat_and_ends_its
     until(lambda: worker not in host.workers(), "the host has ended it")
     starts = short.lines("start")
     assert {line.parent for line in starts if line.fence == 2} == {other.pid}
-    assert query(short.url, _ALIVE.format(worker), _ALIVE.format(worker).replace("member", "lateshift.member")) == []
+    assert (
+        query(short.url, _ALIVE.format(worker), _ALIVE.format(worker).replace("member", "lateshift.member"))
+        == []
+    )
     assert not short.lines("effect")
 
 

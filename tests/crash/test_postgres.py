@@ -94,7 +94,9 @@ def proxy(postgres_url: str) -> Iterator[Proxy]:
 
 
 @pytest.mark.parametrize("key", [None, "order-7"])
-def test_an_enqueue_whose_answer_was_lost_has_made_one_job(postgres: Scene, proxy: Proxy, key: str | None) -> None:
+def test_an_enqueue_whose_answer_was_lost_has_made_one_job(
+    postgres: Scene, proxy: Proxy, key: str | None
+) -> None:
     """Row 33. The worker may have run the job before the enqueue is repeated."""
     postgres.host()
     lost = proxy.lose_answer(INSERT)
@@ -106,7 +108,9 @@ def test_an_enqueue_whose_answer_was_lost_has_made_one_job(postgres: Scene, prox
     assert (counts.told["accepted"], counts.told["executions"]) == (1, 1)
 
 
-def test_a_settlement_whose_answer_was_lost_is_recognised_when_it_is_repeated(postgres: Scene, proxy: Proxy) -> None:
+def test_a_settlement_whose_answer_was_lost_is_recognised_when_it_is_repeated(
+    postgres: Scene, proxy: Proxy
+) -> None:
     """Row 33."""
     host = postgres.host(url=proxy.url)
     lost = proxy.lose_answer(SETTLE)

@@ -35,7 +35,9 @@ def test_a_client_that_dies_before_the_commit_has_made_nothing_and_was_told_noth
     assert scene.check().told["accepted"] == 1
 
 
-def test_a_client_that_dies_after_the_commit_has_made_its_job_and_its_retry_gets_the_same(scene: Scene) -> None:
+def test_a_client_that_dies_after_the_commit_has_made_its_job_and_its_retry_gets_the_same(
+    scene: Scene,
+) -> None:
     """Row 3."""
     assert scene.caller(key="order-7", crash="enqueue.after_commit:1:kill").wait() == KILLED
     [row] = scene.rows().values()
@@ -67,7 +69,9 @@ def test_a_worker_killed_at_any_time_costs_each_job_it_ran_one_start_at_the_most
     """Row 5."""
     host = scene.host(2)
     draw = random.Random(running)
-    jobs = scene.send("slow", 0.8, count=(running + 1) // 2) + scene.send("slow_sync", 0.8, count=running // 2)
+    jobs = scene.send("slow", 0.8, count=(running + 1) // 2) + scene.send(
+        "slow_sync", 0.8, count=running // 2
+    )
     scene.until_started(*jobs[: (running + 1) // 2])
     for _ in range(kills):
         time.sleep(draw.random() / 2)

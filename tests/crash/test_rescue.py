@@ -3,7 +3,9 @@
 import os
 import signal
 import threading
+from contextlib import closing
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +19,9 @@ from tests.crash.checker import COMPLETED, RUNNING, change, query
 from tests.crash.scene import Scene, until
 
 
-def test_a_rescuer_that_dies_in_the_middle_of_a_batch_has_changed_nothing_and_the_next_finishes(short: Scene) -> None:
+def test_a_rescuer_that_dies_in_the_middle_of_a_batch_has_changed_nothing_and_the_next_finishes(
+    short: Scene,
+) -> None:
     """Row 13."""
     host = short.host()
     jobs = short.send("slow", 1.0, count=9)
@@ -38,7 +42,6 @@ def test_a_settlement_that_overtakes_the_rescuer_stands(short: Scene) -> None:
     host = short.host(crash="worker.before_settle:1:stop")
     [job] = short.send("quick")
     worker = short.hit(pauses=True)
-    short.once.unlink()
     with short.paused(host.pid):
         rescuer = _rescuer_that_has_read(short)
         os.kill(worker, signal.SIGCONT)
@@ -61,7 +64,6 @@ def _rescuer_that_has_read(short: Scene) -> int:
         if query(short.url, mark.format(""), mark.format("lateshift."))[0][0]:
             return pid
         group.kill()  # the member had not been silent for long enough
-        short.once.unlink()
 
 
 def _terms(short: Scene) -> float:
@@ -78,7 +80,9 @@ def _members(short: Scene) -> set[int]:
 
 
 @pytest.mark.parametrize("first", ["prune", "sweep"])
-def test_jobs_of_a_dead_member_come_back_whether_it_is_pruned_or_swept_first(scene: Scene, first: str) -> None:
+def test_jobs_of_a_dead_member_come_back_whether_it_is_pruned_or_swept_first(
+    scene: Scene, first: str
+) -> None:
     """Row 15."""
     host = scene.host()
     jobs = scene.send("slow", 0.5, count=3)
@@ -176,3 +180,22 @@ def test_recovery_never_takes_a_job_from_a_member_that_has_just_leased_it(scene:
     rescuer.join()
     assert not taken
     assert {(row.state, row.fence) for row in scene.rows().values()} == {(RUNNING, 1)}
+
+
+def test_a_rescuer_frozen_in_the_middle_of_its_transaction_does_not_keep_the_next_from_leading(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    """Row 13, with a process that neither dies nor goes on. PostgreSQL only: in SQLite whoever is frozen with the
+    write lock keeps everybody waiting, until it wakes or dies (row 52)."""
+    with closing(Scene(tmp_path, postgres_url, heartbeat=3.0)) as short:
+        host = short.host()
+        jobs = short.send("slow", 0.5, count=3)
+        short.until_started(*jobs)
+        short.kill_group(host)
+        short.rescuer(crash="sweep.mid_batch:1:stop")
+        frozen = short.hit(pauses=True)
+        short.host()
+        short.until_settled(seconds=20)
+        os.kill(frozen, signal.SIGCONT)
+        assert {(row.state, row.losses) for row in short.rows().values()} == {(COMPLETED, 1)}
+        short.check()

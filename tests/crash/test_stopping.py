@@ -88,7 +88,9 @@ def test_a_draining_process_claims_nothing_not_even_what_was_taken_back_from_the
     [orphan] = short.send("slow", 0.5)
     short.until_started(orphan)
     old = short.host(stop_time=INFINITE)
-    short.kill_group(doomed)  # after the start of the next, so that the orphan comes back while that one drains
+    short.kill_group(
+        doomed
+    )  # after the start of the next, so that the orphan comes back while that one drains
     [last] = short.send("slow", 8.0)
     short.until_started(last)
     draining = {*old.workers(), old.pid}

@@ -200,8 +200,10 @@ class Model:
     def holds(self, id: UUID, fence: int) -> bool:
         """Whether a write with this fence counts."""
         job = self.jobs.get(id)
-        if job is None or job.state is not State.RUNNING or job.fence != fence:
-            return False
+        return job is not None and job.state is State.RUNNING and job.fence == fence
+
+    def in_time(self, id: UUID) -> bool:
+        job = self.jobs[id]
         return job.complete_by is None or job.complete_by > self.now
 
     def settle(self, id: UUID, fence: int, exclusive: str | None, end: End) -> bool:
@@ -212,7 +214,8 @@ class Model:
 
     def _settle(self, id: UUID, fence: int, end: End) -> bool:
         job = self.jobs.get(id)
-        if not self.holds(id, fence):
+        late = end.state is State.COMPLETED and self.holds(id, fence) and not self.in_time(id)
+        if late or not self.holds(id, fence):
             return job is not None and (job.fence, job.state, job.reason) == (fence, end.state, end.reason)
         assert job is not None
         if end.state is None and job.cancel_by is not None:
@@ -252,7 +255,8 @@ class Model:
         for job in [job for job in self.jobs.values() if job.state is State.RUNNING]:
             assert job.holder is not None
             gone = not self.alive(job.holder)
-            if gone or (job.complete_by is not None and job.complete_by <= self.now):
+            # Within the minute of its complete-by, a live holder still has its grace.
+            if gone or (job.complete_by is not None and job.complete_by < self.now):
                 taken.add(self._take(job, gone))
                 keys.add(job.exclusive)
         for key in keys:

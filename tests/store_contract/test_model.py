@@ -250,7 +250,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.step()
         lease = self.leases[-1 - number % len(self.leases)]
         lost = self.store.jobs.save([Note(lease, None, mark)])
-        holds = self.model.holds(lease.id, lease.fence)
+        holds = self.model.holds(lease.id, lease.fence) and self.model.in_time(lease.id)
         assert lost == ([] if holds else [lease])
         if holds:
             self.model.jobs[lease.id].checkpoint = mark

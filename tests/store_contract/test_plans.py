@@ -143,7 +143,7 @@ LEASES = {"ids": IDS, "fences": [1] * 100, "skew": NO_TIME}
 END = {"states": [6] * 100, "reasons": ["no"] * 100, "histories": [b"[]"] * 100, "keeps": [NO_TIME] * 100}
 TAKEN = {
     "id": ONE, "fence": 1, "losses": 1, "history": b"[]", "lane": 1, "state": 6, "keep": NO_TIME, "reason": "no",
-    "skew": NO_TIME, "limit": 100,
+    "skew": NO_TIME, "limit": 100, "grace": NO_TIME,
 }  # fmt: skip
 FILTER = {"before": ONE, "queue": None, "task": None, "limit": 50, "state": None, "reason": None}
 NEW = ("q1", 0, 0, 3, None, None, "noop")

@@ -201,9 +201,19 @@ def test_a_job_that_completes_past_its_complete_by_is_refused(
     clock.move(minutes=61)
 
     assert not worker.settle(lease, DONE)
-    assert not worker.settle(lease, FAILED)
     assert store.jobs.save([Note(lease, Progress(1))]) == [lease]
     assert (see(store, id).state, see(store, id).progress) == (State.RUNNING, None)
+
+
+def test_a_holder_may_say_that_it_stopped_at_the_complete_by(
+    store: Store, worker: Worker, clock: ManualClock
+) -> None:
+    [id] = added(store, make_job(time_limit=HOUR))
+    lease = worker.lease_one()
+    clock.move(minutes=61)
+
+    assert worker.settle(lease, FAILED)
+    assert see(store, id).state is not State.RUNNING
 
 
 def test_a_settlement_and_a_claim_are_one_step_for_others(

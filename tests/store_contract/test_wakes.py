@@ -107,8 +107,10 @@ def test_every_listener_hears_a_hint(store: Store, ear: Ear) -> None:
     second.stop()
 
 
-def test_hints_in_quick_succession_are_one(store: Store, ear: Ear, clock: ManualClock) -> None:
-    clock.monotonic = lambda: 1e6  # type: ignore[method-assign]
+def test_hints_in_quick_succession_are_one(
+    store: Store, ear: Ear, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clock, "monotonic", lambda: 1e6)
     for _ in range(50):
         store.wakes.hint([LINE])
     first = ear.heard.get(timeout=SOON)
@@ -118,9 +120,11 @@ def test_hints_in_quick_succession_are_one(store: Store, ear: Ear, clock: Manual
     assert [first, ear.heard.get(timeout=SOON)] == [LINE, last]
 
 
-def test_a_line_is_hinted_again_after_a_while(store: Store, ear: Ear, clock: ManualClock) -> None:
+def test_a_line_is_hinted_again_after_a_while(
+    store: Store, ear: Ear, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for seconds in (1e6, 1e6 + 1):
-        clock.monotonic = lambda seconds=seconds: seconds  # type: ignore[misc]
+        monkeypatch.setattr(clock, "monotonic", lambda seconds=seconds: seconds)
         store.wakes.hint([LINE])
         assert ear.hears(LINE)
 

@@ -1,6 +1,7 @@
 """`lateshift up` and `lateshift work`: worker processes, their host, the supervisor, and for `up` the live view."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound=Callable[..., Any])
 
+LAST_WORDS = 5.0  # seconds to tidy up when all workers have ended
 LOG_FORMAT = "%(levelname)s %(name)s: %(message)s"  # as in the worker processes
 
 
@@ -127,13 +129,15 @@ async def _run_parts(app: "Lateshift", program: str, processes: int, watch: "Wat
     beside = [asyncio.create_task(drive(part, over)) for part in (sweep, watch)]
     try:
         await host.run(stopping)
-        await sweep.turn()  # what a killed worker left behind goes back now
     finally:
         over.set()
         sweep.wake()
-        await asyncio.gather(*beside)
-        await watch.turn()
-        await aside(sweep.resign)
+        with contextlib.suppress(TimeoutError):  # the store is away: the next supervisor finds out by itself
+            async with asyncio.timeout(LAST_WORDS):
+                await asyncio.gather(*beside)
+                await sweep.turn()  # what a killed worker left behind goes back now
+                await watch.turn()
+                await aside(sweep.resign)
 
 
 def _stop_signals() -> list[signal.Signals]:

@@ -95,9 +95,7 @@ class View(Watch):
         line.add_column(no_wrap=True)
         line.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
         line.add_column(justify="right", no_wrap=True)
-        if self.trouble is not None:
-            middle = Text(self.trouble, style="bold red")
-        elif self.stopping.is_set():
+        if self.stopping.is_set():
             limit = duration(self._app.settings.stop_time)
             running = self.sight.running_count
             rest = (
@@ -105,7 +103,9 @@ class View(Watch):
                 if running
                 else "nothing is running any more"
             )
-            middle = Text(f"stopping… {rest}", style="bold yellow")
+            middle = Text(f"stopping… {self.trouble or rest}", style="bold yellow")
+        elif self.trouble is not None:
+            middle = Text(self.trouble, style="bold red")
         else:
             middle = Text(without_password(self._app.store.url), style=QUIET)
         line.add_row(Text(f" Lateshift · {self._app.name}", style="bold cyan"), middle, Text(f"up {ran} "))

@@ -24,6 +24,7 @@ SMOOTHED_OVER = 3  # seconds that a rate is the mean of
 TELL_EVERY = 10.0
 RUNNING_READ = 100
 DEAD_READ = 10
+PATIENCE = 2.0  # seconds until a look that is not answered is trouble
 
 
 class Pace:
@@ -92,15 +93,25 @@ class Watch:
         self._app = app
         self._counted: dict[MemberId, int] = {}
         self._looked = False
+        self._looking: asyncio.Task[Sight] | None = None
+        self._asked = self.begun
         self._tell_at = self.begun + TELL_EVERY
         self._told = -1
 
     async def turn(self) -> timedelta:
-        try:
-            self.sight = await aside(self.look)
-            self.trouble = None
-        except StoreError as error:
-            self.trouble = str(error)
+        """Look, and show. A store that keeps us waiting does not stop the showing."""
+        now = self._app.clock.monotonic()
+        if self._looking is None:
+            self._looking, self._asked = asyncio.create_task(aside(self.look)), now
+        await asyncio.wait({self._looking}, timeout=self.every.total_seconds())
+        if self._looking.done():
+            looked, self._looking = self._looking, None
+            try:
+                self.sight, self.trouble = looked.result(), None
+            except StoreError as error:
+                self.trouble = str(error)
+        elif now - self._asked > PATIENCE:
+            self.trouble = self.trouble or "the store does not answer"
         await self.show()
         return self.every
 
@@ -158,7 +169,8 @@ class Watch:
         ran = duration(self._app.clock.monotonic() - self.begun)
         return (
             f"lateshift: stopped after {ran}: {counted(self.pace.total, 'job')} completed,"
-            f" {amount(sight.waiting_count)} left for the next shift, {counted(sight.dead_count, 'dead letter')}."
+            f" {amount(sight.waiting_count)} left for the next shift, {counted(sight.dead_count, 'dead letter')}"
+            + (", as last seen: the store does not answer." if self.trouble else ".")
         )
 
 

@@ -9,6 +9,7 @@ from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import LOSSES_UNTIL_DEAD, LOSSES_UNTIL_SOLO, AttemptRecord, Lane, State
 
 KEEP_LEAST = timedelta(minutes=5)  # so that an enqueue repeated after its answer was lost still finds its job
+GRACE = timedelta(seconds=2)  # in which a live holder may say itself that it stopped at the complete-by
 KEEP_CANCELLED = timedelta(days=7)  # how long a job stays that was settled without a worker
 KEEP_DEAD = timedelta(days=90)
 

@@ -20,11 +20,12 @@ _NOW = "clock_timestamp() + %(skew)s::interval"
 # What was said of a job stands at its place in arrays sorted by id, found by bisection. No statement joins: a join's plan
 # is a guess, kept while the tables change, and the wrong one compares all with all. Running is having a holder.
 _PLACE = "width_bucket(j.id, %(ids)s::uuid[])"
-_MINE = f"""j.id = ANY(%(ids)s::uuid[]) AND j.fence = (%(fences)s::bigint[])[{_PLACE}] AND j.holder IS NOT NULL
- AND (j.complete_by IS NULL OR j.complete_by > {_NOW})"""
+_MINE = f"j.id = ANY(%(ids)s::uuid[]) AND j.fence = (%(fences)s::bigint[])[{_PLACE}] AND j.holder IS NOT NULL"
+# A completion after the complete-by is refused; that an attempt failed or was stopped may still be said.
+_IN_TIME = f"(j.complete_by IS NULL OR j.complete_by > {_NOW})"
 
 # Completed jobs whose leases still hold are settled with their results. Primary keys.
-COMPLETE = f"""WITH gone AS (DELETE FROM lateshift.job j WHERE {_MINE} RETURNING j.*, {_PLACE} AS place)
+COMPLETE = f"""WITH gone AS (DELETE FROM lateshift.job j WHERE {_MINE} AND {_IN_TIME} RETURNING j.*, {_PLACE} AS place)
 INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, result)
 SELECT {GONE}, gone.history, 4, {_NOW}, {_NOW} + %(keep)s::interval, (%(results)s::bytea[])[gone.place]
 FROM gone RETURNING id, fence"""

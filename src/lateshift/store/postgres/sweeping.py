@@ -8,7 +8,7 @@ from lateshift.store.contract import LANES, TakenBack
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.postgres.database import Connection
 from lateshift.store.postgres.settling import GONE, KEPT, READY_NEXT, WAIT_FOR_KEY
-from lateshift.store.taking import KEEP_CANCELLED, KEEP_DEAD, Overdue, Verdict, verdict
+from lateshift.store.taking import GRACE, KEEP_CANCELLED, KEEP_DEAD, Overdue, Verdict, verdict
 
 TERM = "SELECT 1 FROM lateshift.lock WHERE name = 'supervisor' AND fence = %s AND owner IS NOT NULL FOR SHARE"
 
@@ -16,11 +16,12 @@ TERM = "SELECT 1 FROM lateshift.lock WHERE name = 'supervisor' AND fence = %s AN
 DECLARE_DEAD = """UPDATE lateshift.member SET dead_at = clock_timestamp() + %(skew)s::interval
  WHERE dead_at IS NULL AND expires_at <= clock_timestamp() + %(skew)s::interval"""
 
-# Running jobs past their complete-by, or held by nobody alive. job_running, read whole: as long as what runs.
+# Running jobs past their complete-by and the grace of their holder, or held by nobody alive. job_running, read whole: as long as what runs.
 OVERDUE = """SELECT j.id, j.fence, j.queue, j.lane, j.attempt, j.attempts, j.losses, j.holder, m.id IS NULL, j.cancel_by,
  j.exclusive, j.history
 FROM lateshift.job j LEFT JOIN lateshift.member m ON m.id = j.holder AND m.dead_at IS NULL
-WHERE j.state = 2 AND (m.id IS NULL OR j.complete_by <= clock_timestamp() + %(skew)s::interval) LIMIT %(limit)s"""
+WHERE j.state = 2 AND (m.id IS NULL OR j.complete_by <= clock_timestamp() + %(skew)s::interval - %(grace)s::interval)
+LIMIT %(limit)s"""
 
 # Taken back: ready again with what was learnt. Primary key.
 READY_AGAIN = """UPDATE lateshift.job SET state = 1, due_at = clock_timestamp() + %(skew)s::interval, lane = %(lane)s,
@@ -45,7 +46,7 @@ def take_back(connection: Connection, again: bool, clock: Clock, term: int, limi
         if not connection.execute(TERM, (term,)).fetchall():
             return []
         connection.execute(DECLARE_DEAD, skew)
-    rows = connection.execute(OVERDUE, skew | {"limit": limit}).fetchall()
+    rows = connection.execute(OVERDUE, skew | {"limit": limit, "grace": GRACE}).fetchall()
     crashpoint("sweep.after_read")
     at = clock.now()
     verdicts = [

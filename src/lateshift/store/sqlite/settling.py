@@ -10,15 +10,18 @@ from lateshift.store.sqlite.database import Connection
 from lateshift.store.sqlite.times import MICROSECOND
 from lateshift.store.taking import KEEP_CANCELLED, KEEP_LEAST
 
-_MINE = "id = ?1 AND fence = ?2 AND state = 2 AND (complete_by IS NULL OR complete_by > ?3)"
+_MINE = "id = ?1 AND fence = ?2 AND state = 2"
+# A completion after the complete-by is refused; that an attempt failed or was stopped may still be said.
+_IN_TIME = "(?4 <> 4 OR complete_by IS NULL OR complete_by > ?3)"
 _KEPT = """id, queue, lane, state, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
  leased_at, settled_at, expires_at, exclusive, task, payload, progress, checkpoint, history, result, reason"""
 _MOVED = """id, queue, lane, ?4, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
  leased_at, ?3, ?3 + ?5, exclusive, task, payload, progress, checkpoint, coalesce(?6, history), ?7, ?8"""
 
 # A running job whose lease still holds is settled: copied, then deleted. Primary keys.
-COPY = f"INSERT INTO settled ({_KEPT}) SELECT {_MOVED} FROM job WHERE {_MINE} ON CONFLICT (id) DO NOTHING"
-DROP = f"DELETE FROM job WHERE {_MINE}"
+COPY = f"""INSERT INTO settled ({_KEPT}) SELECT {_MOVED} FROM job WHERE {_MINE} AND {_IN_TIME}
+ ON CONFLICT (id) DO NOTHING"""
+DROP = f"DELETE FROM job WHERE {_MINE} AND {_IN_TIME}"
 # Whether this very settlement was written before (its answer had been lost). Primary key.
 SETTLED_BY = "SELECT 1 FROM settled WHERE id = ? AND fence = ? AND state = ? AND reason IS ?"
 
@@ -46,7 +49,7 @@ def settle(connection: Connection, settlements: Sequence[Settlement], now: int) 
         lease = settlement.lease
         match settlement.outcome:
             case Later() as later if not _again(connection, lease, later, now):
-                cancelled = connection.execute(CANCELLED_BY, (lease.id.bytes, lease.fence, now)).fetchall()
+                cancelled = connection.execute(CANCELLED_BY, (lease.id.bytes, lease.fence)).fetchall()
                 if cancelled:
                     reason = f"cancelled by {cancelled[0][0]}"
                     final.append((lease, _final(lease, Cancelled(reason, KEEP_CANCELLED), now)))
@@ -61,7 +64,7 @@ def settle(connection: Connection, settlements: Sequence[Settlement], now: int) 
         connection.executemany(COPY, [row for _, row in final])
         if connection.total_changes() - before < len(final):
             lost += [lease for lease, row in final if not _settled_by(connection, row)]
-        connection.executemany(DROP, [row[:3] for _, row in final])
+        connection.executemany(DROP, [row[:4] for _, row in final])
     for key in {settlement.lease.exclusive for settlement in settlements} - {None}:
         connection.execute(READY_NEXT, (key,))
     return lost

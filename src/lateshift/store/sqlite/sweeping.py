@@ -8,13 +8,13 @@ from lateshift.store.crashpoints import crashpoint
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.sqlite.settling import COPY, READY_NEXT
 from lateshift.store.sqlite.times import MICROSECOND
-from lateshift.store.taking import KEEP_CANCELLED, KEEP_DEAD, Overdue, Verdict, verdict
+from lateshift.store.taking import GRACE, KEEP_CANCELLED, KEEP_DEAD, Overdue, Verdict, verdict
 
 TERM = "SELECT 1 FROM lock WHERE name = 'supervisor' AND fence = ? AND owner IS NOT NULL"
 
 # Members whose heartbeat has run out are dead, and stay so. A scan of the members.
 DECLARE_DEAD = "UPDATE member SET dead_at = ?1 WHERE dead_at IS NULL AND expires_at <= ?1"
-# Running jobs past their complete-by, or held by nobody alive. job_running, read whole: as long as what runs.
+# Running jobs past their complete-by and the grace of their holder, or held by nobody alive. job_running, read whole: as long as what runs.
 OVERDUE = """SELECT id, fence, queue, lane, attempt, attempts, losses, holder,
  holder NOT IN (SELECT id FROM member WHERE dead_at IS NULL), cancel_by, exclusive, history FROM job
  WHERE state = 2 AND (complete_by <= ?1 OR holder NOT IN (SELECT id FROM member WHERE dead_at IS NULL)) LIMIT ?2"""
@@ -22,7 +22,7 @@ OVERDUE = """SELECT id, fence, queue, lane, attempt, attempts, losses, holder,
 # Taken back: ready again with what was learnt. Primary key.
 READY_AGAIN = """UPDATE job SET state = 1, due_at = ?3, lane = ?4, losses = ?5, history = ?6, holder = NULL,
  leased_at = NULL, complete_by = NULL WHERE id = ?1 AND fence = ?2 AND state = 2 RETURNING 1"""
-COPY_TAKEN = COPY.replace("AND (complete_by IS NULL OR complete_by > ?3)", "") + " RETURNING 1"
+COPY_TAKEN = f"{COPY} RETURNING 1"
 DROP_TAKEN = "DELETE FROM job WHERE id = ? AND fence = ? AND state = 2"
 COUNT_LOSS = "UPDATE job SET losses = ? WHERE id = ? AND fence = ? AND state = 2"
 
@@ -37,7 +37,7 @@ def take_back(database: Database, term: int, limit: int) -> list[TakenBack]:
             return []
         connection.execute(DECLARE_DEAD, (database.clock.microseconds(),))
     with database.read() as connection:
-        rows = connection.execute(OVERDUE, (database.clock.microseconds(), limit)).fetchall()
+        rows = connection.execute(OVERDUE, (database.clock.microseconds() - GRACE // MICROSECOND, limit)).fetchall()
     crashpoint("sweep.after_read")
     at = database.clock.now()
     verdicts = [
