@@ -7,6 +7,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -115,7 +116,9 @@ def judge(
         zeros={name: len(which) for name, which in found.items()},
         told={
             "enqueues attempted": len(attempted),
-            "enqueues unknown": len(attempted - accepted),
+            "enqueues unknown": len(
+                {line.number for line in calls} - {line.number for line in calls if line.kind == "ok"}
+            ),
             "accepted": len(accepted),
             "executions": executions,
             "duplicates explained": explained,
@@ -177,7 +180,7 @@ def _unexplained(
     settled, a job has run as often as it has attempts."""
     failed = {line.fence for line in lines if line.kind == "failed"}
     count = 0
-    for first, then in zip(starts, starts[1:], strict=False):
+    for first, then in pairwise(starts):
         hit = any(fault.hits(first) and fault.at <= then.at and fault.until >= first.at for fault in faults)
         woken = first.at > then.at and _was_paused(first, faults)
         count += not hit and not woken and first.fence not in failed
@@ -219,7 +222,8 @@ _POSTGRES = """SELECT replace(id::text, '-', ''), state, attempt, losses, fence,
 
 def read_rows(url: str) -> list[Row]:
     """Every job in the store, in one snapshot."""
-    return [Row(*values[:8], payload=bytes(values[8])) for values in query(url, _SQLITE, _POSTGRES)]
+    found = query(url, _SQLITE, _POSTGRES)
+    return [Row(*values) for values in found]
 
 
 def query(url: str, sqlite: str, postgres: str | None = None) -> list[tuple[Any, ...]]:

@@ -14,10 +14,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import psycopg
 
 from tests.crash.caller import enqueue
@@ -114,8 +115,11 @@ class Faults:
         self.keep_hosts()
 
     def keep_hosts(self) -> None:
-        """As many as there should be; one that was killed is replaced."""
+        """As many as there should be; one that was killed is replaced, one whose crash point is not met goes."""
         self._hosts = [host for host in self._hosts if not host.ended]
+        if len(self._hosts) > HOSTS + 1:
+            with self._stopping(self._hosts[0]):
+                self._hosts.pop(0).send(signal.SIGTERM)
         while len(self._hosts) < HOSTS:
             self._start_host()
 
@@ -200,21 +204,21 @@ class Faults:
         workers = [worker for host in self._hosts for worker in host.workers()]
         if workers:
             worker = self._draw.choice(workers)
-            with suppress(ProcessLookupError, LookupError), self._scene.paused(worker):
+            with suppress(ProcessLookupError, psutil.NoSuchProcess), self._scene.paused(worker):
                 time.sleep(HEARTBEAT + 2 * self._draw.random())
 
     def pause_group(self) -> None:
         """Beyond the lease: it wakes, and nothing is its own any more."""
         host = self._draw.choice(self._hosts)
         at, pids = time.time(), host.pids()
-        with self._all_paused(sorted(pids)):
+        with self._all_paused(host):
             time.sleep(HEARTBEAT + 3 * self._draw.random())
         self._note("group pause", at, time.time() + HEARTBEAT, pids, pauses=True)
 
     def pause_briefly(self) -> None:
         """Within the lease: nothing is lost, nothing runs twice."""
         host = self._draw.choice(self._hosts)
-        with self._all_paused(sorted(host.pids())):
+        with self._all_paused(host):
             time.sleep(HEARTBEAT / 5 * self._draw.random())
 
     def crash_at_a_point(self) -> None:
@@ -279,17 +283,13 @@ class Faults:
         self._note("stop", at, time.time(), self._family[host.pid])
 
     @contextmanager
-    def _all_paused(self, pids: list[int]) -> Iterator[None]:
-        """Its children first, so that the host does not see them stopped for long before it is itself."""
-        if not pids:
+    def _all_paused(self, host: Group) -> Iterator[None]:
+        """The host first: it would see that its workers are stopped."""
+        with ExitStack() as stack:
+            for pid in [host.pid, *(host.pids() - {host.pid})]:
+                with suppress(ProcessLookupError, psutil.NoSuchProcess):
+                    stack.enter_context(self._scene.paused(pid))
             yield
-            return
-        with self._all_paused(pids[:-1]):
-            try:
-                with self._scene.paused(pids[-1]):
-                    yield
-            except LookupError:  # it has ended meanwhile
-                yield
 
     @contextmanager
     def _outage(self, kind: str) -> Iterator[None]:
@@ -299,9 +299,9 @@ class Faults:
         self._scene.faults.append(Fault(kind, at, time.time() + HEARTBEAT, everyone=True))
 
     def _note(
-        self, kind: str, at: float, until: float, pids: set[int] | frozenset[int], *, pauses: bool = False
+        self, kind: str, at: float, over: float, pids: set[int] | frozenset[int], *, pauses: bool = False
     ) -> None:
-        self._scene.faults.append(Fault(kind, at, until, frozenset(pids), pauses))
+        self._scene.faults.append(Fault(kind, at, over, frozenset(pids), pauses))
 
 
 @dataclass

@@ -171,7 +171,7 @@ class StoreMachine(RuleBasedStateMachine):
     def pause_or_resume(self, queue: str) -> None:
         self.step()
         if queue in self.model.paused:
-            assert self.store.queues.resume(queue)
+            assert self.store.queues.resume(queue, by="me")
             self.model.paused.remove(queue)
         else:
             self.store.queues.pause(queue, by="ana")

@@ -30,7 +30,7 @@ def test_a_resumed_queue_gives_out_again(store: Store, worker: Worker) -> None:
     [id] = added(store, make_job())
     store.queues.pause("default", by="ana")
 
-    assert store.queues.resume("default") is True
+    assert store.queues.resume("default", by="me") is True
 
     assert store.jobs.lines() == [LINE]
     assert worker.lease_one().id == id
@@ -62,7 +62,7 @@ def test_a_paused_queue_takes_jobs_and_promotes_them(
     clock.move(hours=2)
     store.jobs.promote(10)
     assert worker.lease(10) == []
-    store.queues.resume("default")
+    store.queues.resume("default", by="me")
 
     assert len(worker.lease(10)) == 1
 
@@ -76,21 +76,21 @@ def test_a_pause_shows_who_did_it_and_when(store: Store, clock: ManualClock) -> 
     assert view.paused_at is not None
     assert abs((view.paused_at - clock.now()).total_seconds()) < 5
 
-    store.queues.resume("default")
+    store.queues.resume("default", by="me")
     assert (queue(store, "default").paused_by, queue(store, "default").paused_at) == (None, None)
 
 
 def test_resuming_a_queue_that_is_not_paused_says_so(store: Store) -> None:
-    assert store.queues.resume("default") is False
+    assert store.queues.resume("default", by="me") is False
     store.queues.pause("default", by="ana")
-    assert store.queues.resume("default") is True
-    assert store.queues.resume("default") is False
+    assert store.queues.resume("default", by="me") is True
+    assert store.queues.resume("default", by="me") is False
 
 
 def test_pausing_and_resuming_leave_traces(store: Store) -> None:
-    store.queues.resume("default")
+    store.queues.resume("default", by="me")
     store.queues.pause("default", by="ana")
-    store.queues.resume("default")
+    store.queues.resume("default", by="me")
 
     traces = query(store, "SELECT action, subject FROM {audit} ORDER BY at")
     assert traces == [("pause", "default"), ("resume", "default")]

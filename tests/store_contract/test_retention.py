@@ -148,3 +148,13 @@ def test_only_the_present_term_may_purge(
     assert store.upkeep.purge(term=supervisor.term + 1, limit=10) == 0
     assert store.locks.acquire("supervisor", new_member_id(), TTL) is None
     assert store.reports.job(id) is not None
+
+
+def test_what_operators_did_is_kept_for_a_year(
+    store: Store, supervisor: Supervisor, clock: ManualClock
+) -> None:
+    store.queues.pause("default", by="me")
+    clock.move(days=364)
+    assert supervisor.purge() == 0
+    clock.move(days=2)
+    assert supervisor.purge() == 1

@@ -80,7 +80,7 @@ def test_resubmitting_wakes_the_jobs_line(store: Store, ear: Ear, clock: ManualC
 
 
 def test_resuming_a_queue_wakes_its_lines(store: Store, ear: Ear) -> None:
-    store.queues.resume("default")
+    store.queues.resume("default", by="me")
 
     assert {ear.heard.get(timeout=SOON) for _ in Lane} == {Line("default", lane) for lane in Lane}
 

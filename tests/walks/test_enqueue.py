@@ -128,7 +128,9 @@ def test_a_time_in_the_past_is_now_and_one_in_the_future_is_kept(app: Lateshift)
         ({"at": datetime(2026, 1, 1, tzinfo=UTC), "delay": timedelta(1)}, "not both"),
     ],
 )
-def test_a_wrong_option_is_refused_and_nothing_is_enqueued(app: Lateshift, options: dict[str, Any], says: str) -> None:
+def test_a_wrong_option_is_refused_and_nothing_is_enqueued(
+    app: Lateshift, options: dict[str, Any], says: str
+) -> None:
     @app.task
     def work() -> None: ...
 

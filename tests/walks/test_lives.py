@@ -354,7 +354,7 @@ async def test_a_paused_queue_gives_no_jobs_until_it_is_resumed(app: Lateshift) 
     async with app.running():
         assert await (await free.aenqueue()).aresult(SOON) == "free"
         assert waiting.state is State.READY
-        app.store.queues.resume("held")
+        app.store.queues.resume("held", by="me")
         assert await waiting.aresult(SOON) == "held"
 
 

@@ -48,7 +48,7 @@ def resume(name: str) -> None:
     """Let a paused queue go on."""
     _check(name)
     with opened() as store:
-        resumed = store.queues.resume(name)
+        resumed = store.queues.resume(name, by=operator())
     _answer(name, "resumed", f"{name} goes on." if resumed else f"{name} was not paused.", changed=resumed)
 
 

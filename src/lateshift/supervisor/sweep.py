@@ -22,7 +22,9 @@ PURGE_BATCH = 1000
 class Sweep:
     """Turned by a loop; `wake()` when somebody knows that a member has died."""
 
-    def __init__(self, store: Store, member: MemberId, clock: Clock, *, heartbeat: timedelta = 2 * TTL) -> None:
+    def __init__(
+        self, store: Store, member: MemberId, clock: Clock, *, heartbeat: timedelta = 2 * TTL
+    ) -> None:
         self._store = store
         self._clock = clock
         # A leader that died is followed before the members that died with it have fallen silent.

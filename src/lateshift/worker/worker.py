@@ -279,10 +279,24 @@ def _tell(attempt: Attempt, how: Ended, outcome: Outcome) -> None:
     lease = attempt.lease
     match outcome:
         case DeadLettered(reason):
-            log.error("%s %s is a dead letter (%s) at attempt %d: %s", lease.task, lease.id, reason, lease.attempt, what)
+            log.error(
+                "%s %s is a dead letter (%s) at attempt %d: %s",
+                lease.task,
+                lease.id,
+                reason,
+                lease.attempt,
+                what,
+            )
         case Later(delay, counts=True):
             wait = delay.total_seconds()
-            log.warning("%s %s failed at attempt %d, again in %.1f s: %s", lease.task, lease.id, lease.attempt, wait, what)
+            log.warning(
+                "%s %s failed at attempt %d, again in %.1f s: %s",
+                lease.task,
+                lease.id,
+                lease.attempt,
+                wait,
+                what,
+            )
 
 
 class _Unkeepable(Permanent):

@@ -58,7 +58,22 @@ class Database:
         self, transaction: Callable[Concatenate[Connection, bool, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run it on a connection, and again on another while the store is away, for GIVE_UP_SECONDS in all."""
-        end = time.monotonic() + GIVE_UP_SECONDS
+        return self._run(GIVE_UP_SECONDS, transaction, *args, **kwargs)
+
+    def run_once(
+        self, transaction: Callable[Concatenate[Connection, bool, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run it if the store answers now."""
+        return self._run(0.0, transaction, *args, **kwargs)
+
+    def _run(
+        self,
+        seconds: float,
+        transaction: Callable[Concatenate[Connection, bool, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        end = time.monotonic() + seconds
         pause, again = 0.02, False
         while True:
             connection: Connection | None = None

@@ -49,12 +49,12 @@ class PostgresQueues:
 
         self._database.run(work)
 
-    def resume(self, name: str) -> bool:
+    def resume(self, name: str, *, by: str) -> bool:
         def work(connection: Connection, again: bool) -> bool:
             with connection.transaction():
                 rows = connection.execute(RESUME, (name,)).fetchall()
                 if rows:
-                    connection.execute(AUDIT, (self._clock.offset, "resume", name, ""))
+                    connection.execute(AUDIT, (self._clock.offset, "resume", name, by))
             return bool(rows)
 
         resumed = self._database.run(work)

@@ -53,6 +53,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
         """CREATE TABLE lateshift.audit (
             at timestamptz NOT NULL, action text NOT NULL, subject text NOT NULL, actor text NOT NULL
         )""",
+        "CREATE INDEX audit_at ON lateshift.audit (at)",
     ),
 )
 

@@ -13,10 +13,13 @@ from lateshift.store.taking import GRACE, KEEP_CANCELLED, KEEP_DEAD, Overdue, Ve
 TERM = "SELECT 1 FROM lateshift.lock WHERE name = 'supervisor' AND fence = %s AND owner IS NOT NULL FOR SHARE"
 
 # Members whose heartbeat has run out are dead, and stay so. A scan of the members.
+EXPIRED = """SELECT 1 FROM lateshift.member
+ WHERE dead_at IS NULL AND expires_at <= clock_timestamp() + %(skew)s::interval LIMIT 1"""
 DECLARE_DEAD = """UPDATE lateshift.member SET dead_at = clock_timestamp() + %(skew)s::interval
  WHERE dead_at IS NULL AND expires_at <= clock_timestamp() + %(skew)s::interval"""
 
-# Running jobs past their complete-by and the grace of their holder, or held by nobody alive. job_running, read whole: as long as what runs.
+# Running jobs past their complete-by and the grace of their holder, or held by nobody alive. job_running, read whole:
+# as long as what runs.
 OVERDUE = """SELECT j.id, j.fence, j.queue, j.lane, j.attempt, j.attempts, j.losses, j.holder, m.id IS NULL, j.cancel_by,
  j.exclusive, j.history
 FROM lateshift.job j LEFT JOIN lateshift.member m ON m.id = j.holder AND m.dead_at IS NULL
@@ -41,11 +44,13 @@ STRANDED = """SELECT DISTINCT exclusive FROM lateshift.job b WHERE exclusive IS 
 
 
 def take_back(connection: Connection, again: bool, clock: Clock, term: int, limit: int) -> list[TakenBack]:
+    """Writes only when there is something to write: the supervisor asks every second."""
     skew = {"skew": clock.offset}
-    with connection.transaction():
-        if not connection.execute(TERM, (term,)).fetchall():
-            return []
-        connection.execute(DECLARE_DEAD, skew)
+    if connection.execute(EXPIRED, skew).fetchall():
+        with connection.transaction():
+            if not connection.execute(TERM, (term,)).fetchall():
+                return []
+            connection.execute(DECLARE_DEAD, skew)
     rows = connection.execute(OVERDUE, skew | {"limit": limit, "grace": GRACE}).fetchall()
     crashpoint("sweep.after_read")
     at = clock.now()
@@ -63,6 +68,8 @@ def take_back(connection: Connection, again: bool, clock: Clock, term: int, limi
         return []
     taken: list[TakenBack] = []
     with connection.transaction():
+        if not connection.execute(TERM, (term,)).fetchall():
+            return []
         keys = sorted({case.job.exclusive for case in verdicts if case.job.exclusive is not None})
         for key in keys:
             connection.execute(WAIT_FOR_KEY, (key,))

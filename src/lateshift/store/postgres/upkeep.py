@@ -12,6 +12,7 @@ from lateshift.errors import OptionInvalid, StoreError
 from lateshift.model.ids import JobId
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.sweeping import TERM
+from lateshift.store.taking import AUDIT_KEPT
 
 # Settled jobs past their retention. settled_expires, which serves a bound that is computed once: (SELECT …).
 PURGE_SETTLED = """DELETE FROM lateshift.settled WHERE id = ANY(ARRAY(
@@ -26,6 +27,9 @@ PURGE_KEYS = """DELETE FROM lateshift.job_key WHERE (task, text) IN (SELECT task
 PURGE_MEMBERS = """DELETE FROM lateshift.member m
  WHERE dead_at <= (SELECT clock_timestamp() + %(skew)s::interval - interval '10 minutes')
  AND NOT EXISTS (SELECT 1 FROM lateshift.job j WHERE j.holder = m.id AND j.state = 2)"""
+# What operators did longer ago than AUDIT_KEPT. audit_at.
+PURGE_AUDIT = """DELETE FROM lateshift.audit WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.audit
+ WHERE at <= (SELECT clock_timestamp() + %(skew)s::interval - %(audit)s::interval) LIMIT %(limit)s))"""
 
 # What must never be: an id in both tables, a running job without a holder, a waiting one with a holder.
 RULES = {
@@ -44,13 +48,13 @@ class PostgresUpkeep:
 
     def purge(self, *, term: int, limit: int) -> int:
         def work(connection: Connection, again: bool) -> int:
-            parameters = {"skew": self._clock.offset, "limit": limit}
+            parameters = {"skew": self._clock.offset, "limit": limit, "audit": AUDIT_KEPT}
             with connection.transaction():
                 if not connection.execute(TERM, (term,)).fetchall():
                     return 0
                 return sum(
                     connection.execute(sql, parameters).rowcount
-                    for sql in (PURGE_SETTLED, PURGE_KEYS, PURGE_MEMBERS)
+                    for sql in (PURGE_SETTLED, PURGE_KEYS, PURGE_MEMBERS, PURGE_AUDIT)
                 )
 
         return self._database.run(work)

@@ -38,8 +38,8 @@ class NotifyWakes:
             for line in lines:
                 connection.execute(NOTIFY, (written(line),))
 
-        with suppress(StoreError):  # a hint that is lost costs a poll
-            self._database.run(work)
+        with suppress(StoreError):  # a hint that is lost costs a poll; nobody waits for it
+            self._database.run_once(work)
 
     def listen(self, heard: Callable[[Line], None]) -> Callable[[], None]:
         awake, waker = os.pipe()

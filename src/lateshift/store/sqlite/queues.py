@@ -41,11 +41,11 @@ class SqliteQueues:
             connection.execute(PAUSE, (name, now, by))
             connection.execute(AUDIT, (now, "pause", name, by))
 
-    def resume(self, name: str) -> bool:
+    def resume(self, name: str, *, by: str) -> bool:
         with self._database.write() as connection:
             resumed = bool(connection.execute(RESUME, (name,)).fetchall())
             if resumed:
-                connection.execute(AUDIT, (self._clock.microseconds(), "resume", name, ""))
+                connection.execute(AUDIT, (self._clock.microseconds(), "resume", name, by))
         self._wakes.hint({Line(name, lane) for lane in Lane})
         return resumed
 

@@ -50,6 +50,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
         """CREATE TABLE audit (
             at INTEGER NOT NULL, action TEXT NOT NULL, subject TEXT NOT NULL, actor TEXT NOT NULL
         )""",
+        "CREATE INDEX audit_at ON audit (at)",
     ),
 )
 

@@ -13,8 +13,11 @@ from lateshift.store.taking import GRACE, KEEP_CANCELLED, KEEP_DEAD, Overdue, Ve
 TERM = "SELECT 1 FROM lock WHERE name = 'supervisor' AND fence = ? AND owner IS NOT NULL"
 
 # Members whose heartbeat has run out are dead, and stay so. A scan of the members.
+EXPIRED = "SELECT 1 FROM member WHERE dead_at IS NULL AND expires_at <= ? LIMIT 1"
 DECLARE_DEAD = "UPDATE member SET dead_at = ?1 WHERE dead_at IS NULL AND expires_at <= ?1"
-# Running jobs past their complete-by and the grace of their holder, or held by nobody alive. job_running, read whole: as long as what runs.
+
+# Running jobs past their complete-by and the grace of their holder, or held by nobody alive. job_running, read whole:
+# as long as what runs.
 OVERDUE = """SELECT id, fence, queue, lane, attempt, attempts, losses, holder,
  holder NOT IN (SELECT id FROM member WHERE dead_at IS NULL), cancel_by, exclusive, history FROM job
  WHERE state = 2 AND (complete_by <= ?1 OR holder NOT IN (SELECT id FROM member WHERE dead_at IS NULL)) LIMIT ?2"""
@@ -32,12 +35,18 @@ STRANDED = """SELECT DISTINCT exclusive FROM job b WHERE exclusive IS NOT NULL A
 
 
 def take_back(database: Database, term: int, limit: int) -> list[TakenBack]:
-    with database.write() as connection:
-        if not connection.execute(TERM, (term,)).fetchall():
-            return []
-        connection.execute(DECLARE_DEAD, (database.clock.microseconds(),))
+    """Writes only when there is something to write: the supervisor asks every second."""
     with database.read() as connection:
-        rows = connection.execute(OVERDUE, (database.clock.microseconds() - GRACE // MICROSECOND, limit)).fetchall()
+        expired = connection.execute(EXPIRED, (database.clock.microseconds(),)).fetchall()
+    if expired:
+        with database.write() as connection:
+            if not connection.execute(TERM, (term,)).fetchall():
+                return []
+            connection.execute(DECLARE_DEAD, (database.clock.microseconds(),))
+    with database.read() as connection:
+        rows = connection.execute(
+            OVERDUE, (database.clock.microseconds() - GRACE // MICROSECOND, limit)
+        ).fetchall()
     crashpoint("sweep.after_read")
     at = database.clock.now()
     verdicts = [
@@ -54,6 +63,8 @@ def take_back(database: Database, term: int, limit: int) -> list[TakenBack]:
     if not verdicts:
         return []
     with database.write() as connection:
+        if not connection.execute(TERM, (term,)).fetchall():
+            return []
         now = database.clock.microseconds()
         taken: list[TakenBack] = []
         for number, case in enumerate(verdicts):

@@ -10,6 +10,8 @@ from lateshift.errors import OptionInvalid
 from lateshift.model.ids import JobId
 from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.sweeping import TERM
+from lateshift.store.sqlite.times import MICROSECOND
+from lateshift.store.taking import AUDIT_KEPT
 
 # Settled jobs past their retention. settled_expires.
 PURGE_SETTLED = "DELETE FROM settled WHERE id IN (SELECT id FROM settled WHERE expires_at <= ? LIMIT ?)"
@@ -22,6 +24,8 @@ PURGE_KEYS = """DELETE FROM job_key WHERE (task, text) IN
 PURGE_MEMBERS = """DELETE FROM member WHERE dead_at <= ? AND NOT EXISTS
  (SELECT 1 FROM job WHERE holder = member.id AND state = 2)"""
 MEMBER_KEPT = 600 * 1_000_000  # dead members stay in sight for ten minutes
+# What operators did longer ago than AUDIT_KEPT. audit_at.
+PURGE_AUDIT = "DELETE FROM audit WHERE rowid IN (SELECT rowid FROM audit WHERE at <= ? LIMIT ?)"
 
 # What must never be: an id in both tables, a running job without a holder, a waiting one with a holder.
 RULES = {
@@ -47,6 +51,7 @@ class SqliteUpkeep:
             connection.execute(PURGE_SETTLED, (now, limit))
             connection.execute(PURGE_KEYS, (now, limit))
             connection.execute(PURGE_MEMBERS, (now - MEMBER_KEPT,))
+            connection.execute(PURGE_AUDIT, (now - AUDIT_KEPT // MICROSECOND, limit))
             return connection.total_changes() - before
 
     def erase(self, ids: Sequence[JobId]) -> int:
