@@ -21,7 +21,7 @@ class Settings:
     queues: tuple[str, ...] = ()  # which queues a worker serves, patterns allowed; empty is all
     concurrency: int = 500  # async tasks at once in a worker process
     threads: int = 16  # sync tasks at once in a worker process
-    processes: int = max(1, os.cpu_count() or 1)  # process tasks at once in a worker process
+    process_slots: int = max(1, os.cpu_count() or 1)  # process tasks at once in a worker process
     stop_time: timedelta = timedelta(seconds=25)  # how long running jobs get when a worker stops
     heartbeat: timedelta = timedelta(seconds=30)  # silence after which a member is dead
     unknown_delay: timedelta = timedelta(seconds=5)  # how long a job waits that this worker has no task for
@@ -29,7 +29,7 @@ class Settings:
     sources: dict[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        for name in ("concurrency", "threads", "processes"):
+        for name in ("concurrency", "threads", "process_slots"):
             if getattr(self, name) < 1:
                 raise OptionInvalid(f"{name} must be at least 1, not {getattr(self, name)}.")
         for name in ("stop_time", "heartbeat", "key_window"):

@@ -117,10 +117,12 @@ class Scene:
     def close(self) -> None:
         for group in self.groups:
             group.kill()
-            print(
-                f"--- {group.log.name}\n{group.log.read_text(errors='replace')[-3000:]}"
-            )  # for a test that failed
         self.app.close()
+
+    def story(self) -> str:
+        """What the processes said last."""
+        logs = [group.log for group in self.groups]
+        return "\n".join(f"--- {log.name}\n{log.read_text(errors='replace')[-3000:]}" for log in logs)
 
     # -- who plays ----------------------------------------------------------------------------------------------
 

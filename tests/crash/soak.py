@@ -7,6 +7,7 @@ is not. `make crash MINUTES=60` calls it.
 import argparse
 import os
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -314,19 +315,21 @@ class Outcome:
 
 
 def soak(store: str, seconds: float, seed: int) -> Outcome:
-    """Load and faults for so long, then peace, and the count."""
-    with tempfile.TemporaryDirectory(prefix="lateshift-soak-") as folder:
-        if store == "sqlite":
-            return _soak(
-                store,
-                Scene(Path(folder), f"sqlite:///{folder}/jobs.db", heartbeat=HEARTBEAT),
-                None,
-                seconds,
-                seed,
-            )
+    """Load and faults for so long, then peace, and the count. The ledgers and logs are kept if it is not clean."""
+    folder = Path(tempfile.mkdtemp(prefix=f"lateshift-soak-{store}-"))
+    if store == "sqlite":
+        outcome = _soak(
+            store, Scene(folder, f"sqlite:///{folder}/jobs.db", heartbeat=HEARTBEAT), None, seconds, seed
+        )
+    else:
         with PostgresServer() as server:
-            scene = Scene(Path(folder), server.create_database("jobs"), heartbeat=HEARTBEAT)
-            return _soak(store, scene, server, seconds, seed)
+            scene = Scene(folder, server.create_database("jobs"), heartbeat=HEARTBEAT)
+            outcome = _soak(store, scene, server, seconds, seed)
+    if outcome.counts.clean:
+        shutil.rmtree(folder)
+    else:
+        outcome.counts.words.append(f"ledgers, faults and logs: {folder}")
+    return outcome
 
 
 def _soak(store: str, scene: Scene, server: PostgresServer | None, seconds: float, seed: int) -> Outcome:
@@ -353,6 +356,7 @@ def _soak(store: str, scene: Scene, server: PostgresServer | None, seconds: floa
             until(lambda: waiting(scene) == 0, "everything is drained", DRAIN)
         faults.end()
         counts = check(scene.ledger, read_rows(scene.url), scene.faults)
+        (scene.folder / "faults").write_text("\n".join(map(str, scene.faults)))
     if proxy is not None:
         proxy.close()
     return Outcome(store, counts, faults.tally)

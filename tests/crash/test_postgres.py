@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.checker import COMPLETED, READY
+from tests.crash.conftest import played
 from tests.crash.proxy import Proxy
 from tests.crash.scene import Scene, until
 from tests.postgres_server import PostgresServer
@@ -28,8 +29,7 @@ def server() -> Iterator[PostgresServer]:
 @pytest.fixture
 def own(tmp_path: Path, server: PostgresServer) -> Iterator[Scene]:
     scene = Scene(tmp_path, server.create_database("jobs"))
-    yield scene
-    scene.close()
+    yield from played(scene)
 
 
 class Load:
@@ -83,8 +83,7 @@ def test_postgres_restarts_under_load_and_work_goes_on_within_five_seconds(
 @pytest.fixture
 def postgres(tmp_path: Path, postgres_url: str) -> Iterator[Scene]:
     scene = Scene(tmp_path, postgres_url)
-    yield scene
-    scene.close()
+    yield from played(scene)
 
 
 @pytest.fixture

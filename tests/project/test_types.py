@@ -4,7 +4,7 @@ from pathlib import Path
 
 import mypy.api
 
-PROGRAM = '''
+PROGRAM = """
 from datetime import timedelta
 from lateshift import Job, Lateshift
 
@@ -34,7 +34,7 @@ def bad() -> None:
     waits.enqueue()                     # missing
     x: int = plain.enqueue("a").result()    # wrong result
     plain.options(priority="high")      # wrong option
-'''
+"""
 
 
 def test_wrong_arguments_are_found_by_the_type_checker_and_right_ones_pass(tmp_path: Path) -> None:

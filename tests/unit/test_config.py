@@ -23,15 +23,15 @@ def test_arguments_win_over_the_environment_over_the_file_over_the_defaults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "lateshift.toml").write_text(
-        'threads = 2\nprocesses = 3\nqueues = ["a", "b.*"]\nheartbeat = 5'
+        'threads = 2\nprocess_slots = 3\nqueues = ["a", "b.*"]\nheartbeat = 5'
     )
     monkeypatch.setenv("LATESHIFT_THREADS", "4")
     settings = load(tmp_path, concurrency=9, store=None)
-    assert (settings.threads, settings.processes, settings.concurrency) == (4, 3, 9)
+    assert (settings.threads, settings.process_slots, settings.concurrency) == (4, 3, 9)
     assert settings.queues == ("a", "b.*")
     assert settings.heartbeat == timedelta(seconds=5)
     assert settings.sources["threads"] == "the environment (LATESHIFT_THREADS)"
-    assert settings.sources["processes"].endswith("lateshift.toml")
+    assert settings.sources["process_slots"].endswith("lateshift.toml")
     assert settings.sources["concurrency"] == "an argument"
     assert "store" not in settings.sources
 

@@ -173,7 +173,7 @@ def test_a_task_is_still_a_function(app: Lateshift) -> None:
         return a + b
 
     assert add(1, 2) == 3
-    assert (add.__name__, add.__doc__) == ("add", "Adds.")
+    assert (add.name, add.__doc__) == ("add", "Adds.")
 
 
 def test_a_job_that_nobody_runs_is_late_and_one_that_is_not_there_is_unknown(app: Lateshift) -> None:

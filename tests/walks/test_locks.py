@@ -11,6 +11,7 @@ from lateshift.clock import ManualClock
 from lateshift.errors import LockLost, LockTimeout
 from lateshift.model.ids import new_member_id
 from lateshift.runtime.leadership import TTL, Leadership
+from lateshift.store.contract import Grip
 
 pytestmark = pytest.mark.anyio
 
@@ -47,8 +48,8 @@ def test_a_lock_is_renewed_while_it_is_held(app: Lateshift) -> None:
     renewed = threading.Event()
     renew = app.store.locks.renew
 
-    def watched(*args: object) -> bool:
-        answer = renew(*args)  # type: ignore[arg-type]
+    def watched(grip: Grip, ttl: timedelta) -> bool:
+        answer = renew(grip, ttl)
         renewed.set()
         return answer
 

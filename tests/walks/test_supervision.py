@@ -53,10 +53,10 @@ async def test_the_jobs_of_a_silent_worker_run_again_and_its_heartbeat_is_refuse
     assert len(lease(shop, worker)) == 1
     sweep = Sweep(shop.store, new_member_id(), clock)
     await sweep.turn()
-    assert job.state is State.RUNNING
+    assert job.view().state is State.RUNNING
     clock.move(seconds=31)
     await sweep.turn()
-    assert job.state is State.READY
+    assert job.view().state is State.READY
     lost: list[str] = []
     heartbeat = Heartbeat(shop.store.members, TTL)
     heartbeat.add(worker, alive=lambda: True, lost=lambda: lost.append("told"))
@@ -116,10 +116,10 @@ async def test_only_the_leader_sweeps_and_another_takes_over(shop: Lateshift, cl
     lease(shop, worker)
     shop.store.members.bury([worker])
     await second.turn()
-    assert job.state is State.RUNNING
+    assert job.view().state is State.RUNNING
     clock.move(seconds=12)  # the first is heard of no more
     await second.turn()
-    assert job.state is State.READY
+    assert job.view().state is State.READY
     shop.close()
 
 

@@ -164,12 +164,13 @@ class Watch:
         """Nothing more will be shown."""
 
     def summary(self) -> str:
-        """The last word."""
+        """The last word. Workers report now and then, so what they did in their last moments is not counted."""
         sight = self.sight
         ran = duration(self._app.clock.monotonic() - self.begun)
+        done = f"at least {counted(self.pace.total, 'job')} completed, " if self.pace.total else ""
         return (
-            f"lateshift: stopped after {ran}: {counted(self.pace.total, 'job')} completed,"
-            f" {amount(sight.waiting_count)} left for the next shift, {counted(sight.dead_count, 'dead letter')}"
+            f"lateshift: stopped after {ran}: {done}{amount(sight.waiting_count)} left for the next shift,"
+            f" {counted(sight.dead_count, 'dead letter')}"
             + (", as last seen: the store does not answer." if self.trouble else ".")
         )
 

@@ -35,7 +35,7 @@ async def _work(app: Any, program: str, member: UUID) -> None:
     settings = app.settings
     service = Service(
         app.store, app.tasks, member, settings, app.clock,
-        processes=lambda report: Processes(program, settings.processes, report, app.clock.monotonic),
+        processes=lambda report: Processes(program, settings.process_slots, report, app.clock.monotonic),
     )  # fmt: skip
     await service.run(stopping)
 

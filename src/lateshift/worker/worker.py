@@ -61,7 +61,7 @@ class Worker:
         self._clock = clock
         self._wake = asyncio.Event()
         self._settler = Settler(self._wake.set)
-        self._rooms = rooms(settings.concurrency, settings.threads, settings.processes)
+        self._rooms = rooms(settings.concurrency, settings.threads, settings.process_slots)
         self._desk = StoreDesk(store.jobs, clock)
         self._lines = Lines(store.poll)
         self._turns = 0
