@@ -1,7 +1,7 @@
 """What bare SQL reaches from Python on Lateshift's own tables: the same indexes, the same durability, nothing else.
 
 A ceiling checks no arguments, no fences, no pauses and no members, keeps no room, runs no bodies and takes no
-precautions; its ids and payloads are made before the clock starts.
+precautions; its ids are made before the clock starts.
 """
 
 from uuid import UUID

@@ -35,29 +35,29 @@ class Client:
     def send(self, call: Call[R], connection: object | None) -> Job[R]:
         store = self._open()
         if connection is None:
-            [answer] = store.jobs.enqueue([call.job])
+            [answer] = store.jobs.enqueue([call.take()])
         else:
-            [answer] = store.enqueue_on(connection, [call.job])
+            [answer] = store.enqueue_on(connection, [call.take()])
         crashpoint("client.after_send")
         return self._job(call, answer)
 
     async def asend(self, call: Call[R], connection: object | None) -> Job[R]:
         if connection is not None:
             store = await aside(self._open)
-            [answer] = await store.aenqueue_on(connection, [call.job])
+            [answer] = await store.aenqueue_on(connection, [call.take()])
             return self._job(call, answer)
         loop = asyncio.get_running_loop()
         together = self._waiting.get(loop)
         if together is None:
             together = self._waiting[loop] = Together(self._enqueue)
-        return self._job(call, await together.put(call.job))
+        return self._job(call, await together.put(call.take()))
 
     def send_many(self, calls: Iterable[Call[Any]]) -> int:
         """Bounded memory, one durable commit for each CHUNK; gives how many jobs were made."""
         store = self._open()
         calls = iter(calls)
         made = 0
-        while chunk := [call.job for call in islice(calls, CHUNK)]:
+        while chunk := [call.take() for call in islice(calls, CHUNK)]:
             made += sum(answer.created for answer in store.jobs.enqueue(chunk))
         return made
 
@@ -65,7 +65,7 @@ class Client:
         store = await aside(self._open)
         calls = iter(calls)
         made = 0
-        while chunk := [call.job for call in islice(calls, CHUNK)]:
+        while chunk := [call.take() for call in islice(calls, CHUNK)]:
             made += sum(answer.created for answer in await aside(store.jobs.enqueue, chunk))
         return made
 

@@ -26,11 +26,18 @@ QUEUE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:\-]{0,99}")
 KEY_LIMIT = 200
 
 
-class Call(Struct, Generic[R], frozen=True, eq=False):
-    """One call of a task, ready to be enqueued; its job will have the id it has now."""
+class Call(Struct, Generic[R], eq=False, gc=False):
+    """One call of a task, ready to be enqueued; its job will have the id it has now, however often it is sent."""
 
     task: "Task[..., R]"
     job: NewJob
+
+    def take(self) -> NewJob:
+        """The job to send now. From the second time on it says that it may be there already."""
+        job = self.job
+        if job.first:
+            self.job = NewJob(job.id, job.spec, job.payload, job.key)
+        return job
 
     @property
     def id(self) -> JobId:
@@ -84,7 +91,7 @@ class Bound(Generic[P, R]):
         key = None
         if self._key is not None:
             key = Key(self._key, self._task.arguments.digest(payload), self._window)
-        return Call(self._task, NewJob(new_job_id(), self._spec, payload, key))
+        return Call(self._task, NewJob(new_job_id(), self._spec, payload, key, True))
 
 
 class Task(Generic[P, R]):
@@ -115,7 +122,7 @@ class Task(Generic[P, R]):
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """A call to hand to `app.enqueue_many`."""
-        return Call(self, NewJob(new_job_id(), self.spec, self.arguments.encode(args, kwargs)))
+        return Call(self, NewJob(new_job_id(), self.spec, self.arguments.encode(args, kwargs), None, True))
 
     def options(
         self,

@@ -81,7 +81,7 @@ SQLITE: list[tuple[str, str, str]] = [
     ("PURGE_KEYS", sqlite.upkeep.PURGE_KEYS, "job_key_expires (expires_at<?)"),
     ("PURGE_MEMBERS", sqlite.upkeep.PURGE_MEMBERS, "job_running (holder=?)"),
 ]
-UNPLANNED = {"TAKE_KEY"}  # an upsert by primary key has no plan to look at
+UNPLANNED = {"TAKE_KEY", "INSERT_FIRST", "INSERT_FIRSTS"}  # an upsert by primary key has no plan to look at
 
 FILL_SQLITE = f"""
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {READY + SCHEDULED + RUNNING + BLOCKED})
@@ -298,7 +298,7 @@ def with_numbers(sql: str) -> tuple[str, int]:
             names.append(name)
         return f"${names.index(name) + 1}"
 
-    return re.sub(r"%(?:\((\w+)\))?s", number, sql), len(names)
+    return re.sub(r"%(?:\((\w+)\))?[sb]", number, sql), len(names)
 
 
 def faults(name: str, plan: dict[str, Any], indexes: set[str]) -> list[str]:

@@ -73,6 +73,9 @@ class Arguments:
                 f"The task {task} has a parameter whose type cannot be read from JSON: {error}"
             ) from error
         self._plain = not self._by_keyword and len(self._required) == len(self._names)
+        # A value that is exactly of one of these types needs no second look: its JSON is read as what it was.
+        self._exact = {name: hints[name] for name in self._names if hints.get(name) in (int, str, bool)}
+        self._all_exact = len(self._exact) == len(self._names)
 
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
         """The payload of a call, by name. Raises ArgumentsInvalid or PayloadTooLarge."""
@@ -86,7 +89,8 @@ class Arguments:
                 f"{self.task}: the arguments are {len(payload):,} bytes, over the limit of {PAYLOAD_LIMIT:,}. Put the "
                 "data in a file, a table or a bucket, and pass its name."
             )
-        self._read(payload)
+        if not (self._all_exact and all(type(value) is self._exact[name] for name, value in named.items())):
+            self._read(payload)
         return payload
 
     def decode(self, payload: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -114,6 +118,8 @@ class Arguments:
 
     def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         named = dict(zip(self._positional, args, strict=False))
+        if not kwargs and len(args) == len(self._names):
+            return named
         named.update(kwargs)
         if (
             len(args) <= len(self._positional)

@@ -84,23 +84,25 @@ class Key(Struct, frozen=True):
     window: timedelta
 
 
-class NewJob(Struct, frozen=True):
-    """One request to run one task with given arguments."""
+class NewJob(Struct, frozen=True, gc=False):
+    """One request to run one task with given arguments. `first`: this id was never sent to a store before, so none need
+    look whether it is there."""
 
     id: JobId
     spec: Spec
     payload: bytes
     key: Key | None = None
+    first: bool = False
 
 
-class Enqueued(Struct, frozen=True):
+class Enqueued(Struct, frozen=True, gc=False):
     """The answer to one NewJob: the job's id, and whether this call made it (else its key had made it before)."""
 
     id: JobId
     created: bool
 
 
-class Lease(Struct, frozen=True, eq=False):
+class Lease(Struct, frozen=True, eq=False, gc=False):
     """The right to work on one job. The fence is one higher at every lease of the job and never goes down; every
     write on behalf of the attempt names it, and changes nothing once a higher one was given out."""
 

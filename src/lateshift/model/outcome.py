@@ -16,7 +16,7 @@ TRACEBACK_LIMIT = 8 * 1024
 MESSAGE_LIMIT = 2 * 1024
 
 
-class Completed(Struct, frozen=True):
+class Completed(Struct, frozen=True, gc=False):
     """The body returned: `result` is what it returned, as JSON."""
 
     result: bytes | None
@@ -49,7 +49,7 @@ class Later(Struct, frozen=True):
 Outcome: TypeAlias = Completed | DeadLettered | Cancelled | Later
 
 
-class Settlement(Struct, frozen=True, eq=False):
+class Settlement(Struct, frozen=True, eq=False, gc=False):
     """What a worker tells the store about a lease."""
 
     lease: Lease

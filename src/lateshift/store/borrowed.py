@@ -23,7 +23,7 @@ def run(connection: object, statements: Any, dialect: str) -> list[Enqueued]:
             sql, parameters = statements.send(rows)
             rows = []
             for row in parameters:
-                rows = execute(sql, row)
+                rows = execute(sql.replace("%b", "%s"), row)  # not every driver knows binary parameters
     except StopIteration as stop:
         answers: list[Enqueued] = stop.value
         return answers

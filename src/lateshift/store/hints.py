@@ -4,10 +4,16 @@ quick steps before it rests, and so meets what came without a hint of its own.""
 from collections.abc import Iterable
 
 from lateshift.clock import Clock
-from lateshift.model.job import Line
+from lateshift.model.job import Line, NewJob
 from lateshift.store.contract import LANES
 
 QUIET_SECONDS = 0.01
+
+
+def lines_of(jobs: Iterable[NewJob]) -> set[Line]:
+    """The lines that these jobs stand in. Jobs of one call share their spec, so each is asked once."""
+    specs = {id(job.spec): job.spec for job in jobs}
+    return {spec.line for spec in specs.values()}
 
 
 def written(line: Line) -> str:

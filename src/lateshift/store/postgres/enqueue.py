@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import timedelta
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -11,27 +12,33 @@ from lateshift.store.contract import Statements
 from lateshift.store.hints import written
 from lateshift.store.keys import key_conflict
 
-# One job. The same as INSERT_MANY, for the caller who waits for it. A job that is seen is not met with ON CONFLICT,
-# which would wait for one that is being settled, find it gone and bring it back. Primary keys.
-INSERT_ONE = """INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, due_at, created_at, time_limit,
- exclusive, task, payload)
-SELECT %s::uuid, %s::text, %s::smallint, CASE WHEN due > at THEN 0 ELSE 1 END, %s::smallint, %s::int,
- greatest(due, at), at, %s::interval, %s::text, %s::text, %s::bytea
-FROM (SELECT at, coalesce(%s::timestamptz, at + %s::interval, at) AS due
- FROM (SELECT clock_timestamp() + %s::interval AS at OFFSET 0) clock OFFSET 0) times
-WHERE NOT EXISTS (SELECT 1 FROM lateshift.settled WHERE id = %s::uuid)
- AND NOT EXISTS (SELECT 1 FROM lateshift.job WHERE id = %s::uuid) ON CONFLICT (id) DO NOTHING"""
+_INSERT = """INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, due_at, created_at, time_limit,
+ exclusive, task, payload)"""
+_TIMES = """(SELECT at, coalesce(%s::timestamptz, at + %s::interval, at) AS due
+ FROM (SELECT clock_timestamp() + %s::interval AS at OFFSET 0) clock OFFSET 0) times"""
 
-# Many jobs of one spec, unless their ids are there already or have been settled. Primary keys.
-INSERT_MANY = """WITH times AS MATERIALIZED (SELECT at, coalesce(%s::timestamptz, at + %s::interval, at) AS due
- FROM (SELECT clock_timestamp() + %s::interval AS at OFFSET 0) clock)
-INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, due_at, created_at, time_limit, exclusive,
- task, payload)
+# One job whose id was never sent before, for the caller who waits for it. Primary key.
+INSERT_FIRST = f"""{_INSERT}
+SELECT %b::uuid, %s::text, %s::smallint, CASE WHEN due > at THEN 0 ELSE 1 END, %s::smallint, %s::int,
+ greatest(due, at), at, %s::interval, %s::text, %s::text, %b::bytea FROM {_TIMES}"""
+
+# One job, unless its id is there already or has been settled. A job that is seen is not met with ON CONFLICT, which would
+# wait for one that is being settled, find it gone and bring it back. Primary keys.
+INSERT_ONE = f"""{INSERT_FIRST}
+WHERE NOT EXISTS (SELECT 1 FROM lateshift.settled WHERE id = %b::uuid)
+ AND NOT EXISTS (SELECT 1 FROM lateshift.job WHERE id = %b::uuid) ON CONFLICT (id) DO NOTHING"""
+
+# Many jobs of one spec whose ids were never sent before. Primary key.
+INSERT_FIRSTS = f"""WITH times AS MATERIALIZED (SELECT * FROM {_TIMES})
+{_INSERT}
 SELECT new.id, %s::text, %s::smallint, CASE WHEN due > at THEN 0 ELSE 1 END, %s::smallint, %s::int,
  greatest(due, at), at, %s::interval, %s::text, %s::text, new.payload
-FROM times, unnest(%s::uuid[], %s::bytea[]) AS new (id, payload)
-WHERE new.id <> ALL(ARRAY(SELECT id FROM lateshift.settled WHERE id = ANY(%s::uuid[])))
- AND new.id <> ALL(ARRAY(SELECT id FROM lateshift.job WHERE id = ANY(%s::uuid[]))) ON CONFLICT (id) DO NOTHING"""
+FROM times, unnest(%b::uuid[], %b::bytea[]) AS new (id, payload)"""
+
+# The same, unless their ids are there already or have been settled. Primary keys.
+INSERT_MANY = f"""{INSERT_FIRSTS}
+WHERE new.id <> ALL(ARRAY(SELECT id FROM lateshift.settled WHERE id = ANY(%b::uuid[])))
+ AND new.id <> ALL(ARRAY(SELECT id FROM lateshift.job WHERE id = ANY(%b::uuid[]))) ON CONFLICT (id) DO NOTHING"""
 
 # After a repeat: an insert that waited for a job to be settled elsewhere must not bring it back. Primary keys.
 UNDO_REPEAT = """DELETE FROM lateshift.job WHERE fence = 0
@@ -51,6 +58,8 @@ FREE_KEY = "DELETE FROM lateshift.job_key WHERE task = %s::text AND text = %s::t
 
 # The hint, heard when the transaction commits.
 NOTIFY = "SELECT pg_notify('lateshift', %s::text)"
+
+_spec_and_first = attrgetter("spec", "first")
 
 
 def statements(
@@ -76,16 +85,19 @@ def statements(
                 continue
         fresh.append(job)
         answers.append(Enqueued(job.id, created=True))
-    for spec, group in groupby(fresh, key=lambda job: job.spec):
+    for (spec, first), group in groupby(fresh, key=_spec_and_first):
         same = list(group)
+        first = first and not again
         how = (spec.priority, spec.attempts, spec.time_limit, spec.exclusive, spec.task)
         when = (spec.at, spec.delay, skew)
         if len(same) == 1:
             [job] = same
-            yield INSERT_ONE, [(job.id, spec.queue, int(spec.lane), *how, job.payload, *when, job.id, job.id)]
+            row = (job.id, spec.queue, int(spec.lane), *how, job.payload, *when)
+            yield (INSERT_FIRST, [row]) if first else (INSERT_ONE, [(*row, job.id, job.id)])
         else:
             ids, payloads = [job.id for job in same], [job.payload for job in same]
-            yield INSERT_MANY, [(*when, spec.queue, int(spec.lane), *how, ids, payloads, ids, ids)]
+            rows = (*when, spec.queue, int(spec.lane), *how, ids, payloads)
+            yield (INSERT_FIRSTS, [rows]) if first else (INSERT_MANY, [(*rows, ids, ids)])
     if again and fresh:
         yield UNDO_REPEAT, [([job.id for job in fresh],)]
     if notify:

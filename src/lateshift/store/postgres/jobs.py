@@ -12,6 +12,7 @@ from lateshift.model.job import Enqueued, Lease, Line, NewJob, Note
 from lateshift.model.outcome import Settlement
 from lateshift.store.contract import Exchanged, Promoted, StopOrder, TakenBack, Want, lane_of
 from lateshift.store.crashpoints import crashpoint
+from lateshift.store.hints import lines_of
 from lateshift.store.lines import served
 from lateshift.store.postgres import enqueue, leasing, settling, sweeping
 from lateshift.store.postgres.database import Connection, Database
@@ -72,7 +73,7 @@ class PostgresJobs:
 
     def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         answers = self._database.run(self._enqueue, jobs)
-        self._wakes.hint({job.spec.line for job in jobs})
+        self._wakes.hint(lines_of(jobs))
         return answers
 
     def _enqueue(self, connection: Connection, again: bool, jobs: Sequence[NewJob]) -> list[Enqueued]:

@@ -19,29 +19,29 @@ GONE = ", ".join(f"gone.{column.strip()}" for column in KEPT.split(","))
 _NOW = "clock_timestamp() + %(skew)s::interval"
 # What was said of a job stands at its place in arrays sorted by id, found by bisection. No statement joins: a join's plan
 # is a guess, kept while the tables change, and the wrong one compares all with all. Running is having a holder.
-_PLACE = "width_bucket(j.id, %(ids)s::uuid[])"
-_MINE = f"j.id = ANY(%(ids)s::uuid[]) AND j.fence = (%(fences)s::bigint[])[{_PLACE}] AND j.holder IS NOT NULL"
+_PLACE = "width_bucket(j.id, %(ids)b::uuid[])"
+_MINE = f"j.id = ANY(%(ids)b::uuid[]) AND j.fence = (%(fences)b::bigint[])[{_PLACE}] AND j.holder IS NOT NULL"
 # A completion after the complete-by is refused; that an attempt failed or was stopped may still be said.
 _IN_TIME = f"(j.complete_by IS NULL OR j.complete_by > {_NOW})"
 
 # Completed jobs whose leases still hold are settled with their results. Primary keys.
 COMPLETE = f"""WITH gone AS (DELETE FROM lateshift.job j WHERE {_MINE} AND {_IN_TIME} RETURNING j.*, {_PLACE} AS place)
 INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, result)
-SELECT {GONE}, gone.history, 4, {_NOW}, {_NOW} + %(keep)s::interval, (%(results)s::bytea[])[gone.place]
+SELECT {GONE}, gone.history, 4, {_NOW}, {_NOW} + %(keep)s::interval, (%(results)b::bytea[])[gone.place]
 FROM gone RETURNING id, fence"""
 
 # The same for any end, with its reason and history. Primary keys.
 END = f"""WITH gone AS (DELETE FROM lateshift.job j WHERE {_MINE} RETURNING j.*, {_PLACE} AS place)
 INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, reason)
-SELECT {GONE}, coalesce((%(histories)s::bytea[])[gone.place], gone.history), (%(states)s::smallint[])[gone.place],
+SELECT {GONE}, coalesce((%(histories)b::bytea[])[gone.place], gone.history), (%(states)b::smallint[])[gone.place],
  {_NOW}, {_NOW} + (%(keeps)s::interval[])[gone.place], (%(reasons)s::text[])[gone.place]
 FROM gone RETURNING id, fence"""
 
 # Another attempt follows, unless an operator has cancelled the job. Primary key.
 AGAIN = f"""UPDATE lateshift.job j SET
  state = CASE WHEN (%(delays)s::interval[])[{_PLACE}] > interval '0' THEN 0 ELSE 1 END,
- due_at = {_NOW} + (%(delays)s::interval[])[{_PLACE}], attempt = j.attempt - (%(backs)s::int[])[{_PLACE}],
- history = coalesce((%(histories)s::bytea[])[{_PLACE}], j.history),
+ due_at = {_NOW} + (%(delays)s::interval[])[{_PLACE}], attempt = j.attempt - (%(backs)b::int[])[{_PLACE}],
+ history = coalesce((%(histories)b::bytea[])[{_PLACE}], j.history),
  holder = NULL, leased_at = NULL, complete_by = NULL
 WHERE {_MINE} AND j.cancel_by IS NULL RETURNING j.id, j.fence"""
 CANCELLED_BY = (
@@ -49,8 +49,8 @@ CANCELLED_BY = (
 )
 
 # Whether these very settlements were written before (their answer had been lost). Primary key.
-SETTLED_BY = f"""SELECT j.id, j.fence FROM lateshift.settled j WHERE j.id = ANY(%(ids)s::uuid[])
- AND j.fence = (%(fences)s::bigint[])[{_PLACE}] AND j.state = (%(states)s::smallint[])[{_PLACE}]
+SETTLED_BY = f"""SELECT j.id, j.fence FROM lateshift.settled j WHERE j.id = ANY(%(ids)b::uuid[])
+ AND j.fence = (%(fences)b::bigint[])[{_PLACE}] AND j.state = (%(states)b::smallint[])[{_PLACE}]
  AND j.reason IS NOT DISTINCT FROM (%(reasons)s::text[])[{_PLACE}]"""
 
 # Jobs that stand among the settled too. It should not be, but must not keep others from being settled. Primary keys.
@@ -58,7 +58,7 @@ DROP_SETTLED = """DELETE FROM lateshift.job WHERE id = ANY(ARRAY(
  SELECT id FROM lateshift.settled WHERE id = ANY(%s::uuid[])))"""
 
 # Waiting jobs are cancelled at once. Primary keys.
-CANCEL_WAITING = f"""WITH gone AS (DELETE FROM lateshift.job WHERE id = ANY(%(ids)s::uuid[]) AND state IN (0, 1, 3)
+CANCEL_WAITING = f"""WITH gone AS (DELETE FROM lateshift.job WHERE id = ANY(%(ids)b::uuid[]) AND state IN (0, 1, 3)
   RETURNING *)
 INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, reason)
 SELECT {GONE}, gone.history, 5, {_NOW}, {_NOW} + %(keep)s::interval, %(reason)s::text FROM gone RETURNING id"""

@@ -7,6 +7,7 @@ from pathlib import Path
 from lateshift.clock import Clock
 from lateshift.model.job import Enqueued, NewJob
 from lateshift.store import borrowed
+from lateshift.store.hints import lines_of
 from lateshift.store.sqlite import enqueue
 from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.jobs import SqliteJobs
@@ -43,14 +44,14 @@ class SqliteStore:
 
     def enqueue_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
         answers = borrowed.run(connection, enqueue.statements(jobs, self.clock.microseconds()), "sqlite")
-        self.wakes.hint({job.spec.line for job in jobs})
+        self.wakes.hint(lines_of(jobs))
         return answers
 
     async def aenqueue_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
         answers = await borrowed.arun(
             connection, enqueue.statements(jobs, self.clock.microseconds()), "sqlite"
         )
-        self.wakes.hint({job.spec.line for job in jobs})
+        self.wakes.hint(lines_of(jobs))
         return answers
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,7 @@ from lateshift.errors import (
 from lateshift.store.sqlite.schema import STEPS, VERSION
 
 BUSY_SECONDS = 15
+BUSY_STEP = 0.0005
 NETWORK_FILE_SYSTEMS = (
     "nfs",
     "cifs",
@@ -63,6 +65,7 @@ class Database:
         self._reader: apsw.Connection | None = None
         self._inherited: list[apsw.Connection | None] = []
         self._pid = os.getpid()
+        self._busy_since = 0.0
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -137,7 +140,7 @@ class Database:
         if connection.readonly("main"):
             connection.close()
             raise self._read_only()
-        connection.set_busy_timeout(BUSY_SECONDS * 1000)
+        connection.set_busy_handler(self._wait_for_others)
         if connection.pragma("journal_mode", "wal") != "wal":
             raise StoreUnsafe(
                 f"{self.path}: this file system cannot do write-ahead logging. Use a local disk."
@@ -148,6 +151,15 @@ class Database:
         connection.execute("PRAGMA cache_size = -8000")
         connection.execute("PRAGMA temp_store = MEMORY")
         return connection
+
+    def _wait_for_others(self, tries: int) -> bool:
+        """Another process writes: look again soon. SQLite's own handler sleeps ever longer, and finds its turn late."""
+        if tries == 0:
+            self._busy_since = time.monotonic()
+        if time.monotonic() - self._busy_since > BUSY_SECONDS:
+            return False
+        time.sleep(BUSY_STEP)
+        return True
 
     def _refuse_inherited(self) -> None:
         """A SQLite connection carried over a fork corrupts the file: leave it unused, open one's own."""

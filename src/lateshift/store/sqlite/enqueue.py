@@ -1,7 +1,8 @@
 """Enqueue as statements, so that it runs on Lateshift's own connection and on a caller's alike."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -11,9 +12,12 @@ from lateshift.store.keys import key_conflict
 from lateshift.store.sqlite.times import MICROSECOND, to_number
 
 # Plain question marks: the standard library's sqlite3, on which callers run these, wants no numbers.
+_INSERT = """INSERT INTO job (id, queue, lane, state, priority, attempts, due_at, created_at, time_limit, exclusive,
+ task, payload)"""
+# One job whose id was never sent before. Primary key.
+INSERT_FIRST = f"{_INSERT} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 # One job, unless its id is there already or has been settled. Primary keys.
-INSERT = """INSERT INTO job (id, queue, lane, state, priority, attempts, due_at, created_at, time_limit, exclusive,
- task, payload) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+INSERT = f"""{_INSERT} SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
  WHERE NOT EXISTS (SELECT 1 FROM settled WHERE id = ?) ON CONFLICT (id) DO NOTHING"""
 
 # Take a key that is free or past its window. Primary key.
@@ -50,21 +54,31 @@ def statements(jobs: Sequence[NewJob], now: int) -> Statements:
                 taken.append(mine[:3])
         fresh.append(job)
         answers.append(Enqueued(job.id, created=True))
-    if fresh:
-        yield INSERT, list(_rows(fresh, now))
+    for first, group in groupby(fresh, key=_is_first):
+        rows = list(_rows(group, now))
+        yield (INSERT_FIRST, rows) if first else (INSERT, [(*row, row[0]) for row in rows])
     return answers
 
 
-def _rows(jobs: Sequence[NewJob], now: int) -> Iterator[tuple[Any, ...]]:
-    for spec, group in groupby(jobs, key=lambda job: job.spec):
-        due = due_at(spec, now)
-        state = int(State.SCHEDULED if due > now else State.READY)
-        limit = None if spec.time_limit is None else spec.time_limit // MICROSECOND
-        head = (spec.queue, int(spec.lane), state, spec.priority, spec.attempts, due, now, limit)
-        tail = (spec.exclusive, spec.task)
-        for job in group:
-            id = job.id.bytes
-            yield (id, *head, *tail, job.payload, id)
+_is_first = attrgetter("first")
+
+
+def _rows(jobs: Iterable[NewJob], now: int) -> Iterator[tuple[Any, ...]]:
+    spec: Spec | None = None
+    how: tuple[Any, ...] = ()
+    for job in jobs:
+        if job.spec is not spec:
+            spec = job.spec
+            how = _how(spec, now)
+        yield (job.id.bytes, *how, job.payload)
+
+
+def _how(spec: Spec, now: int) -> tuple[Any, ...]:
+    due = due_at(spec, now)
+    state = int(State.SCHEDULED if due > now else State.READY)
+    limit = None if spec.time_limit is None else spec.time_limit // MICROSECOND
+    when = (due, now, limit)
+    return (spec.queue, int(spec.lane), state, spec.priority, spec.attempts, *when, spec.exclusive, spec.task)
 
 
 def due_at(spec: Spec, now: int) -> int:

@@ -12,6 +12,7 @@ from lateshift.model.job import Enqueued, Lease, Line, NewJob, Note
 from lateshift.model.outcome import Settlement
 from lateshift.store.contract import Exchanged, Promoted, StopOrder, TakenBack, Want, lane_of
 from lateshift.store.crashpoints import crashpoint
+from lateshift.store.hints import lines_of
 from lateshift.store.lines import served
 from lateshift.store.sqlite import enqueue, leasing, settling, sweeping
 from lateshift.store.sqlite.database import Connection, Database
@@ -64,7 +65,7 @@ class SqliteJobs:
             answers = _run(connection, enqueue.statements(jobs, self._clock.microseconds()))
             crashpoint("enqueue.before_commit")
         crashpoint("enqueue.after_commit")
-        self._wakes.hint({job.spec.line for job in jobs})
+        self._wakes.hint(lines_of(jobs))
         return answers
 
     def exchange(
