@@ -160,14 +160,16 @@ def _doubled_keys(calls: Iterable[CallLine], rows: Mapping[str, Row]) -> list[st
 
 def _after_the_end(starts: Iterable[BodyLine], row: Row | None, faults: Sequence[Fault]) -> tuple[int, int]:
     """I7: starts after the settled time, or with a later lease than the one that settled. A process that was paused
-    while it held an older lease may wake and begin: it can change nothing, and is counted apart."""
+    while it held an older lease, or one that made the job a dead letter, may wake and begin: it can change nothing, and
+    is counted apart."""
     again = zombies = 0
     if row is not None and row.settled_at is not None:
         for start in starts:
             if start.fence > row.fence:
                 again += 1
             elif start.at > row.settled_at:
-                woken = start.fence < row.fence and _was_paused(start, faults)
+                stale = start.fence < row.fence or row.state != COMPLETED
+                woken = stale and _was_paused(start, faults)
                 zombies += woken
                 again += not woken
     return again, zombies

@@ -15,7 +15,7 @@ import psutil
 
 import lateshift
 from tests.crash.caller import enqueue
-from tests.crash.checker import Counts, Fault, Row, check, read_rows, writable
+from tests.crash.checker import Counts, Fault, Row, check, query, read_rows, writable
 from tests.crash.ledger import VARIABLE, BodyLine, Ledger
 from tests.crash.program import make_app
 
@@ -253,6 +253,11 @@ class Scene:
 
     def rows(self) -> dict[str, Row]:
         return {row.job: row for row in read_rows(self.url)}
+
+    def members(self) -> set[int]:
+        """The pids of the members that are alive, as the store has them."""
+        sql = "SELECT pid FROM {}member WHERE dead_at IS NULL"
+        return {pid for (pid,) in query(self.url, sql.format(""), sql.format("lateshift."))}
 
     def lines(self, kind: str, job: str | None = None) -> list[BodyLine]:
         return [line for line in self.ledger.bodies() if line.kind == kind and job in (None, line.job)]

@@ -165,7 +165,7 @@ class Faults:
         poisons = {line.job for line in self._scene.ledger.bodies() if line.number in self._scene.poisons}
         for line in self._scene.lines("start"):
             if line.job in poisons:
-                self._note("poison", line.at, line.at + 1.0, {line.pid})
+                self._note("poison", line.at, line.at + 10.0, {line.pid})
 
     # -- processes ------------------------------------------------------------------------------------------------
 

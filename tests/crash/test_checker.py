@@ -110,6 +110,11 @@ def test_a_process_that_was_paused_may_begin_late_what_it_has_lost() -> None:
     }
 
 
+def test_a_process_that_was_paused_may_begin_late_what_became_a_dead_letter() -> None:
+    pause = Fault("pause", 109.0, 129.0, frozenset({1}), pauses=True)
+    assert fired(judge(CALLS, [did("start", 1, 130.0)], [settled(state=DEAD)], [pause], NOW)) == {}
+
+
 def test_a_second_start_without_a_fault_is_an_unexplained_duplicate() -> None:
     assert fired(judge(CALLS, TWICE, [settled(fence=2)], [kill(9, 112.0)], NOW)) == {
         "unexplained duplicates": 1

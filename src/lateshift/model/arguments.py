@@ -75,7 +75,6 @@ class Arguments:
         self._plain = not self._by_keyword and len(self._required) == len(self._names)
         # A value that is exactly of one of these types needs no second look: its JSON is read as what it was.
         self._exact = {name: hints[name] for name in self._names if hints.get(name) in (int, str, bool)}
-        self._all_exact = len(self._exact) == len(self._names)
 
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
         """The payload of a call, by name. Raises ArgumentsInvalid or PayloadTooLarge."""
@@ -89,8 +88,10 @@ class Arguments:
                 f"{self.task}: the arguments are {len(payload):,} bytes, over the limit of {PAYLOAD_LIMIT:,}. Put the "
                 "data in a file, a table or a bucket, and pass its name."
             )
-        if not (self._all_exact and all(type(value) is self._exact[name] for name, value in named.items())):
-            self._read(payload)
+        for name, value in named.items():
+            if type(value) is not self._exact.get(name):
+                self._read(payload)
+                break
         return payload
 
     def decode(self, payload: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
