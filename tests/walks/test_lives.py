@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -391,3 +392,32 @@ async def test_quick_and_slow_jobs_beside_each_other_all_end(app: Lateshift) -> 
             lambda queues: not any(q.ready + q.running for q in queues),
         )
     assert app.store.upkeep.check() == []
+
+
+async def test_a_thread_that_runs_past_its_time_limit_keeps_no_room_and_writes_nothing(
+    app: Lateshift,
+) -> None:
+    go_on = threading.Event()
+    refused: list[bool] = []
+
+    @app.task(time_limit=timedelta(milliseconds=200), retry=NO_RETRY)
+    def deaf() -> str:
+        go_on.wait(20)
+        refused.append(current().should_stop)
+        return "too late"
+
+    @app.task
+    def quick() -> str:
+        return "done"
+
+    app.settings = replace(app.settings, threads=1)
+    async with app.running():
+        stuck = await deaf.aenqueue()
+        with pytest.raises(JobDead, match="complete_by"):
+            await stuck.aresult(SOON)
+        assert await (await quick.aenqueue()).aresult(SOON) == "done"  # on another thread
+        go_on.set()
+        await until(lambda: asyncio.sleep(0), lambda _: bool(refused))
+        assert await (await quick.aenqueue()).aresult(SOON) == "done"
+    assert refused == [True]
+    assert stuck.state is State.DEAD

@@ -5,12 +5,14 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from lateshift.errors import Cancel, LeaseLost
 from lateshift.model.outcome import Called, Ended, Failed, Killed, Stopped
+from lateshift.runtime.log import log
 from lateshift.worker.attempt import Attempt
 from lateshift.worker.current import running
 from lateshift.worker.executors.contract import Report
@@ -27,6 +29,7 @@ class Threads:
         self._loop = asyncio.get_running_loop()
         self._waiting: SimpleQueue[Attempt | None] = SimpleQueue()
         self._threads = 0
+        self._stuck = 0  # threads whose body runs on after its complete-by
         self._done: deque[tuple[Attempt, Any, Ended | None]] = deque()
         self._told = False
         self._closed = False
@@ -35,17 +38,25 @@ class Threads:
         for attempt in attempts:
             self._waiting.put(attempt)
         for _ in range(min(len(attempts), self._slots - self._threads)):
-            self._threads += 1
-            name = f"lateshift-job-{self._threads}"
-            threading.Thread(target=self._work, name=name, daemon=True).start()
+            self._start_thread()
 
     def cancel(self, attempt: Attempt) -> None:
         """A thread cannot be stopped from outside: the body sees `should_stop`, or progress() and checkpoint() raise."""
 
     def overdue(self, attempt: Attempt) -> None:
-        if not attempt.ended:
-            self._report.ended(
-                attempt, Killed("complete_by", "it ran past its complete-by on a thread, and goes on")
+        """The job goes on without it. So may the body, which cannot be killed; another thread takes its place."""
+        if attempt.ended:
+            return
+        self._report.ended(
+            attempt, Killed("complete_by", "it ran past its complete-by on a thread, and goes on")
+        )
+        attempt.lost = True  # its progress and checkpoints are refused from now on, and it should stop
+        self._stuck += 1
+        if self._stuck <= self._slots:
+            self._start_thread()
+        else:
+            log.error(
+                "%d threads run on after their complete-by: this worker has no room for more", self._stuck
             )
 
     def give_back(self, older_than: float | None) -> list[Attempt]:
@@ -66,13 +77,19 @@ class Threads:
         for _ in range(self._threads):
             self._waiting.put(None)
 
+    def _start_thread(self) -> None:
+        self._threads += 1
+        name = f"lateshift-job-{self._threads}"
+        threading.Thread(target=self._work, name=name, daemon=True).start()
+
     def _work(self) -> None:
         while (attempt := self._waiting.get()) is not None:
             result, how = copy_context().run(self._run, attempt)
             self._done.append((attempt, result, how))
             if not self._told and not self._closed:
                 self._told = True
-                self._loop.call_soon_threadsafe(self._collect)
+                with suppress(RuntimeError):  # the loop has closed
+                    self._loop.call_soon_threadsafe(self._collect)
 
     def _run(self, attempt: Attempt) -> tuple[Any, Ended | None]:
         running.set(attempt)
@@ -91,8 +108,12 @@ class Threads:
         self._told = False  # before the look: what comes after it tells again
         while self._done:
             attempt, result, how = self._done.popleft()
-            if attempt.ended:
-                continue  # its complete-by had passed, and it was reported then
+            if attempt.ended:  # its complete-by had passed, and it was reported then: one thread too many now
+                if attempt.lost:
+                    self._stuck -= 1
+                    self._threads -= 1
+                    self._waiting.put(None)
+                continue
             if how is None:
                 self._report.returned(attempt, result)
             else:
