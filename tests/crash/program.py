@@ -90,6 +90,15 @@ def hog(number: int, seconds: float) -> int:
     return number
 
 
+async def slow_then_quick(number: int) -> int:
+    """Long at its first two attempts, done at once at the third."""
+    note("start", number)
+    if current().attempt < 3:
+        await asyncio.sleep(60)
+    note("effect", number)
+    return number
+
+
 def flaky(number: int) -> int:
     """Raises at its first attempt."""
     note("start", number)
@@ -118,6 +127,7 @@ def make_app(store: str | None = None) -> Lateshift:
     app = Lateshift("crash", store=store)
     app.task(retry=MANY, time_limit=LIMIT)(quick)
     app.task(retry=MANY, time_limit=LIMIT)(slow)
+    app.task(retry=MANY, time_limit=LIMIT)(slow_then_quick)
     app.task(retry=MANY, time_limit=LIMIT)(polite_async)
     for body in (quick_sync, slow_sync, polite, hog, flaky, poison):
         app.task(retry=MANY, time_limit=LIMIT)(body)

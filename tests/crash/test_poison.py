@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from tests.crash.checker import COMPLETED, DEAD, Fault
-from tests.crash.scene import Scene
+from tests.crash.checker import COMPLETED, DEAD, RUNNING, Fault
+from tests.crash.scene import Scene, until
 
 
 @pytest.mark.parametrize("how", ["kill", "exit", "segfault"])
@@ -39,4 +39,21 @@ def test_several_poisons_at_once_do_not_bring_an_innocent_down(scene: Scene) -> 
     rows = scene.rows()
     assert {rows[job].reason for job in poisons} == {"worker_lost"}
     assert {rows[job].state for job in innocents} == {COMPLETED}
+    scene.check()
+
+
+def test_a_worker_holds_one_job_at_a_time_of_those_that_were_lost_twice(scene: Scene) -> None:
+    """However quick they are: one of them may be the poison, and would take the others with it for the third time."""
+    host = scene.host()
+    jobs = scene.send("slow_then_quick", count=40)
+    for times in (1, 2):
+        scene.until_started(*jobs, times=times)
+        scene.kill(until(host.workers, "a worker lives")[0])
+    held, over = 0, False
+    while not over:
+        rows = scene.rows().values()
+        held = max(held, sum(row.state == RUNNING and row.losses == 2 for row in rows))
+        over = all(row.settled_at for row in rows)
+    assert held <= 1
+    assert {row.state for row in scene.rows().values()} == {COMPLETED}
     scene.check()

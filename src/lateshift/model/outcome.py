@@ -99,7 +99,7 @@ def outcome_of(
                 reason=reason,
                 ran_for=round(ran_for, 6),
                 error=None if error is None else plain(name_of(error)),
-                message=clip(message or "" if error is None else _said(error), MESSAGE_LIMIT),
+                message=clip(message or "" if error is None else said(error), MESSAGE_LIMIT),
                 traceback=None if error is None else _trace(error),
                 member=member,
             ),
@@ -116,7 +116,7 @@ def outcome_of(
         case Failed(Snooze() as snooze):
             return Later(min(max(snooze.delay, timedelta(0)), LONGEST_DELAY), counts=False)
         case Failed(Cancel() as cancel):
-            return Cancelled(clip(_said(cancel) or "cancelled by the task", MESSAGE_LIMIT), keep)
+            return Cancelled(clip(said(cancel) or "cancelled by the task", MESSAGE_LIMIT), keep)
         case Failed(error) if is_a(error, Permanent) or retry.never_for(error):
             return DeadLettered("permanent", record("permanent", error), keep)
         case Failed(error) if last(error):
@@ -134,7 +134,7 @@ def _trace(error: BaseException) -> str:
     return clip_middle(text, TRACEBACK_LIMIT)
 
 
-def _said(error: BaseException) -> str:
+def said(error: BaseException) -> str:
     try:
         return str(error)
     except Exception as failure:  # its own __str__ is user code too

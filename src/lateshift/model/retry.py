@@ -38,7 +38,7 @@ class Retry:
 
     def delay(self, attempt: int, error: BaseException | None = None) -> timedelta:
         """How long to wait after attempt number `attempt` failed with `error`."""
-        wish = getattr(error, "retry_after", None)
+        wish = _wish(error)
         if isinstance(wish, int | float) and not isinstance(wish, bool) and wish == wish:  # not a NaN
             wish = timedelta(seconds=min(max(0, wish), LONGEST_DELAY.total_seconds()))
         if isinstance(wish, timedelta):
@@ -60,6 +60,14 @@ class Retry:
             if kind in self.rules:
                 return self.rules[kind]
         return self
+
+
+def _wish(error: BaseException | None) -> object:
+    """The exception's own `retry_after`; it is user code, and may raise."""
+    try:
+        return getattr(error, "retry_after", None)
+    except Exception:
+        return None
 
 
 NO_RETRY = Retry(attempts=1)

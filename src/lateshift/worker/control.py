@@ -15,6 +15,7 @@ from lateshift.worker.worker import Worker
 EVERY = timedelta(milliseconds=250)
 IN_HAND_AT_MOST = 0.25  # seconds that a leased job waits for a slot before it is handed back
 STORE_EVERY = 2  # turns between looks into the store: half a second
+STRAYS_EVERY = 20  # turns between looks for leases that this worker does not know of: five seconds
 
 
 class Control:
@@ -38,6 +39,8 @@ class Control:
         if self._turns % STORE_EVERY == 0:
             try:
                 await self._speak()
+                if self._turns % STRAYS_EVERY == 0:
+                    await self._worker.find_stray_leases()
             except StoreError as error:
                 log.warning("the store is away: %s", error)
         return EVERY
@@ -63,7 +66,6 @@ class Control:
         fresh = {
             attempt: progress for attempt, progress in said.items() if self._kept.get(attempt) != progress
         }
-        self._kept = said
         if fresh:
             notes = [Note(attempt.lease, progress=progress) for attempt, progress in fresh.items()]
             lost = {(lease.id, lease.fence) for lease in await aside(self._store.jobs.save, notes)}
@@ -71,6 +73,7 @@ class Control:
                 if (attempt.lease.id, attempt.lease.fence) in lost and not attempt.ended:
                     attempt.lost = True
                     self._worker.cancel(attempt)
+        self._kept = said
 
     def _stats(self) -> dict[str, object]:
         return {**self._worker.tally.numbers(), "running": len(self._worker.held)}

@@ -1,16 +1,20 @@
 """What a task's own code may ask and tell while it runs: progress, checkpoints, who it is, and whether to stop."""
 
+import math
 from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from lateshift.errors import Cancel, LateshiftError, LeaseLost, PayloadTooLarge
+from lateshift.errors import Cancel, LateshiftError, LeaseLost, OptionInvalid, PayloadTooLarge
 from lateshift.model.ids import JobId
 from lateshift.model.job import PAYLOAD_LIMIT, Lease, Progress
+from lateshift.model.outcome import clip
 
 T = TypeVar("T")
+
+NOTE_LIMIT = 200  # characters of a progress note
 
 
 class Desk(Protocol):
@@ -81,7 +85,11 @@ def progress(done: float, total: float | None = None, note: str | None = None) -
     the job was cancelled, so that a loop that reports also stops."""
     attempt = _running()
     _stop_if_told(attempt)
-    attempt.progress = Progress(done, total, note)
+    attempt.progress = Progress(
+        _number("done", done),
+        None if total is None else _number("total", total),
+        None if note is None else clip(str(note), NOTE_LIMIT),
+    )
 
 
 def checkpoint(state: Any) -> None:
@@ -110,6 +118,14 @@ def last_checkpoint(default: T = None, type: Any = Any) -> T:  # type: ignore[as
         return default
     saved: T = msgspec.json.decode(attempt.checkpoint, type=type)
     return saved
+
+
+def _number(name: str, value: float) -> float:
+    """Any number, numpy's too, as one that JSON has."""
+    number = float(value)
+    if not math.isfinite(number):
+        raise OptionInvalid(f"progress: {name} must be a finite number, not {value}.")
+    return int(number) if number.is_integer() else number
 
 
 def _running() -> Running:

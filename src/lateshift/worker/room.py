@@ -15,6 +15,7 @@ class Room:
     """One lane's."""
 
     slots: int
+    ahead: bool = True  # whether to have some in hand
     held: int = 0  # leased and not yet settled by their executor
     mean: float | None = None  # seconds that a job takes, of late
     busy: float = 0.0
@@ -32,7 +33,7 @@ class Room:
             self.mean = newest if self.mean is None else self.mean + WEIGHT * (newest - self.mean)
             self.busy, self.ended = 0.0, 0
         spare = 0
-        if self.mean is not None:
+        if self.ahead and self.mean is not None:
             spare = min(BATCH, int(self.slots * IN_HAND / max(self.mean, 1e-5)))
         if spare < 2:
             spare = 0
@@ -45,6 +46,6 @@ def rooms(concurrency: int, threads: int, processes: int) -> dict[Lane, Room]:
         Lane.COROUTINE: Room(concurrency),
         Lane.THREAD: Room(threads),
         Lane.PROCESS: Room(processes),
-        Lane.SOLO: Room(1),
+        Lane.SOLO: Room(1, ahead=False),  # what it holds beside a poison is lost a third time, and dead
         Lane.GUARDED: Room(max(2, min(concurrency, threads))),
     }

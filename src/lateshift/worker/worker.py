@@ -8,8 +8,8 @@ from typing import Any
 
 from lateshift.clock import Clock
 from lateshift.config import Settings
-from lateshift.errors import ArgumentsInvalid, Permanent, StoreError
-from lateshift.model.ids import MemberId
+from lateshift.errors import Permanent, StoreError
+from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Lane, Lease, Line
 from lateshift.model.outcome import (
     HANDED_BACK,
@@ -23,7 +23,6 @@ from lateshift.model.outcome import (
     Settlement,
     outcome_of,
 )
-from lateshift.model.remote import name_of
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
 from lateshift.store.contract import Promoted, Store, Want
@@ -39,6 +38,7 @@ from lateshift.worker.lines import Lines
 from lateshift.worker.room import BATCH, rooms
 from lateshift.worker.settler import Settler
 from lateshift.worker.tally import Tally
+from lateshift.worker.telling import Missing, tell
 
 BY_AGE_EVERY = 8  # one lease in so many goes to the priority whose head waits longest
 AFTER_A_FAULT = timedelta(seconds=1)
@@ -66,6 +66,9 @@ class Worker:
         self._lines = Lines(store.poll)
         self._turns = 0
         self._exchanging = False
+        self._exchanges = 0
+        self._strays: set[tuple[JobId, int]] = set()
+        self._missing = Missing(clock.monotonic)
         self._unsure = False  # an exchange's answer was lost: there may be leases we do not know of
         self._executors: dict[Lane, Executor] = {
             Lane.COROUTINE: Coroutines(settings.concurrency, self, clock.monotonic),
@@ -130,6 +133,7 @@ class Worker:
             return self._lines.pause(self._clock.monotonic())
         asked = self._clock.monotonic()
         self._exchanging = True
+        self._exchanges += 1
         try:
             answer = await aside(self._store.jobs.exchange, self.member, settlements, wants)
         except BaseException:
@@ -159,7 +163,7 @@ class Worker:
         wants: list[Want] = []
         lines = self._lines.hot()
         for lane in {line.lane for line in lines}:
-            room = self._rooms[lane].wanted()
+            room = min(self._rooms[lane].wanted(), self._free_for(lane))
             served_lines = [line for line in lines if line.lane is lane]
             # Each line of a lane gets a share; the rest of the room goes round, so that none is always last.
             for number, line in enumerate(served_lines):
@@ -168,14 +172,45 @@ class Worker:
                     wants.append(Want(line, share, by_age=by_age and not lane.careful))
         return wants
 
+    def _free_for(self, lane: Lane) -> int:
+        """Singletons take their places from the lanes where their bodies run: none is leased to wait for one."""
+        if lane is not Lane.GUARDED:
+            return BATCH
+        lanes = {task.lane for task in self._tasks.values() if task.limits.singleton} & self._executors.keys()
+        return max(
+            0, min((self._rooms[lane].slots - self._rooms[lane].held for lane in lanes), default=BATCH)
+        )
+
     async def _find_unknown_leases(self) -> None:
         """The answer to an exchange was lost: what it leased is ours all the same."""
-        known = {(attempt.lease.id, attempt.lease.fence) for attempt in self.held}
-        known |= {(settlement.lease.id, settlement.lease.fence) for settlement in self._settler.waiting}
         asked = self._clock.monotonic()
         held = await aside(self._store.jobs.held, self.member)
         self._unsure = False
+        known = self.known
         self._start([lease for lease in held if (lease.id, lease.fence) not in known], asked)
+
+    @property
+    def known(self) -> set[tuple[JobId, int]]:
+        """The leases that this worker runs, or has still to settle."""
+        mine = {(attempt.lease.id, attempt.lease.fence) for attempt in self.held}
+        return mine | {(settlement.lease.id, settlement.lease.fence) for settlement in self._settler.waiting}
+
+    async def find_stray_leases(self) -> None:
+        """A commit whose answer was lost may land long after we looked for it. A lease that is ours in the store and
+        unknown here in two looks, with no exchange under way in between, goes back uncounted."""
+        before, turns = self._strays, self._exchanges
+        self._strays = set()
+        if self._exchanging or self._unsure:
+            return
+        held = await aside(self._store.jobs.held, self.member)
+        if self._exchanges != turns:  # one began while we looked
+            return
+        known = self.known
+        strays = {(lease.id, lease.fence): lease for lease in held if (lease.id, lease.fence) not in known}
+        for key in strays.keys() & before:
+            log.error("job %s was leased to this worker, which did not know: it goes back", key[0])
+            self._settler.put(Settlement(strays[key], HANDED_BACK))
+        self._strays = strays.keys() - before
 
     def _start(self, leases: Sequence[Lease], asked: float) -> None:
         if self.stopping:  # asked for before we were told to stop: nobody will wait for them
@@ -186,27 +221,26 @@ class Worker:
         for lease in leases:
             task = self._tasks.get(lease.task)
             if task is None or task.lane not in self._executors:
-                log.warning("no task %s here: the job %s goes back", lease.task, lease.id)
+                self._missing.tell(lease)
                 self._settler.put(Settlement(lease, Later(self._settings.unknown_delay, counts=False)))
                 continue
             try:
                 attempt = Attempt(lease, task, asked, self._desk)
-            except ArgumentsInvalid as error:
+            except Exception as error:  # reading arguments runs user code, which may raise anything
                 self._settle_unreadable(lease, task, error)
                 continue
-            self._rooms[lease.lane].held += 1
+            for lane in {lease.lane, task.lane}:
+                self._rooms[lane].held += 1
             self.held.add(attempt)
             lots.setdefault(task.lane, []).append(attempt)
         for lane, attempts in lots.items():
             self._executors[lane].submit(attempts)
 
     def _settle_unreadable(self, lease: Lease, task: Task[..., Any], error: Exception) -> None:
-        retry, keep = task.limits.retry, task.limits.keep_dead
-        outcome = outcome_of(
-            Failed(error), lease, retry, at=self._clock.now(), ran_for=0.0, keep=keep, member=str(self.member)
-        )
-        history = getattr(outcome, "history", None) or b"[]"
-        self._settler.put(Settlement(lease, DeadLettered("undecodable", history, keep)))
+        history = getattr(self._outcome(lease, task, Failed(error), 0.0), "history", None) or b"[]"
+        outcome = DeadLettered("undecodable", history, task.limits.keep_dead)
+        self._settler.put(Settlement(lease, outcome))
+        tell(lease, Failed(error), outcome)
 
     # -- what executors report --------------------------------------------------------------------------------
 
@@ -227,24 +261,33 @@ class Worker:
     def ended(self, attempt: Attempt, how: Ended) -> None:
         if attempt.ended:
             return
-        seconds = self._close(attempt)
-        limits = attempt.task.limits
-        outcome = outcome_of(
-            how, attempt.lease, limits.retry, at=self._clock.now(), ran_for=seconds, keep=limits.keep_dead,
-            member=str(self.member),
-        )  # fmt: skip
+        outcome = self._outcome(attempt.lease, attempt.task, how, self._close(attempt))
         self.tally.count(outcome)
         if not attempt.lost:
-            _tell(attempt, how, outcome)
             self._settler.put(Settlement(attempt.lease, outcome))
+            tell(attempt.lease, how, outcome)
             if isinstance(outcome, Later):
                 self._lines.due_in(outcome.delay, self._clock.monotonic())
+
+    def _outcome(self, lease: Lease, task: Task[..., Any], how: Ended, seconds: float) -> Outcome:
+        def follows(how: Ended) -> Outcome:
+            retry, keep, member = task.limits.retry, task.limits.keep_dead, str(self.member)
+            return outcome_of(
+                how, lease, retry, at=self._clock.now(), ran_for=seconds, keep=keep, member=member
+            )
+
+        try:
+            return follows(how)
+        except Exception:  # the error is user code too: what it says of itself may raise
+            log.exception("the error of %s %s cannot be read", lease.task, lease.id)
+            return follows(Killed("failed", "it raised an error that cannot be read"))
 
     def _close(self, attempt: Attempt) -> float:
         attempt.ended = True
         self.held.discard(attempt)
         seconds = self._clock.monotonic() - (attempt.started or attempt.received)
-        self._rooms[attempt.lease.lane].end(seconds)
+        for lane in {attempt.lease.lane, attempt.task.lane}:
+            self._rooms[lane].end(seconds)
         return seconds
 
     # -- what control does ------------------------------------------------------------------------------------
@@ -265,38 +308,6 @@ class Worker:
     async def close(self) -> None:
         for executor in self._executors.values():
             await executor.close()
-
-
-def _tell(attempt: Attempt, how: Ended, outcome: Outcome) -> None:
-    """A failure is worth a line; snoozing, cancelling and stopping are not."""
-    match how:
-        case Failed(error):
-            what = f"{name_of(error)}: {error}"
-        case Killed(reason, message):
-            what = f"{reason}: {message}"
-        case _:
-            what = ""
-    lease = attempt.lease
-    match outcome:
-        case DeadLettered(reason):
-            log.error(
-                "%s %s is a dead letter (%s) at attempt %d: %s",
-                lease.task,
-                lease.id,
-                reason,
-                lease.attempt,
-                what,
-            )
-        case Later(delay, counts=True):
-            wait = delay.total_seconds()
-            log.warning(
-                "%s %s failed at attempt %d, again in %.1f s: %s",
-                lease.task,
-                lease.id,
-                lease.attempt,
-                wait,
-                what,
-            )
 
 
 class _Unkeepable(Permanent):

@@ -25,8 +25,13 @@ class Coroutines:
         self._start()
 
     def cancel(self, attempt: Attempt) -> None:
-        if attempt.runner is not None:
+        if attempt.runner is None:
+            if attempt in self._waiting:  # it has not begun, and will not
+                self._waiting.remove(attempt)
+                self._report.ended(attempt, self._why(attempt, asyncio.CancelledError()))
+        elif attempt.started is not None:
             attempt.runner.cancel()
+        # else its runner's first step will see that it is told to stop
 
     def overdue(self, attempt: Attempt) -> None:
         self.cancel(attempt)
@@ -50,13 +55,16 @@ class Coroutines:
         running.set(attempt)
         attempt.started = self._now()
         try:
+            if attempt.cancelled_by is not None or attempt.lost:
+                raise asyncio.CancelledError
             result = await attempt.task.function(*attempt.args, **attempt.kwargs)
         except asyncio.CancelledError as error:
             self._report.ended(attempt, self._why(attempt, error))
-        except BaseException as error:
+        except KeyboardInterrupt:
+            self._report.ended(attempt, Stopped())
+            raise
+        except BaseException as error:  # sys.exit() too: it ends the job, not the worker and its other jobs
             self._report.ended(attempt, Failed(error))
-            if not isinstance(error, Exception):
-                raise
         else:
             self._report.returned(attempt, result)
         finally:

@@ -1,0 +1,59 @@
+"""What a worker says in its log: failures, and tasks that it lacks, each once in a while and never for long."""
+
+from collections.abc import Callable
+
+from lateshift.model.job import Lease
+from lateshift.model.outcome import DeadLettered, Ended, Failed, Killed, Later, Outcome, said
+from lateshift.model.remote import name_of
+from lateshift.runtime.log import log
+
+AGAIN_AFTER = 60.0  # seconds until a task that is missing here is named again
+
+
+def tell(lease: Lease, how: Ended, outcome: Outcome) -> None:
+    """A failure is worth a line; snoozing, cancelling and stopping are not."""
+    match how:
+        case Failed(error):
+            what = f"{name_of(error)}: {said(error)}"
+        case Killed(_, message):
+            what = message
+        case _:
+            what = ""
+    match outcome:
+        case DeadLettered(reason):
+            log.error(
+                "%s %s is a dead letter (%s) at attempt %d: %s",
+                lease.task,
+                lease.id,
+                reason,
+                lease.attempt,
+                what,
+            )
+        case Later(delay, counts=True):
+            wait = delay.total_seconds()
+            log.warning(
+                "%s %s failed at attempt %d, again in %.1f s: %s",
+                lease.task,
+                lease.id,
+                lease.attempt,
+                wait,
+                what,
+            )
+
+
+class Missing:
+    """Tasks that jobs here ask for and this worker does not have: a line for each task, not for each job."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._told: dict[str, float] = {}
+
+    def tell(self, lease: Lease) -> None:
+        now = self._now()
+        if now - self._told.get(lease.task, -AGAIN_AFTER) >= AGAIN_AFTER:
+            self._told[lease.task] = now
+            log.warning(
+                "this worker has no task %s: its jobs, such as %s, go back for one that has",
+                lease.task,
+                lease.id,
+            )
