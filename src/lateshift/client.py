@@ -1,10 +1,9 @@
 """What a caller can do: enqueue one or many, look a job up, cancel, resubmit."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
-from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from msgspec import structs
@@ -21,6 +20,7 @@ from lateshift.task import Call
 R = TypeVar("R")
 
 CHUNK = 1000  # jobs of enqueue_many in one durable commit
+CHUNK_BYTES = 8 * 1024 * 1024  # of their payloads, about
 TOGETHER = 500  # async callers that share one commit at the most
 
 
@@ -53,20 +53,19 @@ class Client:
         return self._job(call, await together.put(call.take()))
 
     def send_many(self, calls: Iterable[Call[Any]]) -> int:
-        """Bounded memory, one durable commit for each CHUNK; gives how many jobs were made."""
+        """Bounded memory, one durable commit for each CHUNK; gives how many jobs were made. A call that was sent before
+        is not counted."""
         store = self._open()
-        calls = iter(calls)
         made = 0
-        while chunk := [call.take() for call in islice(calls, CHUNK)]:
-            made += sum(answer.created for answer in store.jobs.enqueue(chunk))
+        for chunk in _chunks(calls):
+            made += _made(chunk, store.jobs.enqueue(chunk))
         return made
 
     async def asend_many(self, calls: Iterable[Call[Any]]) -> int:
         store = await aside(self._open)
-        calls = iter(calls)
         made = 0
-        while chunk := [call.take() for call in islice(calls, CHUNK)]:
-            made += sum(answer.created for answer in await aside(store.jobs.enqueue, chunk))
+        for chunk in _chunks(calls):
+            made += _made(chunk, await aside(store.jobs.enqueue, chunk))
         return made
 
     def view(self, job_id: JobId) -> JobView | None:
@@ -103,12 +102,15 @@ class Client:
         return Job(answer.id, call.task.name, self, call.task.results.decode, answer.created)
 
 
+Waiting: TypeAlias = tuple[NewJob, asyncio.Future[Enqueued]]
+
+
 class Together:
     """Callers on one event loop that wait at the same time share a commit."""
 
     def __init__(self, enqueue: Callable[[Sequence[NewJob]], list[Enqueued]]) -> None:
         self._enqueue = enqueue
-        self._waiting: list[tuple[NewJob, asyncio.Future[Enqueued]]] = []
+        self._waiting: list[Waiting] = []
         self._flushing: asyncio.Task[None] | None = None
 
     async def put(self, job: NewJob) -> Enqueued:
@@ -117,17 +119,33 @@ class Together:
         self._waiting.append((job, answer))
         if self._flushing is None:
             self._flushing = loop.create_task(self._flush())
+            self._flushing.add_done_callback(self._ended)
         return await answer
 
     async def _flush(self) -> None:
+        batch: list[Waiting] = []
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting[:TOGETHER], self._waiting[TOGETHER:]
                 await self._send(batch)
+        except BaseException as error:  # cancelled, as a rule because the loop ends: nobody is left waiting
+            _fail(batch, error)
+            self._give_up(error)
+            if not isinstance(error, Exception):  # the callers have that one
+                raise
         finally:
             self._flushing = None
 
-    async def _send(self, batch: list[tuple[NewJob, asyncio.Future[Enqueued]]]) -> None:
+    def _ended(self, flushing: asyncio.Task[None]) -> None:
+        if self._flushing is flushing:  # cancelled before its first step
+            self._flushing = None
+            self._give_up(asyncio.CancelledError())
+
+    def _give_up(self, error: BaseException) -> None:
+        waiting, self._waiting = self._waiting, []
+        _fail(waiting, error)
+
+    async def _send(self, batch: list[Waiting]) -> None:
         try:
             answers = await aside(self._enqueue, [job for job, _ in batch])
         except UsageError as error:
@@ -144,7 +162,30 @@ class Together:
                     future.set_result(answer)
 
 
-def _fail(batch: list[tuple[NewJob, asyncio.Future[Enqueued]]], error: Exception) -> None:
+def _fail(batch: list[Waiting], error: BaseException) -> None:
     for _, future in batch:
-        if not future.done():
+        if future.done():
+            continue
+        if isinstance(error, Exception):
             future.set_exception(error)
+        else:
+            future.cancel()
+
+
+def _chunks(calls: Iterable[Call[Any]]) -> Iterator[list[NewJob]]:
+    """Bounded in number and in bytes. A call is taken when its chunk is full: one that is not sent is not marked as sent
+    if `calls` raises."""
+    chunk: list[Call[Any]] = []
+    size = 0
+    for call in calls:
+        chunk.append(call)
+        size += len(call.job.payload)
+        if len(chunk) >= CHUNK or size >= CHUNK_BYTES:
+            yield [call.take() for call in chunk]
+            chunk, size = [], 0
+    if chunk:
+        yield [call.take() for call in chunk]
+
+
+def _made(chunk: list[NewJob], answers: list[Enqueued]) -> int:
+    return sum(job.first and answer.created for job, answer in zip(chunk, answers, strict=True))

@@ -81,4 +81,6 @@ def _read(name: str, value: Any, source: str) -> Any:
             case _:
                 return str(value)
     except (TypeError, ValueError) as error:
-        raise OptionInvalid(f"{source}: {name} cannot be {value!r}.") from error
+        kind = {timedelta: "a number of seconds", tuple: "names with commas between", int: "a whole number"}
+        wanted = kind.get(type(default), "text")
+        raise OptionInvalid(f"{source}: {name} cannot be {value!r}; it is {wanted}.") from error

@@ -7,15 +7,20 @@ from typing import Any
 
 from lateshift.clock import Clock
 from lateshift.config import Settings
+from lateshift.errors import StoreError
 from lateshift.model.ids import new_member_id
 from lateshift.runtime.aside import aside
 from lateshift.runtime.heartbeat import Heartbeat
+from lateshift.runtime.log import log
 from lateshift.runtime.loop import drive
-from lateshift.store.contract import Store
+from lateshift.runtime.patience import patiently, pause
+from lateshift.store.contract import MemberView, Store
 from lateshift.supervisor.sweep import Sweep
 from lateshift.task import Task
 from lateshift.worker.executors.contract import Executor, Report
 from lateshift.worker.service import Service, introduce
+
+AFTER_A_FAULT = 1.0  # seconds
 
 
 class Embedded:
@@ -33,25 +38,30 @@ class Embedded:
         self._loop = asyncio.get_running_loop()
         self._heartbeat = Heartbeat(store.members, settings.heartbeat)
         self._life_over = asyncio.Event()
-        self._stopping = False
+        self._stopping = asyncio.Event()
 
     async def run(self) -> None:
         self._heartbeat.start()
         try:
-            while not self._stopping:
+            while not self._stopping.is_set():
                 self._life_over = asyncio.Event()
-                await self._live()
+                try:
+                    await self._live()
+                except Exception:
+                    log.exception("the worker failed; another begins in %s s", AFTER_A_FAULT)
+                    await pause(AFTER_A_FAULT, self._stopping)
         finally:
             await aside(self._heartbeat.stop)
 
     def stop(self) -> None:
-        self._stopping = True
+        self._stopping.set()
         self._life_over.set()
 
     async def _live(self) -> None:
         member = new_member_id()
         introduction = introduce(member, "worker", "embedded", self._clock)
-        await aside(self._store.members.join, introduction, self._settings.heartbeat)
+        if not await self._join(introduction):
+            return
         service = Service(self._store, self._tasks, member, self._settings, self._clock, self._processes)
         over = self._life_over
 
@@ -67,6 +77,21 @@ class Embedded:
             await service.run(over)
         finally:
             self._heartbeat.remove(member)
+
+    async def _join(self, introduction: MemberView) -> bool:
+        """As soon as the store can be reached; False if told to stop before."""
+        while not self._stopping.is_set():
+            try:
+                join = aside(self._store.members.join, introduction, self._settings.heartbeat)
+                await patiently(join, self._stopping)
+            except TimeoutError:
+                break
+            except StoreError as error:
+                log.warning("the worker cannot join yet: %s", error)
+                await pause(AFTER_A_FAULT, self._stopping)
+            else:
+                return True
+        return False
 
 
 @asynccontextmanager

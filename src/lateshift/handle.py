@@ -108,5 +108,7 @@ class Job(Generic[R]):
         if view.state is State.CANCELLED:
             raise JobCancelled(f"Job {self.id} of {self.task} was cancelled: {view.reason}.")
         last: Any = view.history[-1] if view.history else None
-        why = f"{last.error or last.reason}: {last.message}" if last else view.reason
+        why = view.reason
+        if last:
+            why = f"{last.error}: {last.message}" if last.error else last.message
         raise JobDead(f"Job {self.id} of {self.task} is a dead letter ({view.reason}): {why}")

@@ -207,7 +207,7 @@ def _check(name: str, limits: Limits, *, is_async: bool) -> None:
 
 
 def _queue(name: str) -> str:
-    if not QUEUE_NAME.fullmatch(name):
+    if not isinstance(name, str) or not QUEUE_NAME.fullmatch(name):
         raise OptionInvalid(
             f"{name!r} is no queue name: 1 to 100 letters, digits and any of _ . : - with a letter or digit first."
         )
@@ -215,7 +215,7 @@ def _queue(name: str) -> str:
 
 
 def _priority(priority: int) -> int:
-    if priority not in PRIORITIES:
+    if not isinstance(priority, int) or priority not in PRIORITIES:
         raise OptionInvalid(
             f"priority must be a whole number from {PRIORITIES[0]} to {PRIORITIES[-1]}, not {priority}."
         )
@@ -225,6 +225,10 @@ def _priority(priority: int) -> int:
 def _when(delay: timedelta | None, at: datetime | None) -> dict[str, Any]:
     if delay is not None and at is not None:
         raise OptionInvalid("Give delay or at, not both.")
+    if delay is not None and not isinstance(delay, timedelta):
+        raise OptionInvalid(f"delay is a timedelta, such as timedelta(seconds=5), not {delay!r}.")
+    if at is not None and not isinstance(at, datetime):
+        raise OptionInvalid(f"at is a datetime with a time zone, not {at!r}.")
     if at is not None and at.tzinfo is None:
         raise OptionInvalid("at needs a time zone: datetime(…, tzinfo=UTC), or your own zone.")
     if delay is not None and delay < timedelta(0):

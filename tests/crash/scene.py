@@ -82,12 +82,13 @@ class Group:
         return words in self.log.read_text(errors="replace")
 
     def kill(self) -> None:
-        """All of it at once, as when the machine goes."""
-        for process in self._descendants():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
+        """All of it at once, as when the machine goes: one after the other, the host would see and act."""
+        beneath = self._descendants()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
+        for process in beneath:  # whoever has a group of its own
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
         self._process.wait()
 
     def _descendants(self) -> list[psutil.Process]:

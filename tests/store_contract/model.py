@@ -193,9 +193,12 @@ class Model:
     def _ready_next(self, key: str | None) -> None:
         if key is None or self.holder_of(key):
             return
-        blocked = [job for job in self.jobs.values() if job.exclusive == key and job.state is State.BLOCKED]
-        if blocked:
-            min(blocked, key=lambda job: job.rank).state = State.READY
+        heads: dict[Line, ModelJob] = {}
+        for job in sorted(self.jobs.values(), key=lambda job: job.rank):
+            if job.exclusive == key and job.state is State.BLOCKED:
+                heads.setdefault(Line(job.queue, job.lane), job)
+        for job in heads.values():
+            job.state = State.READY
 
     def holds(self, id: UUID, fence: int) -> bool:
         """Whether a write with this fence counts."""
@@ -282,11 +285,17 @@ class Model:
         return job.id, reason, False
 
     def unblock(self) -> int:
-        keys = {job.exclusive for job in self.jobs.values() if job.state is State.BLOCKED}
-        busy = {job.exclusive for job in self.jobs.values() if job.state in (State.READY, State.RUNNING)}
-        for key in keys - busy:
+        held = {job.exclusive for job in self.jobs.values() if job.state is State.RUNNING}
+        stranded = {key for key, _ in self._waits(State.BLOCKED) - self._waits(State.READY)} - held
+        for key in stranded:
             self._ready_next(key)
-        return len(keys - busy)
+        return len(stranded)
+
+    def _waits(self, state: State) -> set[tuple[str | None, Line]]:
+        """The keys and lines of the jobs in this state."""
+        return {
+            (job.exclusive, Line(job.queue, job.lane)) for job in self.jobs.values() if job.state is state
+        }
 
     def purge(self) -> int:
         before = len(self.jobs) + len(self.keys) + len(self.members)

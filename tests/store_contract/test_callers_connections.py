@@ -359,6 +359,126 @@ async def test_async_code_may_give_a_plain_connection(sqlite_url: str, clock: Ma
     store.close()
 
 
+# Without a transaction, nothing holds a key and its job together
+
+
+@contextmanager
+def sqlite3_without_begin(store: Store) -> Iterator[Any]:
+    connection = sqlite3.connect(file_of(store.url), isolation_level=None)
+    yield connection
+    connection.close()
+
+
+@contextmanager
+def psycopg_in_autocommit(store: Store) -> Iterator[Any]:
+    with psycopg.connect(store.url, autocommit=True) as connection:
+        yield connection
+
+
+@contextmanager
+def sqlalchemy_in_autocommit(store: Store) -> Iterator[Any]:
+    engine = sqlalchemy.create_engine(engine_url(store.url), poolclass=sqlalchemy.NullPool)
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        yield connection
+        assert not connection.in_transaction()
+    engine.dispose()
+
+
+@contextmanager
+def django_outside_atomic(store: Store) -> Iterator[Any]:
+    connection = django_connection(store.url)
+    yield connection
+    connection.close()
+
+
+AUTOCOMMIT = [
+    ("sqlite", sqlite3_without_begin),
+    ("sqlite", sqlalchemy_in_autocommit),
+    ("sqlite", django_outside_atomic),
+    ("postgres", psycopg_in_autocommit),
+    ("postgres", sqlalchemy_in_autocommit),
+    ("postgres", django_outside_atomic),
+]
+
+
+@pytest.fixture(params=AUTOCOMMIT, ids=lambda pair: f"{pair[0]}-{named(pair[1])}")
+def autocommit(request: pytest.FixtureRequest, clock: ManualClock) -> Iterator[tuple[Store, Any]]:
+    """A store, and a connection to it that commits each statement."""
+    kind, opener = request.param
+    store = open_store(request.getfixturevalue(f"{kind}_url"), clock)
+    store.ready()
+    with opener(store) as connection:
+        yield store, connection
+    store.close()
+
+
+@pytest.mark.parametrize("jobs", [1, 2], ids=["key", "several"])
+def test_what_must_stand_together_is_refused_in_autocommit_mode_with_advice(
+    autocommit: tuple[Store, Any], jobs: int
+) -> None:
+    store, connection = autocommit
+    batch = [keyed("order-1")] if jobs == 1 else [make_job(), make_job(queue="other")]
+    with pytest.raises(ConnectionUnsupported, match="Open a transaction first"):
+        store.enqueue_on(connection, batch)
+
+    assert store.reports.jobs(JobFilter(), 10) == []
+    assert query(store, "SELECT count(*) FROM {job_key}") == [(0,)]
+
+
+def test_one_job_without_a_key_may_be_committed_by_itself(autocommit: tuple[Store, Any]) -> None:
+    store, connection = autocommit
+    [answer] = store.enqueue_on(connection, [make_job()])
+    if isinstance(connection, sqlalchemy.Connection):
+        connection.rollback()  # of what SQLAlchemy began by itself: in this mode it changes nothing
+
+    assert see(store, answer.id).state is State.READY
+
+
+@contextmanager
+def begun_in(connection: Any) -> Iterator[None]:
+    """A transaction of the caller's, opened in autocommit mode and rolled back at the end."""
+    if isinstance(connection, psycopg.Connection):
+        with connection.transaction(force_rollback=True):
+            yield
+    elif isinstance(connection, sqlite3.Connection):
+        connection.execute("BEGIN")
+        yield
+        connection.execute("ROLLBACK")
+    else:
+        connection.set_autocommit(False)
+        yield
+        connection.rollback()
+
+
+def test_a_transaction_opened_in_autocommit_mode_holds_a_key_and_its_job_together(
+    autocommit: tuple[Store, Any],
+) -> None:
+    store, connection = autocommit
+    if isinstance(connection, sqlalchemy.Connection):
+        return  # knows none in this mode
+    with begun_in(connection):
+        [mine] = store.enqueue_on(connection, [keyed("order-1")])
+        assert mine.created
+
+    [other] = store.jobs.enqueue([keyed("order-1", b"[2]")])
+    assert other.created
+
+
+@pytest.mark.anyio
+async def test_async_what_must_stand_together_is_refused_in_autocommit_mode(
+    postgres_url: str, clock: ManualClock
+) -> None:
+    store = open_store(postgres_url, clock)
+    async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as connection:
+        with pytest.raises(ConnectionUnsupported, match="Open a transaction first"):
+            await store.aenqueue_on(connection, [keyed("order-1")])
+        async with connection.transaction():
+            await store.aenqueue_on(connection, [keyed("order-1")])
+
+    assert len(store.reports.jobs(JobFilter(), 10)) == 1
+    store.close()
+
+
 # What is no connection to this store
 
 

@@ -64,6 +64,47 @@ def test_a_key_holds_over_queues(store: Store, worker: Worker) -> None:
     assert len(worker.lease(5, Line("other", Lane.GUARDED))) == 1
 
 
+def test_a_paused_queue_does_not_keep_a_key_from_the_other_queues(store: Store, worker: Worker) -> None:
+    other = Line("other", Lane.GUARDED)
+    added(store, make_job(exclusive="k"))
+    [lease] = worker.lease(5, GUARDED)
+    added(store, make_job(exclusive="k", queue="other", priority=5))
+    [waits] = added(store, make_job(exclusive="k"))
+    assert worker.lease(5, GUARDED) == worker.lease(5, other) == []
+    store.queues.pause("other", by="ana")
+    worker.settle(lease)
+
+    assert [lease.id for lease in worker.lease(5, GUARDED)] == [waits]
+
+
+def test_of_a_key_that_waits_in_many_queues_still_only_one_runs(store: Store, worker: Worker) -> None:
+    lines = [Line(queue, Lane.GUARDED) for queue in "abc"]
+    added(store, *[make_job(exclusive="k", queue=line.queue) for line in lines for _ in range(2)])
+    done = 0
+    while leases := worker.lease(5, lines[done % 3]):
+        assert [other for line in lines for other in worker.lease(5, line)] == []
+        worker.settle_all(leases)
+        done += len(leases)
+
+    assert done == 6
+
+
+def test_the_supervisor_unblocks_a_queue_beside_one_that_has_a_ready_job(
+    store: Store, worker: Worker, supervisor: Supervisor
+) -> None:
+    added(store, make_job(exclusive="k"))
+    [lease] = worker.lease(5, GUARDED)
+    added(store, make_job(exclusive="k", queue="other"))
+    next_one, waits = added(store, make_job(exclusive="k"), make_job(exclusive="k"))
+    assert worker.lease(5, GUARDED) == []
+    store.queues.pause("other", by="ana")
+    worker.settle(lease)
+    store.jobs.cancel([next_one], by="ana")
+
+    assert supervisor.unblock() == 1
+    assert [lease.id for lease in worker.lease(5, GUARDED)] == [waits]
+
+
 def test_a_retry_opens_the_key_for_the_next_and_stands_in_line_again(
     store: Store, worker: Worker, clock: ManualClock
 ) -> None:

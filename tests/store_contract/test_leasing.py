@@ -239,3 +239,19 @@ def test_lines_can_be_narrowed_by_names_and_patterns(store: Store) -> None:
     assert names("mail") == ["mail"]
     assert names("mail", "*.big") == ["images.big", "mail"]
     assert names() == []
+
+
+def test_a_lease_looked_up_later_has_the_time_that_is_left(
+    store: Store, worker: Worker, clock: ManualClock
+) -> None:
+    added(store, make_job(time_limit=HOUR), make_job(time_limit=None))
+    worker.lease(2)
+    clock.move(minutes=45)
+    left = [lease.time_limit for lease in store.jobs.held(worker.id)]
+    clock.move(minutes=45)
+    over = [lease.time_limit for lease in store.jobs.held(worker.id)]
+
+    assert None in left
+    [time] = [limit for limit in left if limit is not None]
+    assert HOUR / 4 - timedelta(minutes=1) < time <= HOUR / 4
+    assert sorted(over, key=str) == [timedelta(0), None]

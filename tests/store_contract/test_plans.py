@@ -157,7 +157,7 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("HELD_KEY", postgres.leasing.HELD_KEY, ("k1",), {"job_exclusive"}),
     ("BLOCK", postgres.leasing.BLOCK, ("k1",), {"job_exclusive", "job_pkey"}),
     ("LEASE_ONE", postgres.leasing.LEASE_ONE, {"holder": ONE, "skew": NO_TIME, "id": ONE}, {"job_pkey"}),
-    ("HELD", postgres.leasing.HELD, (ONE,), {"job_running"}),
+    ("HELD", postgres.leasing.HELD, LINE, {"job_running"}),
     (
         "COMPLETE",
         postgres.settling.COMPLETE,

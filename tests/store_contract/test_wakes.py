@@ -1,6 +1,7 @@
 """Wake-ups: hints that reach whoever listens, in this process and in others."""
 
 import os
+import warnings
 from collections.abc import Iterator
 from queue import Empty, Queue
 
@@ -167,3 +168,27 @@ def test_a_hint_for_a_listener_that_was_killed_is_cleared_away(sqlite_url: str, 
 
     assert list(folder.iterdir()) == []
     store.close()
+
+
+def test_a_forked_child_that_closes_leaves_the_parents_listener_alone(
+    store: Store, clock: ManualClock
+) -> None:
+    other = open_store(store.url, clock)
+    ear = Ear(other)
+    hint_until_heard(store, ear)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads is what this is about
+        child = os.fork()
+    if child == 0:
+        try:
+            ear.stop()
+            other.close()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    clock.move(seconds=1)
+    store.wakes.hint([LINE])
+
+    assert ear.hears(LINE)
+    ear.stop()
+    other.close()

@@ -113,7 +113,9 @@ def test_a_read_only_file(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_file_on_a_network_file_system(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     mounts = [SimpleNamespace(mountpoint="/", fstype="nfs4")]
     monkeypatch.setattr(psutil, "disk_partitions", lambda all=False: mounts)
-    one_line(cli("jobs", "list"), 3, "network file system (nfs4)", "?network=allow")
+    one_line(
+        cli("jobs", "list", "--store", "sqlite:///jobs.db"), 3, "network file system (nfs4)", "?network=allow"
+    )
     assert cli("jobs", "list", "--store", "sqlite:///jobs.db?network=allow").code == 0
 
 

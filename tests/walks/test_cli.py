@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from lateshift import Lateshift, Permanent, State
+from lateshift.cli.output import print_table
 from lateshift.errors import JobNotCompleted
 from lateshift.model.ids import new_job_id
 from tests.walks.commands import Cli, command, completed, environment, eventually, interrupted, started
@@ -351,3 +352,23 @@ def test_a_program_that_names_its_store_does_not_take_another(store_url: str, tm
     said = completed("work", "own.py", "--store", store_url, cwd=tmp_path)
     assert said.code == 2
     assert "own.py names its store itself" in said.err
+
+
+def test_looking_around_in_a_folder_without_a_store_makes_none(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("LATESHIFT_STORE", raising=False)
+    monkeypatch.chdir(tmp_path)
+    said = cli("jobs", "list")
+    assert said.code == 3
+    assert "There is no store sqlite:///lateshift.db yet" in said.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_long_message_leaves_the_other_columns_of_a_listing_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_table(("job", "task", "state", "what"), [("id-1", "thumbnail", "dead", "x" * 500)], "")
+    [_, _, row] = capsys.readouterr().out.splitlines()
+    assert row.split()[:3] == ["id-1", "thumbnail", "dead"]
+    assert row.rstrip().endswith("…")

@@ -49,9 +49,22 @@ def test_repeating_calls_that_were_enqueued_makes_nothing_twice(app: Lateshift) 
     def count(number: int) -> None: ...
 
     calls = [count.call(number) for number in range(50)]
-    app.enqueue_many(calls)
-    app.enqueue_many(calls)
-    assert jobs_of(app) == 50
+    assert app.enqueue_many(calls) == 50
+    assert app.enqueue_many(calls) == 0
+    more = [*calls, count.call(50)]
+    assert app.enqueue_many([*more, *more]) == 1
+    assert jobs_of(app) == 51
+
+
+def test_a_repeated_call_with_a_key_is_counted_once(app: Lateshift) -> None:
+    @app.task
+    def count(number: int) -> None: ...
+
+    call = count.options(key="a").call(1)
+    assert app.enqueue_many([call]) == 1
+    assert app.enqueue_many([call]) == 0
+    assert app.enqueue_many([count.options(key="a").call(1)]) == 0
+    assert jobs_of(app) == 1
 
 
 @pytest.mark.anyio

@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -43,8 +42,8 @@ class Choosy:
 
 
 @pytest.fixture(params=["async", "thread"])
-def kind(request: pytest.FixtureRequest) -> Iterator[str]:
-    yield request.param
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.mark.parametrize("error", [Speechless, Undecided])
@@ -65,7 +64,9 @@ async def test_an_error_that_cannot_be_read_is_an_error_like_any_other(
             await job.aresult(SOON)
 
 
-async def test_arguments_that_raise_when_they_are_read_harm_no_other_job(app: Lateshift, store_url: str) -> None:
+async def test_arguments_that_raise_when_they_are_read_harm_no_other_job(
+    app: Lateshift, store_url: str
+) -> None:
     older = Lateshift("older", store=store_url)
 
     @older.task(name="take")
@@ -131,7 +132,9 @@ async def test_a_progress_that_is_no_number_fails_its_own_job_only(app: Lateshif
     assert len(app.store.reports.jobs(JobFilter(), 10)) == 3
 
 
-async def test_a_job_cancelled_while_it_waits_for_a_slot_never_begins_and_its_slot_is_not_lost(app: Lateshift) -> None:
+async def test_a_job_cancelled_while_it_waits_for_a_slot_never_begins_and_its_slot_is_not_lost(
+    app: Lateshift,
+) -> None:
     begun: list[str] = []
     go = asyncio.Event()
 

@@ -2,17 +2,19 @@
 
 import asyncio
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from lateshift import Lateshift, Retry, State, current
 from lateshift.clock import ManualClock
+from lateshift.errors import StoreUnavailable
 from lateshift.model.ids import MemberId, new_member_id
 from lateshift.model.job import Lane, Lease, Line
 from lateshift.runtime.heartbeat import Heartbeat
 from lateshift.store.contract import Want
-from lateshift.supervisor.sweep import Sweep
+from lateshift.supervisor.sweep import PURGE_BATCH, Sweep
 from lateshift.worker.service import introduce
 from tests.walks.waiting import until
 
@@ -175,4 +177,85 @@ async def test_what_has_passed_its_retention_goes_and_nothing_else(
     assert shop.store.reports.job(gone.id) is None
     assert stays.state is State.COMPLETED
     assert waiting.state is State.READY
+    shop.close()
+
+
+class SleepyClock(ManualClock):
+    """The machine can sleep: the wall clock then goes on, the monotonic one does not."""
+
+    slept = timedelta(0)
+
+    def now(self) -> datetime:
+        return super().now() + self.slept
+
+
+@pytest.mark.parametrize("slept", [timedelta(hours=8), -timedelta(minutes=5)])
+async def test_nobody_is_declared_dead_right_after_the_machine_slept(
+    store_url: str, slept: timedelta
+) -> None:
+    clock = SleepyClock()
+    shop = Lateshift("shop", store=store_url, clock=clock)
+
+    @shop.task
+    async def work() -> None: ...
+
+    job = await work.aenqueue()
+    lease(shop, join(shop))
+    sweep = Sweep(shop.store, new_member_id(), clock, heartbeat=TTL)
+    await sweep.turn()
+    clock.move(seconds=31)
+    clock.slept = slept
+    await sweep.turn()
+    assert job.view().state is State.RUNNING
+    clock.move(seconds=TTL.total_seconds() / 3 + 1)
+    await sweep.turn()
+    assert job.view().state is State.READY
+    shop.close()
+
+
+async def test_after_the_store_was_away_members_get_one_beat_and_no_more(
+    shop: Lateshift, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @shop.task
+    async def work() -> None: ...
+
+    def away(*_: Any, **__: Any) -> Any:
+        raise StoreUnavailable("The store is away.")
+
+    job = await work.aenqueue()
+    worker = join(shop)
+    lease(shop, worker)
+    shop.store.members.bury([worker])
+    sweep = Sweep(shop.store, new_member_id(), clock, heartbeat=timedelta(seconds=15))
+    with monkeypatch.context() as patch:
+        patch.setattr(shop.store.locks, "acquire", away)
+        await sweep.turn()
+    await sweep.turn()
+    assert job.view().state is State.RUNNING
+    clock.move(seconds=5.1)
+    await sweep.turn()
+    assert job.view().state is State.READY
+    shop.close()
+
+
+async def test_a_purge_goes_on_within_a_turn_while_its_batches_are_full_and_then_at_the_next(
+    shop: Lateshift, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = [PURGE_BATCH] * 5
+    each = 0.01
+
+    def purge(**_: Any) -> int:
+        clock.move(seconds=each)
+        return left.pop() if left else 0
+
+    monkeypatch.setattr(shop.store.upkeep, "purge", purge)
+    sweep = Sweep(shop.store, new_member_id(), clock, heartbeat=TTL)
+    await sweep.turn()
+    assert left == []
+    clock.move(seconds=61)
+    left, each = [PURGE_BATCH] * 5, 0.3
+    await sweep.turn()
+    assert len(left) == 3
+    await sweep.turn()
+    assert len(left) == 1
     shop.close()

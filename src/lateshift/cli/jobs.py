@@ -72,7 +72,7 @@ def list_jobs(
         print_json({"jobs": [job_brief(view) for view in found], "next_before": more})
         return
     print_table(
-        ("!job", "task", "queue", "state", ">attempt", ">age", "what"),
+        ("job", "task", "queue", "state", ">attempt", ">age", "what"),
         [_row(view) for view in found],
         "No jobs." if wanted == JobFilter() else f"No jobs with {_in_words(wanted)}.",
     )

@@ -23,7 +23,7 @@ def list_members() -> None:
         print_json({"members": [member_document(view) for view in found]})
         return
     print_table(
-        ("!member", "name", "host", ">pid", ">up", ">running", ">completed", "state"),
+        ("member", "name", "host", ">pid", ">up", ">running", ">completed", "state"),
         [_row(view) for view in found],
         "No process works on this store.",
     )

@@ -11,8 +11,10 @@ from uuid import UUID
 import click
 
 from lateshift.config import load
+from lateshift.errors import StoreUnavailable
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
+from lateshift.store.urls import shown
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -63,8 +65,16 @@ def store_url() -> str:
 
 @contextmanager
 def opened(*, checked: bool = True) -> Iterator[Store]:
-    """The store that the command line, the environment or the file names, closed at the end."""
-    store = open_store(store_url())
+    """The store that the command line, the environment or the file names, closed at the end. Looking around in a folder
+    without one makes none."""
+    settings = load(store=remembered("store"))
+    url, named = settings.store, "store" in settings.sources
+    store = open_store(url)
+    if checked and not named and not store.exists():
+        raise StoreUnavailable(
+            f"There is no store {shown(url)} yet. `lateshift up PROGRAM` and `lateshift store migrate` make one; is this "
+            "the right folder?"
+        )
     try:
         if checked:
             with patience():

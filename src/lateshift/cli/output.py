@@ -16,8 +16,12 @@ def print_json(document: Any) -> None:
     click.echo(encoded.decode())
 
 
+LEAST = 20  # characters of the last column, however narrow the terminal
+PADDING = 3  # between two columns
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], nothing: str) -> None:
-    """A column whose name begins with `>` is set to the right; one with `!` is never shortened."""
+    """A column whose name begins with `>` is set to the right. Only the last gives way when the line is too long."""
     if not rows:
         click.echo(nothing)
         return
@@ -25,15 +29,21 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], nothing: 
     from rich.table import Table
     from rich.text import Text
 
+    output = console()
+    widths = [
+        max(len(cell) for cell in (column.lstrip(">"), *(row[number] for row in rows)))
+        for number, column in enumerate(columns)
+    ]
+    room = max(LEAST, output.width - sum(widths[:-1]) - PADDING * len(widths))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for column in columns:
         table.add_column(
-            column.lstrip(">!"), justify="right" if ">" in column[:2] else "left", overflow="ellipsis", no_wrap=True,
-            min_width=36 if column.startswith("!") else None,
-        )  # fmt: skip
-    for row in rows:
-        table.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in row))
-    console().print(table)
+            column.lstrip(">"), justify="right" if column.startswith(">") else "left", no_wrap=True
+        )
+    for *cells, last in rows:
+        shown = last if len(last) <= room else last[: room - 1] + "…"
+        table.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in (*cells, shown)))
+    output.print(table, no_wrap=True, overflow="ignore", crop=False)
 
 
 def console() -> Any:

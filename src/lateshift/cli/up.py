@@ -13,6 +13,8 @@ import click
 
 from lateshift.cli.options import common, patience, remembered
 from lateshift.errors import AppInvalid, LateshiftError, OptionInvalid
+from lateshift.runtime.log import log, set_up
+from lateshift.store.urls import shown
 
 if TYPE_CHECKING:
     from lateshift.app import Lateshift
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=Callable[..., Any])
 
 LAST_WORDS = 5.0  # seconds to tidy up when all workers have ended
-LOG_FORMAT = "%(levelname)s %(name)s: %(message)s"  # as in the worker processes
 
 
 def _options(command: C) -> C:
@@ -87,7 +88,7 @@ def _run(program: str, processes: int, settings: dict[str, Any], *, view: bool) 
 
 
 def _start(app: "Lateshift", program: str, processes: int, watch: "Watch") -> None:
-    logging.basicConfig(level=os.environ["LATESHIFT_LOG"], format=LOG_FORMAT, stream=sys.stderr)
+    set_up(os.environ["LATESHIFT_LOG"])
     try:
         asyncio.run(_run_parts(app, program, processes, watch))
     finally:
@@ -123,6 +124,15 @@ async def _run_parts(app: "Lateshift", program: str, processes: int, watch: "Wat
         raise AppInvalid(
             f"What {program} runs at its start raised {type(error).__name__}: {error}"
         ) from error
+    tasks = ", ".join(sorted(app.tasks)) or "none"
+    log.info(
+        "%s on %s: %d workers (tasks: %s), pid %d",
+        app.name,
+        shown(app.settings.store),
+        processes,
+        tasks,
+        os.getpid(),
+    )
     sweep = Sweep(app.store, new_member_id(), app.clock, heartbeat=app.settings.heartbeat)
     host = Host(app.store, program, processes, app.settings, app.clock, died=sweep.wake)
     watch.stopping = stopping

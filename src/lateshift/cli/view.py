@@ -294,5 +294,7 @@ def _log_line(line: str) -> Text:
     level, _, rest = line.partition(" ")
     style = {"ERROR": "red", "CRITICAL": "bold red", "WARNING": "yellow"}.get(level, QUIET)
     if level in logging.getLevelNamesMapping():
-        line = rest.removeprefix("lateshift: ")
+        line = rest.partition(" ")[2].removeprefix(
+            "lateshift: "
+        )  # the time stands in the files' lines, not here
     return Text(JOB_ID.sub("…\\1", line), style=style, no_wrap=True, overflow="ellipsis")

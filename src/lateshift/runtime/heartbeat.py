@@ -53,12 +53,15 @@ class Heartbeat:
     def beat(self) -> None:
         """One beat for all."""
         with self._lock:
-            beating = [member for member, kept in self._kept.items() if kept.alive()]
+            beating = [member for member, kept in self._kept.items() if _is_alive(kept)]
         asked = time.monotonic()
         try:
             answered = set(self._members.beat(beating, self.ttl)) if beating else set()
         except StoreError as error:
             log.warning("no heartbeat: %s", error)
+            beating, answered = [], set()
+        except Exception:
+            log.exception("no heartbeat")
             beating, answered = [], set()
         now = time.monotonic()
         lost: list[_Kept] = []
@@ -69,8 +72,23 @@ class Heartbeat:
                 elif member in beating or now >= kept.until:
                     lost.append(self._kept.pop(member))
         for kept in lost:
-            kept.lost()
+            try:
+                kept.lost()
+            except Exception:
+                log.exception("a member that was lost could not be told")
 
     def _run(self) -> None:
         while not self._stopping.wait(self.ttl.total_seconds() / BEATS):
-            self.beat()
+            try:
+                self.beat()
+            except Exception:  # whatever it is, the others' leases hang on the next beat
+                log.exception("a heartbeat failed; the next one follows")
+
+
+def _is_alive(kept: _Kept) -> bool:
+    """Who cannot be looked at is not held for dead: the store's word decides."""
+    try:
+        return kept.alive()
+    except Exception:
+        log.exception("cannot see whether a member is alive; it is held for alive")
+        return True

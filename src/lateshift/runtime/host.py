@@ -19,6 +19,7 @@ from lateshift.model.ids import MemberId, new_member_id
 from lateshift.runtime.aside import aside
 from lateshift.runtime.heartbeat import Heartbeat
 from lateshift.runtime.log import log
+from lateshift.runtime.patience import patiently, pause
 from lateshift.store.contract import MemberView, Store
 
 AFTER_STOP_TIME = timedelta(seconds=10)  # what a worker gets on top of its stop time before it is killed
@@ -52,20 +53,21 @@ class Host:
             await aside(self._heartbeat.stop)
 
     async def _keep_one(self, number: int, stopping: asyncio.Event) -> None:
-        pause = FIRST_RESTART
+        seconds = FIRST_RESTART
         while not stopping.is_set():
             begun = self._clock.monotonic()
-            await self._live_one(number, stopping)
+            try:
+                await self._live_one(number, stopping)
+            except Exception:  # no process or no pipe to be had now: the other workers must not suffer
+                log.exception("a worker could not be run; it is tried again")
             if stopping.is_set():
                 return
-            pause = (
+            seconds = (
                 FIRST_RESTART
                 if self._clock.monotonic() - begun > SETTLED_IN
-                else min(pause * 2, LAST_RESTART)
+                else min(seconds * 2, LAST_RESTART)
             )
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await stopping.wait()
+            await pause(seconds, stopping)
 
     async def _live_one(self, number: int, stopping: asyncio.Event) -> None:
         """One worker's life, from its start to its burial."""
@@ -73,9 +75,11 @@ class Host:
         ours, theirs = os.pipe()  # the child ends when our end closes, whatever ends us
         try:
             command = [sys.executable, "-m", "lateshift.worker.main", self._program, str(member), str(ours)]
-            child = await asyncio.create_subprocess_exec(*command, env=self._environment, pass_fds=[ours])
-            os.close(ours)
-            await self._join(member, number, child)
+            try:
+                child = await asyncio.create_subprocess_exec(*command, env=self._environment, pass_fds=[ours])
+            finally:
+                os.close(ours)
+            await self._join(member, number, child, stopping)
             ended = asyncio.create_task(child.wait())
             told = asyncio.create_task(stopping.wait())
             await asyncio.wait({ended, told}, return_when=asyncio.FIRST_COMPLETED)
@@ -86,21 +90,25 @@ class Host:
         finally:
             os.close(theirs)
 
-    async def _join(self, member: MemberId, number: int, child: asyncio.subprocess.Process) -> None:
+    async def _join(
+        self, member: MemberId, number: int, child: asyncio.subprocess.Process, stopping: asyncio.Event
+    ) -> None:
         now = self._clock.now()
         view = MemberView(
             id=member, name=f"worker {number + 1}", kind="worker", host=platform.node(), pid=child.pid, started_at=now,
             expires_at=now, dead=False, stats={},
         )  # fmt: skip
-        while child.returncode is None:
+        while child.returncode is None and not stopping.is_set():
             try:
-                await aside(self._store.members.join, view, self._settings.heartbeat)
+                await patiently(aside(self._store.members.join, view, self._settings.heartbeat), stopping)
+            except TimeoutError:
+                return
             except StoreError as error:
                 log.warning("a worker cannot join yet: %s", error)
-                await asyncio.sleep(1)
+                await pause(1, stopping)
             else:
-                break
-        self._heartbeat.add(member, alive=lambda: _is_going(child.pid), lost=lambda: _kill(child))
+                self._heartbeat.add(member, alive=lambda: _is_going(child.pid), lost=lambda: _kill(child))
+                return
 
     async def _stop(self, child: asyncio.subprocess.Process, ended: asyncio.Task[int]) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -115,8 +123,8 @@ class Host:
         self._heartbeat.remove(member)
         if not (stopping.is_set() and status == 0):
             log.error("a worker process ended (%s); what it ran goes back", _in_words(status))
-        with contextlib.suppress(StoreError):  # without it, the silence of its heartbeat tells
-            await aside(self._store.members.bury, [member])
+        with contextlib.suppress(StoreError, TimeoutError):  # without it, the silence of its heartbeat tells
+            await patiently(aside(self._store.members.bury, [member]), stopping)
         self._died()
 
 
@@ -130,6 +138,8 @@ def _is_going(pid: int) -> bool:
         )
     except psutil.NoSuchProcess:
         return False
+    except (psutil.Error, OSError):  # it cannot be looked at now: no proof of a death
+        return True
 
 
 def _kill(child: asyncio.subprocess.Process) -> None:

@@ -5,10 +5,11 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from types import TracebackType
 
-from lateshift.errors import LockLost, LockTimeout, StoreUnavailable
+from lateshift.errors import LockLost, LockTimeout, StoreError
 from lateshift.model.ids import new_member_id
 from lateshift.runtime.aside import aside
 from lateshift.store.contract import Grip, Locks
@@ -27,15 +28,17 @@ class Lock:
         self._wait = wait
         self._owner = new_member_id()
         self._grip: Grip | None = None
+        self._until = 0.0  # monotonic: the store's word holds at least so long
         self._released = threading.Event()
         self._lost = threading.Event()
 
     @property
     def fence(self) -> int:
         """Higher each time the lock changes hands. Send it with what you write. Raises LockLost once it is lost."""
-        if self._grip is None or self._lost.is_set():
+        grip = self._grip
+        if grip is None or self._lost.is_set() or time.monotonic() >= self._until:
             raise LockLost(f"The lock {self._name!r} is not held any more. Stop, and take it again.")
-        return self._grip.fence
+        return grip.fence
 
     def __enter__(self) -> "Lock":
         for pause in self._tries():
@@ -51,15 +54,24 @@ class Lock:
 
     async def __aenter__(self) -> "Lock":
         for pause in self._tries():
-            if await aside(self._take):
-                return self
+            given_up = threading.Event()
+            try:
+                if await aside(self._take_unless, given_up):
+                    return self
+            except asyncio.CancelledError:
+                # The thread goes on. Either it still sees that it is given up, or we see here what it has taken.
+                given_up.set()
+                if self._grip is not None:
+                    threading.Thread(target=self._abandon, name="lateshift-lock", daemon=True).start()
+                raise
             await asyncio.sleep(pause)
         raise self._late()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        await aside(self._release, error)
+        self._released.set()  # not renewed from now on, even if we are cancelled before a thread is free
+        await asyncio.shield(aside(self._release, error))
 
     def _tries(self) -> Iterator[float]:
         end = None if self._wait is None else time.monotonic() + self._wait.total_seconds()
@@ -73,27 +85,40 @@ class Lock:
         return LockTimeout(f"The lock {self._name!r} was not free within {self._wait}.")
 
     def _take(self) -> bool:
-        self._grip = self._locks().acquire(self._name, self._owner, self._ttl)
-        if self._grip is None:
+        asked = time.monotonic()
+        grip = self._locks().acquire(self._name, self._owner, self._ttl)
+        if grip is None:
             return False
+        self._until = asked + self._ttl.total_seconds()
         self._released.clear()
         self._lost.clear()
-        threading.Thread(target=self._keep, args=(self._grip,), name="lateshift-lock", daemon=True).start()
+        self._grip = grip
+        threading.Thread(target=self._keep, args=(grip,), name="lateshift-lock", daemon=True).start()
         return True
+
+    def _take_unless(self, given_up: threading.Event) -> bool:
+        taken = self._take()
+        if taken and given_up.is_set():
+            self._abandon()
+        return taken
+
+    def _abandon(self) -> None:
+        """Nobody waits for it any more. If the store cannot be told, its time runs out."""
+        with suppress(StoreError, LockLost):
+            self._release(None)
 
     def _keep(self, grip: Grip) -> None:
         """Renew three times in each lifetime; once it cannot have lasted, say that it is lost."""
         seconds = self._ttl.total_seconds()
-        until = time.monotonic() + seconds
         while not self._released.wait(seconds / 3):
             asked = time.monotonic()
             try:
                 renewed = self._locks().renew(grip, self._ttl)
-            except StoreUnavailable:
+            except StoreError:
                 renewed = None
             if renewed:
-                until = asked + seconds
-            elif renewed is False or time.monotonic() > until:
+                self._until = asked + seconds
+            elif renewed is False or time.monotonic() >= self._until:
                 self._lost.set()
                 return
 

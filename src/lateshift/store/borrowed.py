@@ -4,19 +4,26 @@ The statements are the store's; here are the few lines that run them on each kin
 that the caller has not: a connection is known by where its class comes from.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lateshift.errors import ConnectionUnsupported
-from lateshift.model.job import Enqueued
+from lateshift.model.job import Enqueued, NewJob
 
 Rows = list[tuple[Any, ...]]
 
 _DRIVERS = {"postgresql": ("psycopg", "psycopg_async"), "sqlite": ("pysqlite", "aiosqlite")}
+_OWN = {"postgresql": "psycopg.Connection", "sqlite": "sqlite3.Connection"}
 
 
-def run(connection: object, statements: Any, dialect: str) -> list[Enqueued]:
-    execute = _sync(connection, dialect)
+def several(jobs: Sequence[NewJob]) -> bool:
+    """Whether more is written than one row, which must stand or fall together."""
+    return len(jobs) > 1 or any(job.key is not None for job in jobs)
+
+
+def run(connection: object, statements: Any, dialect: str, several: bool) -> list[Enqueued]:
+    """`several` rows are written only where a transaction holds them together."""
+    execute = _sync(connection, dialect, several)
     rows: Rows | None = None
     try:
         while True:
@@ -29,13 +36,17 @@ def run(connection: object, statements: Any, dialect: str) -> list[Enqueued]:
         return answers
 
 
-async def arun(connection: Any, statements: Any, dialect: str) -> list[Enqueued]:
+async def arun(connection: Any, statements: Any, dialect: str, several: bool) -> list[Enqueued]:
     origin = _origin(connection)
     if origin in ("sqlalchemy.AsyncConnection", "sqlalchemy.AsyncSession"):
-        inside: list[Enqueued] = await connection.run_sync(lambda inner: run(inner, statements, dialect))
+        inside: list[Enqueued] = await connection.run_sync(
+            lambda inner: run(inner, statements, dialect, several)
+        )
         return inside
     if origin != "psycopg.AsyncConnection" or dialect != "postgresql":
-        return run(connection, statements, dialect)
+        return run(connection, statements, dialect, several)
+    if several:
+        _refuse_autocommit(connection, dialect)
     rows: Rows | None = None
     try:
         while True:
@@ -50,20 +61,22 @@ async def arun(connection: Any, statements: Any, dialect: str) -> list[Enqueued]
         return answers
 
 
-def _sync(connection: Any, dialect: str) -> Callable[[str, Any], Rows]:
+def _sync(connection: Any, dialect: str, several: bool) -> Callable[[str, Any], Rows]:
     origin = _origin(connection)
     match origin:
-        case "psycopg.Connection" if dialect == "postgresql":
-            return _through_cursor(lambda: _plain_cursor(connection))
-        case "sqlite3.Connection" if dialect == "sqlite":
+        case "psycopg.Connection" | "sqlite3.Connection" if origin == _OWN[dialect]:
+            if several:
+                _refuse_autocommit(connection, dialect)
             return _through_cursor(lambda: _plain_cursor(connection))
         case "sqlalchemy.Connection" if connection.dialect.driver in _DRIVERS[dialect]:
+            if several:
+                _begin(connection, dialect)
             return _through_sqlalchemy(connection)
         case "sqlalchemy.Session":
-            return _sync(connection.connection(), dialect)
+            return _sync(connection.connection(), dialect, several)
         case "django.DatabaseWrapper" | "django.ConnectionProxy" if connection.vendor == dialect:
             connection.ensure_connection()
-            return _sync(connection.connection, dialect)
+            return _sync(connection.connection, dialect, several)
         case "psycopg.AsyncConnection" | "sqlalchemy.AsyncConnection" | "sqlalchemy.AsyncSession":
             raise ConnectionUnsupported(
                 "That is an async connection: use `await task.options(connection=…).aenqueue(…)`."
@@ -74,6 +87,39 @@ def _sync(connection: Any, dialect: str) -> Callable[[str, Any], Rows]:
                 f"{dialect}. Give an open connection of psycopg 3 for PostgreSQL, or of sqlite3 on the same file for "
                 "SQLite, itself or by way of SQLAlchemy or Django."
             )
+
+
+def _refuse_autocommit(connection: Any, dialect: str) -> None:
+    """Each statement would be committed by itself, and a key could stand without its job."""
+    if _autocommits(connection, dialect):
+        raise ConnectionUnsupported(
+            "connection= is in autocommit mode and no transaction is open on it, so that a key or several jobs could be "
+            "written in part. Open a transaction first: `with connection.transaction():` in psycopg, BEGIN in sqlite3, "
+            "`with transaction.atomic():` in Django, an isolation level other than AUTOCOMMIT in SQLAlchemy."
+        )
+
+
+def _autocommits(connection: Any, dialect: str) -> bool:
+    """Of a driver's connection, plain or async: no transaction is open, and the next write opens none."""
+    if dialect == "postgresql":
+        return bool(connection.autocommit) and connection.info.transaction_status.name == "IDLE"
+    if connection.in_transaction:
+        return False
+    mode = getattr(
+        connection, "autocommit", None
+    )  # since Python 3.12; neither True nor False is the way before it
+    return mode is True or (mode is not False and connection.isolation_level is None)
+
+
+def _begin(connection: Any, dialect: str) -> None:
+    """SQLAlchemy would begin by itself with the first statement; it has to now, so that what comes of it is seen."""
+    begun = None if connection.in_transaction() else connection.begin()
+    try:
+        _refuse_autocommit(connection.connection.driver_connection, dialect)
+    except ConnectionUnsupported:
+        if begun is not None:
+            begun.rollback()
+        raise
 
 
 def _origin(connection: object) -> str:

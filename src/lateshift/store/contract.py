@@ -111,7 +111,8 @@ class Jobs(Protocol):
         leases nothing."""
 
     def held(self, holder: MemberId) -> list[Lease]:
-        """Every lease of this holder: what to look at when the answer to an exchange was lost."""
+        """Every lease of this holder, with the time that is left of its limit: what to look at when the answer to an
+        exchange was lost."""
 
     def lines(self, queues: Sequence[str] | None = None) -> list[Line]:
         """Lines with a ready job, paused queues left out; `queues` may hold patterns such as `images.*`."""
@@ -232,6 +233,9 @@ class Store(Protocol):
     def upkeep(self) -> Upkeep: ...
     @property
     def wakes(self) -> Wakes: ...
+
+    def exists(self) -> bool:
+        """Whether there is something to open; a database server is taken to be there."""
 
     def ready(self) -> None:
         """Connect, look whether this store is safe and its schema fits; a new store is migrated at once."""

@@ -8,6 +8,7 @@ from lateshift.clock import Clock
 from lateshift.errors import StoreError
 from lateshift.model.ids import MemberId
 from lateshift.runtime.aside import aside
+from lateshift.runtime.heartbeat import BEATS
 from lateshift.runtime.leadership import TTL, Leadership
 from lateshift.runtime.log import log
 from lateshift.store.contract import Store
@@ -17,13 +18,15 @@ STAND_BY = timedelta(seconds=2)
 BATCH = 500
 PURGE_EVERY = 60.0
 PURGE_BATCH = 1000
+PURGE_TIME = timedelta(seconds=0.5)  # of each turn, while more than a batch is due
+DRIFT = 3.0  # seconds that the wall clock may part from the monotonic one between two turns
 
 
 class Sweep:
     """Turned by a loop; `wake()` when somebody knows that a member has died."""
 
     def __init__(
-        self, store: Store, member: MemberId, clock: Clock, *, heartbeat: timedelta = 2 * TTL
+        self, store: Store, member: MemberId, clock: Clock, *, heartbeat: timedelta = timedelta(seconds=30)
     ) -> None:
         self._store = store
         self._clock = clock
@@ -31,7 +34,10 @@ class Sweep:
         self._leadership = Leadership(store.locks, "supervisor", member, clock, min(TTL, heartbeat / 2))
         self._wake = asyncio.Event()
         self._purge_at = clock.monotonic()
+        self._purge_time = min(PURGE_TIME, heartbeat / 20).total_seconds()  # the term must outlast it
+        self._beat = (heartbeat / BEATS).total_seconds()
         self._quiet_until = 0.0
+        self._apart = self._clocks_apart()
 
     def wake(self) -> None:
         self._wake.set()
@@ -43,13 +49,26 @@ class Sweep:
 
     async def turn(self) -> timedelta:
         self._wake.clear()
+        apart, before = self._clocks_apart(), self._apart
+        self._apart = apart
+        if abs(apart - before) > DRIFT:
+            log.warning(
+                "the machine slept, or its clock was set: nobody is declared dead for %.0f s", self._beat
+            )
+            self._stay_quiet()
         try:
             return await aside(self._round)
         except StoreError as error:
-            # Members could not beat either: give them one beat's time before anybody is declared dead.
-            self._quiet_until = self._clock.monotonic() + 10.0
+            self._stay_quiet()
             log.warning("the supervisor cannot reach the store: %s", error)
             return STAND_BY
+
+    def _clocks_apart(self) -> float:
+        return self._clock.now().timestamp() - self._clock.monotonic()
+
+    def _stay_quiet(self) -> None:
+        """Members could not beat either: give them one beat's time before anybody is declared dead."""
+        self._quiet_until = self._clock.monotonic() + self._beat
 
     def _round(self) -> timedelta:
         term = self._leadership.term()
@@ -64,10 +83,16 @@ class Sweep:
             )
         self._store.jobs.unblock(term=term, limit=BATCH)
         if self._clock.monotonic() >= self._purge_at:
-            purged = self._store.upkeep.purge(term=term, limit=PURGE_BATCH)
-            # More than a batch was due: go on soon, in bounded steps, rather than in one long delete.
-            self._purge_at = self._clock.monotonic() + (1.0 if purged >= PURGE_BATCH else PURGE_EVERY)
+            self._purge(term)
         return timedelta(0) if len(taken) >= BATCH else EVERY
+
+    def _purge(self, term: int) -> None:
+        """In bounded steps rather than in one long delete; if time runs out before the rows do, on at the next turn."""
+        end = self._clock.monotonic() + self._purge_time
+        full = True
+        while full and self._clock.monotonic() < end:
+            full = self._store.upkeep.purge(term=term, limit=PURGE_BATCH) >= PURGE_BATCH
+        self._purge_at = self._clock.monotonic() + (0.0 if full else PURGE_EVERY)
 
     def resign(self) -> None:
         with suppress(StoreError):

@@ -11,6 +11,7 @@ import threading
 from typing import Any
 from uuid import UUID
 
+from lateshift.runtime.log import set_up
 from lateshift.runtime.stopping import stop_on_signals
 from lateshift.worker.executors.processes import Processes
 from lateshift.worker.program import find_app
@@ -20,9 +21,7 @@ from lateshift.worker.service import Service
 def main(program: str, member: str, descriptor: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the host decides
     _end_with_the_host(int(descriptor))
-    logging.basicConfig(
-        level=os.environ.get("LATESHIFT_LOG", "WARNING"), format="%(levelname)s %(name)s: %(message)s"
-    )
+    set_up(os.environ.get("LATESHIFT_LOG", "WARNING"))
     app = find_app(program)
     # What is loaded now stays: the collector need not look at it again. A batch of jobs makes thousands of objects that
     # die young, so it looks at those less often than by default.

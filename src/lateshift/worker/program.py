@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from lateshift.errors import AppInvalid
+from lateshift.errors import AppInvalid, OptionInvalid
 
 
 def find_app(spec: str) -> Any:
@@ -60,6 +60,8 @@ def _load(name: str, program: str, folder: Path) -> ModuleType:
                 f"There is no module {error.name} in {folder}, nor installed. Check the name, or name a file: shop.py."
             ) from error
         raise _failed(program, folder, error) from error
+    except OptionInvalid:  # a setting in the environment or the file: the program is not to blame
+        raise
     except (Exception, SystemExit) as error:
         raise _failed(program, folder, error) from error
 

@@ -248,7 +248,7 @@ class Worker:
         try:
             encoded = attempt.task.results.encode(result)
         except Exception as error:
-            self.ended(attempt, Failed(_Unkeepable(f"the result cannot be kept: {error}")))
+            self.ended(attempt, Failed(ResultNotKept(f"the result cannot be kept: {error}")))
             return
         self.returned_encoded(attempt, encoded)
 
@@ -310,5 +310,5 @@ class Worker:
             await executor.close()
 
 
-class _Unkeepable(Permanent):
+class ResultNotKept(Permanent):
     """The body's work is done, but its result cannot be stored."""

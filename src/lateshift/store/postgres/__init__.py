@@ -34,6 +34,9 @@ class PostgresStore:
         self.reports = PostgresReports(self._database)
         self.upkeep = PostgresUpkeep(self._database)
 
+    def exists(self) -> bool:
+        return True
+
     def ready(self) -> None:
         self._database.ready()
 
@@ -42,12 +45,18 @@ class PostgresStore:
 
     def enqueue_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
         return borrowed.run(
-            connection, enqueue.statements(jobs, self.clock.offset, notify=True), "postgresql"
+            connection,
+            enqueue.statements(jobs, self.clock.offset, notify=True),
+            "postgresql",
+            borrowed.several(jobs),
         )
 
     async def aenqueue_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
         return await borrowed.arun(
-            connection, enqueue.statements(jobs, self.clock.offset, notify=True), "postgresql"
+            connection,
+            enqueue.statements(jobs, self.clock.offset, notify=True),
+            "postgresql",
+            borrowed.several(jobs),
         )
 
     def close(self) -> None:

@@ -5,8 +5,8 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
@@ -26,6 +26,7 @@ from lateshift.errors import (
     StoreUrlInvalid,
 )
 from lateshift.store.postgres.schema import STEPS, VERSION
+from lateshift.store.postgres.watchdog import Watchdog
 from lateshift.store.urls import shown
 
 P = ParamSpec("P")
@@ -34,6 +35,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 GIVE_UP_SECONDS = 20.0
 STATEMENT_SECONDS = 30
+CALL_SECONDS = STATEMENT_SECONDS + 5.0  # the server itself ends a statement before that
 KEPT_CONNECTIONS = 8
 REPEATABLE = (
     psycopg.OperationalError, psycopg.InterfaceError, pg.SerializationFailure, pg.DeadlockDetected, pg.AdminShutdown,
@@ -49,6 +51,7 @@ class Database:
         self.clock = clock
         self.address, self._pooled, self._unsafe = _split(url)
         self.name = shown(url)
+        self.watchdog = Watchdog(CALL_SECONDS)
         self._idle: list[Connection] = []
         self._lock = threading.Lock()
         self._pid = os.getpid()
@@ -79,7 +82,11 @@ class Database:
             connection: Connection | None = None
             try:
                 connection = self._take()
-                answer = transaction(connection, again, *args, **kwargs)
+                self.watchdog.begin(connection)
+                try:
+                    answer = transaction(connection, again, *args, **kwargs)
+                finally:
+                    self.watchdog.end(connection)
             except REPEATABLE as error:
                 self._drop(connection)
                 if isinstance(error, pg.DiskFull | pg.InvalidPassword | pg.InvalidCatalogName):
@@ -114,12 +121,22 @@ class Database:
             # A plan made while a table was small is kept while it grows: none may read a whole table, or gather and
             # sort all that fits before it takes the first. What has no other way (the few members) is read whole all
             # the same; that looks so dear to the planner that it would compile the statement, for 100 ms: no jit.
-            connection.execute(
-                f"SET statement_timeout = '{STATEMENT_SECONDS:d}s'; SET enable_seqscan = off; "
-                "SET enable_bitmapscan = off; SET jit = off",
-                prepare=False,
-            )
+            with self.watched(connection):
+                connection.execute(
+                    f"SET statement_timeout = '{STATEMENT_SECONDS:d}s'; SET enable_seqscan = off; "
+                    "SET enable_bitmapscan = off; SET jit = off",
+                    prepare=False,
+                )
         return connection
+
+    @contextmanager
+    def watched(self, connection: Connection) -> Iterator[None]:
+        """What a caller does on a connection of its own ends, with an error, when no answer comes."""
+        self.watchdog.begin(connection)
+        try:
+            yield
+        finally:
+            self.watchdog.end(connection)
 
     def ready(self) -> None:
         """Safe to use, and of this code's version; a database without Lateshift's schema gets it at once."""
@@ -138,12 +155,13 @@ class Database:
         return self.run(self._migrate)
 
     def close(self) -> None:
+        if self._pid != os.getpid():  # after a fork the parent's connections, and its lock, are not ours
+            return
         with self._lock:
             self._closed = True
             connections, self._idle = self._idle, []
-        if self._pid == os.getpid():
-            for connection in connections:
-                connection.close()
+        for connection in connections:
+            connection.close()
 
     def _migrate(self, connection: Connection, again: bool) -> list[int]:
         with connection.transaction():
@@ -160,6 +178,7 @@ class Database:
                 )
             for number, step in enumerate(STEPS[have:], have + 1):
                 for statement in step:
+                    self.watchdog.begin(connection)  # each may take its time
                     connection.execute(statement.encode(), prepare=False)
                 connection.execute(
                     "INSERT INTO lateshift.migration (version) VALUES (%s)", (number,), prepare=False

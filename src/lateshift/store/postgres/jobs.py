@@ -140,7 +140,9 @@ class PostgresJobs:
         return Exchanged(leases, lost, unsure)
 
     def held(self, holder: MemberId) -> list[Lease]:
-        return self._database.run(lambda connection, again: leasing.held(connection, holder))
+        return self._database.run(
+            lambda connection, again: leasing.held(connection, holder, self._clock.offset)
+        )
 
     def lines(self, queues: Sequence[str] | None = None) -> list[Line]:
         rows = self._database.run(lambda connection, again: connection.execute(LINES).fetchall())

@@ -66,8 +66,11 @@ LEASE_ONE = f"{_TAKE} WHERE id = %(id)s AND state = 1 RETURNING {_COLUMNS}"
 
 _ROUNDS = 10  # of blocking, before a claim leaves the rest to the next
 
-# job_running
-HELD = f"SELECT {_COLUMNS} FROM lateshift.job WHERE holder = %s AND state = 2"
+# What a member holds, each with the time that is left of its limit. job_running.
+_LEFT = """CASE WHEN complete_by IS NOT NULL
+ THEN greatest(complete_by - clock_timestamp() - %(skew)s::interval, interval '0') END"""
+HELD = f"""SELECT {_COLUMNS.replace("time_limit", _LEFT)} FROM lateshift.job
+ WHERE holder = %(holder)s AND state = 2"""
 
 
 def send(
@@ -120,8 +123,8 @@ def _candidates(
     return connection.execute(CANDIDATES, parameters, binary=True).fetchall()
 
 
-def held(connection: Connection, holder: MemberId) -> list[Lease]:
-    return _leases(connection.execute(HELD, (holder,), binary=True).fetchall())
+def held(connection: Connection, holder: MemberId, skew: timedelta) -> list[Lease]:
+    return _leases(connection.execute(HELD, {"holder": holder, "skew": skew}, binary=True).fetchall())
 
 
 def _parameters(want: Want, holder: MemberId, skew: timedelta) -> dict[str, Any]:

@@ -63,9 +63,10 @@ CANCEL_WAITING = f"""WITH gone AS (DELETE FROM lateshift.job WHERE id = ANY(%(id
 INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, reason)
 SELECT {GONE}, gone.history, 5, {_NOW}, {_NOW} + %(keep)s::interval, %(reason)s::text FROM gone RETURNING id"""
 
-# The first of the blocked jobs of a key that nobody holds is ready. job_exclusive.
-READY_NEXT = """UPDATE lateshift.job SET state = 1 WHERE id = (SELECT id FROM lateshift.job
- WHERE exclusive = %(key)s AND state = 3 ORDER BY priority DESC, due_at, id LIMIT 1)
+# The first of the blocked jobs of a key that nobody holds is ready, in each line: one of them may be paused, or served by
+# nobody. Which of them runs is decided by who leases first. job_exclusive.
+READY_NEXT = """UPDATE lateshift.job SET state = 1 WHERE id = ANY(ARRAY(SELECT DISTINCT ON (queue, lane) id
+  FROM lateshift.job WHERE exclusive = %(key)s AND state = 3 ORDER BY queue, lane, priority DESC, due_at, id))
  AND NOT EXISTS (SELECT 1 FROM lateshift.job WHERE exclusive = %(key)s AND state = 2)"""
 WAIT_FOR_KEY = "SELECT pg_advisory_xact_lock(hashtextextended('lateshift ' || %s, 0))"
 

@@ -38,9 +38,13 @@ SELECT {GONE.replace("gone.losses", "%(losses)s::smallint")}, %(history)s::bytea
  clock_timestamp() + %(skew)s::interval, clock_timestamp() + %(skew)s::interval + %(keep)s::interval, %(reason)s::text
 FROM gone RETURNING 1"""
 
-# Keys with blocked jobs and no holder. job_exclusive.
-STRANDED = """SELECT DISTINCT exclusive FROM lateshift.job b WHERE exclusive IS NOT NULL AND state = 3 AND NOT EXISTS
- (SELECT 1 FROM lateshift.job r WHERE r.exclusive = b.exclusive AND r.state IN (1, 2)) LIMIT %s"""
+# Keys without a holder that have a line with blocked jobs and no ready one. job_exclusive.
+STRANDED = """SELECT DISTINCT exclusive
+FROM (SELECT DISTINCT exclusive, queue, lane FROM lateshift.job WHERE exclusive IS NOT NULL AND state = 3) line
+WHERE NOT EXISTS (SELECT 1 FROM lateshift.job h WHERE h.exclusive = line.exclusive AND h.state = 2)
+ AND NOT EXISTS (SELECT 1 FROM lateshift.job r WHERE r.exclusive = line.exclusive AND r.state = 1
+  AND r.queue = line.queue AND r.lane = line.lane)
+LIMIT %s"""
 
 
 def take_back(connection: Connection, again: bool, clock: Clock, term: int, limit: int) -> list[TakenBack]:

@@ -10,6 +10,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from lateshift.errors import OptionInvalid, StoreError
 from lateshift.model.ids import JobId
+from lateshift.store import private
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.sweeping import TERM
 from lateshift.store.taking import AUDIT_KEPT
@@ -66,6 +67,7 @@ class PostgresUpkeep:
         def work(connection: Connection, again: bool) -> list[str]:
             found = []
             for sentence, sql in RULES.items():
+                self._database.watchdog.begin(connection)  # each may take its time
                 [[count]] = connection.execute(sql.encode()).fetchall()
                 found += [sentence.format(n=count)] if count else []
             return found
@@ -88,6 +90,7 @@ class PostgresUpkeep:
         environment = os.environ | ({"PGPASSWORD": str(password)} if password else {})
         command = [program, "--format=custom", "--schema=lateshift", f"--file={target}"]
         command.append(f"--dbname={make_conninfo('', **address)}")
+        private.create(target)  # which pg_dump then writes to
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         if done.returncode:
             target.unlink(missing_ok=True)

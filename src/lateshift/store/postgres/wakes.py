@@ -43,12 +43,15 @@ class NotifyWakes:
 
     def listen(self, heard: Callable[[Line], None]) -> Callable[[], None]:
         awake, waker = os.pipe()
+        pid = os.getpid()
         thread = threading.Thread(target=self._read, args=(heard, awake), name="lateshift-wakes", daemon=True)
         thread.start()
 
         def stop() -> None:
             if stop in self._stops:
                 self._stops.remove(stop)
+                if os.getpid() != pid:  # in a forked child: the listener is the parent's
+                    return
                 os.write(waker, b"x")
                 thread.join()
                 os.close(awake)
@@ -62,7 +65,8 @@ class NotifyWakes:
         while True:
             try:
                 with self._database.connect() as connection:
-                    connection.execute(f"LISTEN {CHANNEL}", prepare=False)
+                    with self._database.watched(connection):
+                        connection.execute(f"LISTEN {CHANNEL}", prepare=False)
                     while True:
                         for notice in connection.notifies(timeout=0):
                             line = hints.read(notice.payload)
@@ -72,9 +76,8 @@ class NotifyWakes:
                         if awake in readable:
                             return
                         if not readable:
-                            connection.execute(
-                                "SELECT 1", prepare=False
-                            )  # a half-open connection says so here
+                            with self._database.watched(connection):  # a half-open connection says so here
+                                connection.execute("SELECT 1", prepare=False)
             except psycopg.Error:
                 if _readable([awake], RECONNECT_SECONDS):
                     return

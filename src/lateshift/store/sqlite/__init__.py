@@ -36,6 +36,9 @@ class SqliteStore:
         self.reports = SqliteReports(self._database)
         self.upkeep = SqliteUpkeep(self._database)
 
+    def exists(self) -> bool:
+        return self._database.path.exists()
+
     def ready(self) -> None:
         self._database.ready()
 
@@ -43,13 +46,15 @@ class SqliteStore:
         return self._database.migrate()
 
     def enqueue_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        answers = borrowed.run(connection, enqueue.statements(jobs, self.clock.microseconds()), "sqlite")
+        answers = borrowed.run(
+            connection, enqueue.statements(jobs, self.clock.microseconds()), "sqlite", borrowed.several(jobs)
+        )
         self.wakes.hint(lines_of(jobs))
         return answers
 
     async def aenqueue_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
         answers = await borrowed.arun(
-            connection, enqueue.statements(jobs, self.clock.microseconds()), "sqlite"
+            connection, enqueue.statements(jobs, self.clock.microseconds()), "sqlite", borrowed.several(jobs)
         )
         self.wakes.hint(lines_of(jobs))
         return answers

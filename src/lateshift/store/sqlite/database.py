@@ -22,6 +22,7 @@ from lateshift.errors import (
     StoreUnavailable,
     StoreUnsafe,
 )
+from lateshift.store import private
 from lateshift.store.sqlite.schema import STEPS, VERSION
 
 BUSY_SECONDS = 15
@@ -113,8 +114,9 @@ class Database:
         return list(range(have + 1, VERSION + 1))
 
     def close(self) -> None:
+        self._refuse_inherited()
         for connection in (self._writer, self._reader):
-            if connection is not None and self._pid == os.getpid():
+            if connection is not None:
                 connection.close()
         self._writer = self._reader = None
 
@@ -136,6 +138,7 @@ class Database:
         return int(connection.execute("PRAGMA user_version").fetchall()[0][0])
 
     def _connect(self) -> apsw.Connection:
+        private.create(self.path)  # SQLite gives -wal and -shm the same mode
         connection = apsw.Connection(str(self.path))
         if connection.readonly("main"):
             connection.close()

@@ -81,7 +81,7 @@ class SqliteJobs:
 
     def held(self, holder: MemberId) -> list[Lease]:
         with self._database.read() as connection:
-            return leasing.held(connection, holder)
+            return leasing.held(connection, holder, self._clock.microseconds())
 
     def lines(self, queues: Sequence[str] | None = None) -> list[Line]:
         found: list[Line] = []

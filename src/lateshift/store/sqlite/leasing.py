@@ -45,8 +45,9 @@ BLOCK = """UPDATE job SET state = 3 WHERE id IN
  (SELECT id FROM job WHERE exclusive = ? AND state = 1 LIMIT 1000)"""
 LEASE_ONE = f"{_TAKE} WHERE id = ?3 AND state = 1 RETURNING {_COLUMNS}"
 
-# job_running
-HELD = f"SELECT {_COLUMNS} FROM job WHERE holder = ? AND state = 2"
+# What a member holds, each with the time that is left of its limit. job_running.
+HELD = f"""SELECT {_COLUMNS.replace("time_limit", "max(complete_by - ?2, 0)")} FROM job
+ WHERE holder = ?1 AND state = 2"""
 
 ALIVE = "SELECT 1 FROM member WHERE id = ? AND dead_at IS NULL"
 PAUSED = "SELECT 1 FROM queue WHERE name = ? AND paused_at IS NOT NULL"
@@ -102,8 +103,8 @@ def _carefully(connection: Connection, holder: bytes, want: Want, now: int) -> l
     return _leases(rows)
 
 
-def held(connection: Connection, holder: MemberId) -> list[Lease]:
-    return _leases(connection.execute(HELD, (holder.bytes,)).fetchall())
+def held(connection: Connection, holder: MemberId, now: int) -> list[Lease]:
+    return _leases(connection.execute(HELD, (holder.bytes, now)).fetchall())
 
 
 def _leases(rows: Iterable[tuple[Any, ...]]) -> list[Lease]:

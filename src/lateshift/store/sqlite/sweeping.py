@@ -29,9 +29,13 @@ COPY_TAKEN = f"{COPY} RETURNING 1"
 DROP_TAKEN = "DELETE FROM job WHERE id = ? AND fence = ? AND state = 2"
 COUNT_LOSS = "UPDATE job SET losses = ? WHERE id = ? AND fence = ? AND state = 2"
 
-# Keys with blocked jobs and no holder. job_exclusive.
-STRANDED = """SELECT DISTINCT exclusive FROM job b WHERE exclusive IS NOT NULL AND state = 3 AND NOT EXISTS
- (SELECT 1 FROM job r WHERE r.exclusive = b.exclusive AND r.state IN (1, 2)) LIMIT ?"""
+# Keys without a holder that have a line with blocked jobs and no ready one. job_exclusive.
+STRANDED = """SELECT DISTINCT exclusive
+FROM (SELECT DISTINCT exclusive, queue, lane FROM job WHERE exclusive IS NOT NULL AND state = 3) line
+WHERE NOT EXISTS (SELECT 1 FROM job h WHERE h.exclusive = line.exclusive AND h.state = 2)
+ AND NOT EXISTS (SELECT 1 FROM job r WHERE r.exclusive = line.exclusive AND r.state = 1
+  AND r.queue = line.queue AND r.lane = line.lane)
+LIMIT ?"""
 
 
 def take_back(database: Database, term: int, limit: int) -> list[TakenBack]:

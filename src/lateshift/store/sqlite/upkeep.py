@@ -8,6 +8,7 @@ import apsw
 
 from lateshift.errors import OptionInvalid
 from lateshift.model.ids import JobId
+from lateshift.store import private
 from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.sweeping import TERM
 from lateshift.store.sqlite.times import MICROSECOND
@@ -77,6 +78,7 @@ class SqliteUpkeep:
             raise OptionInvalid(f"There is no folder {target.parent} to hold {target.name}. Create it first.")
         with self._database.read() as connection:
             source = cast(apsw.Connection, connection)
+            private.create(target)
             copy = apsw.Connection(str(target))
             try:
                 with copy.backup("main", source, "main") as backup:

@@ -54,6 +54,7 @@ class FifoWakes:
         # Opened for both ways, so that it is never at end of file when the last writer closes.
         descriptor = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
         awake, waker = os.pipe()
+        pid = os.getpid()
 
         poller = select.poll()  # not select(), which knows no descriptor above 1023
         for number in (descriptor, awake):
@@ -74,6 +75,8 @@ class FifoWakes:
         def stop() -> None:
             if stop in self._stops:
                 self._stops.remove(stop)
+                if os.getpid() != pid:  # in a forked child: the listener and its pipe are the parent's
+                    return
                 os.write(waker, b"x")
                 thread.join()
                 pipe.unlink(missing_ok=True)

@@ -1,0 +1,105 @@
+"""Callers that share a commit, and chunks of many calls."""
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from lateshift import Lateshift, client
+from lateshift.client import Client, Together
+from lateshift.model.ids import new_job_id
+from lateshift.model.job import Enqueued, Lane, NewJob, Spec
+from lateshift.store.contract import Store
+from lateshift.task import Call
+
+SPEC = Spec(task="work", queue="default", lane=Lane.COROUTINE)
+
+
+def new_job() -> NewJob:
+    return NewJob(new_job_id(), SPEC, b"")
+
+
+def accept(jobs: Sequence[NewJob]) -> list[Enqueued]:
+    return [Enqueued(job.id, created=True) for job in jobs]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("when", ["before its first step", "while it sends"])
+async def test_callers_do_not_hang_when_the_shared_commit_is_cancelled(when: str) -> None:
+    sending, go_on = threading.Event(), threading.Event()
+
+    def enqueue(jobs: Sequence[NewJob]) -> list[Enqueued]:
+        sending.set()
+        go_on.wait(60)
+        return accept(jobs)
+
+    together = Together(enqueue)
+    callers = [asyncio.create_task(together.put(new_job()))]
+    try:
+        if when == "while it sends":
+            await asyncio.to_thread(sending.wait)
+        callers.append(asyncio.create_task(together.put(new_job())))
+        await asyncio.sleep(0)
+        assert together._flushing is not None
+        together._flushing.cancel()
+        done, _ = await asyncio.wait(callers, timeout=5)
+        assert len(done) == 2
+        assert all(caller.cancelled() for caller in callers)
+    finally:
+        go_on.set()
+    job = new_job()
+    assert (await together.put(job)).id == job.id  # the next one is served
+
+
+@pytest.mark.anyio
+async def test_callers_do_not_hang_when_the_store_answers_nonsense() -> None:
+    together = Together(lambda jobs: [])
+    done, _ = await asyncio.wait([asyncio.create_task(together.put(new_job()))], timeout=5)
+    [caller] = done
+    assert isinstance(caller.exception(), ValueError)
+
+
+def test_a_chunk_is_bounded_in_bytes_and_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "CHUNK_BYTES", 40_000)
+    chunks: list[int] = []
+
+    def enqueue(jobs: Sequence[NewJob]) -> list[Enqueued]:
+        chunks.append(len(jobs))
+        return accept(jobs)
+
+    app = Lateshift("test", store="sqlite:///unused.db")
+
+    @app.task
+    def keep(text: str) -> None: ...
+
+    store = SimpleNamespace(jobs=SimpleNamespace(enqueue=enqueue))
+    sender = Client(lambda: cast(Store, store), timedelta(days=1))
+    assert sender.send_many(keep.call("x" * 16_000) for _ in range(7)) == 7
+    assert chunks == [3, 3, 1]
+    chunks.clear()
+    assert sender.send_many(keep.call("") for _ in range(client.CHUNK + 1)) == client.CHUNK + 1
+    assert chunks == [client.CHUNK, 1]
+
+
+def test_calls_that_could_not_be_sent_are_not_taken_for_sent() -> None:
+    app = Lateshift("test", store="sqlite:///unused.db")
+
+    @app.task
+    def keep(text: str) -> None: ...
+
+    store = SimpleNamespace(jobs=SimpleNamespace(enqueue=accept))
+    sender = Client(lambda: cast(Store, store), timedelta(days=1))
+    call = keep.call("a")
+
+    def broken() -> Iterator[Call[None]]:
+        yield call
+        raise OSError("the source is gone")
+
+    with pytest.raises(OSError, match="gone"):
+        sender.send_many(broken())
+    assert sender.send_many([call]) == 1
+    assert sender.send_many([call]) == 0
