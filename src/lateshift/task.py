@@ -206,7 +206,7 @@ def _check(name: str, limits: Limits, *, is_async: bool) -> None:
         )
 
 
-def _queue(name: str) -> str:
+def _queue(name: Any) -> str:
     if not isinstance(name, str) or not QUEUE_NAME.fullmatch(name):
         raise OptionInvalid(
             f"{name!r} is no queue name: 1 to 100 letters, digits and any of _ . : - with a letter or digit first."
@@ -214,7 +214,7 @@ def _queue(name: str) -> str:
     return name
 
 
-def _priority(priority: int) -> int:
+def _priority(priority: Any) -> int:
     if not isinstance(priority, int) or priority not in PRIORITIES:
         raise OptionInvalid(
             f"priority must be a whole number from {PRIORITIES[0]} to {PRIORITIES[-1]}, not {priority}."
@@ -222,7 +222,7 @@ def _priority(priority: int) -> int:
     return priority
 
 
-def _when(delay: timedelta | None, at: datetime | None) -> dict[str, Any]:
+def _when(delay: Any, at: Any) -> dict[str, Any]:
     if delay is not None and at is not None:
         raise OptionInvalid("Give delay or at, not both.")
     if delay is not None and not isinstance(delay, timedelta):

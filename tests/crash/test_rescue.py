@@ -176,9 +176,6 @@ def test_recovery_never_takes_a_job_from_a_member_that_has_just_leased_it(scene:
     assert {(row.state, row.fence) for row in scene.rows().values()} == {(RUNNING, 1)}
 
 
-@pytest.mark.xfail(
-    reason="PostgreSQL keeps the locks of a frozen session: no idle_in_transaction_session_timeout"
-)
 def test_a_rescuer_frozen_in_the_middle_of_its_transaction_does_not_keep_the_next_from_leading(
     tmp_path: Path, postgres_url: str
 ) -> None:

@@ -15,9 +15,12 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest.fixture
-def store(store_url: str, clock: ManualClock) -> Iterator[Store]:
-    store = open_store(store_url, clock)
+@pytest.fixture(params=["sqlite", "sqlite3", "postgres"])
+def store(request: pytest.FixtureRequest, clock: ManualClock) -> Iterator[Store]:
+    """Each store; SQLite with the library that Lateshift brings, and with Python's own."""
+    kind = request.param.removesuffix("3")
+    url = request.getfixturevalue(f"{kind}_url")
+    store = open_store(url if kind == request.param else f"{url}?driver=sqlite3", clock)
     store.ready()
     yield store
     store.close()

@@ -139,4 +139,4 @@ def query(store: Store, sql: LiteralString, *parameters: Any) -> list[tuple[Any,
 
 
 def file_of(url: str) -> Path:
-    return Path(url.removeprefix("sqlite:///"))
+    return Path(url.removeprefix("sqlite:///").partition("?")[0])

@@ -29,6 +29,7 @@ from lateshift.store.postgres import PostgresStore
 from lateshift.store.postgres import database as postgres_database
 from lateshift.store.sqlite import SqliteStore
 from lateshift.store.sqlite import database as sqlite_database
+from lateshift.store.sqlite.drivers import Apsw
 from tests.store_contract.driving import LINE, Worker, added, file_of, make_job, see
 
 NOBODY = 65534
@@ -321,7 +322,7 @@ def test_the_file_system_of_a_folder_is_known(tmp_path: Path) -> None:
 
 
 def test_a_sqlite_that_may_lose_commits_is_refused(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apsw, "SQLITE_VERSION_NUMBER", 3_051_002)
+    monkeypatch.setattr(Apsw, "version", (3, 51, 2))
 
     with pytest.raises(StoreUnsafe, match=r"may lose commits\. Install apsw"):
         open_store(sqlite_url).ready()
@@ -354,7 +355,8 @@ def let_grow(store: Store, pages: int) -> None:
         pass
     writer = store._database._writer
     assert writer is not None
-    writer.pragma("max_page_count", int(writer.pragma("page_count")) + pages)
+    [[used]] = writer.execute("PRAGMA page_count").fetchall()
+    writer.execute(f"PRAGMA max_page_count = {used + pages:d}")
 
 
 def test_a_writer_that_holds_the_file_too_long_is_said_to_do_so(

@@ -1,6 +1,8 @@
 """Enqueue in the caller's own transaction: the job exists if and only if that transaction commits."""
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from queue import Queue
@@ -91,6 +93,7 @@ def by_psycopg_with_rows_as_dictionaries(store: Store) -> Iterator[Begun]:
 
 
 def engine_url(url: str) -> str:
+    url = url.partition("?")[0]
     return url if url.startswith("sqlite") else url.replace("postgresql://", "postgresql+psycopg://")
 
 
@@ -157,11 +160,16 @@ def named(value: object) -> str:
 Begin = Callable[[], Any]
 
 
+def own(url: str) -> str:
+    """The store as a program names it that opens the file itself."""
+    return f"{url}?driver=sqlite3" if url.startswith("sqlite") else url
+
+
 @pytest.fixture(params=OPENERS, ids=lambda pair: f"{pair[0]}-{named(pair[1])}")
 def opened(request: pytest.FixtureRequest, clock: ManualClock) -> Iterator[tuple[Store, Begin]]:
     """A store, and how to begin a transaction on it."""
     kind, opener = request.param
-    store = open_store(request.getfixturevalue(f"{kind}_url"), clock)
+    store = open_store(own(request.getfixturevalue(f"{kind}_url")), clock)
     store.ready()
     yield store, lambda: opener(store)
     store.close()
@@ -246,7 +254,7 @@ def test_a_refused_call_takes_no_key_though_the_caller_commits(opened: tuple[Sto
 
 
 def test_the_business_row_and_the_job_come_together(sqlite_url: str, clock: ManualClock) -> None:
-    store = open_store(sqlite_url, clock)
+    store = open_store(f"{sqlite_url}?driver=sqlite3", clock)
     store.ready()
     with by_sqlite3(store) as transaction:
         transaction.connection.execute("INSERT INTO business VALUES ('a')")
@@ -348,7 +356,7 @@ async def test_async_a_job_is_gone_with_the_transaction_that_rolls_back(
 
 @pytest.mark.anyio
 async def test_async_code_may_give_a_plain_connection(sqlite_url: str, clock: ManualClock) -> None:
-    store = open_store(sqlite_url, clock)
+    store = open_store(f"{sqlite_url}?driver=sqlite3", clock)
     store.ready()
     with by_sqlite3(store) as transaction:
         [answer] = await store.aenqueue_on(transaction.connection, [make_job()])
@@ -405,7 +413,7 @@ AUTOCOMMIT = [
 def autocommit(request: pytest.FixtureRequest, clock: ManualClock) -> Iterator[tuple[Store, Any]]:
     """A store, and a connection to it that commits each statement."""
     kind, opener = request.param
-    store = open_store(request.getfixturevalue(f"{kind}_url"), clock)
+    store = open_store(own(request.getfixturevalue(f"{kind}_url")), clock)
     store.ready()
     with opener(store) as connection:
         yield store, connection
@@ -508,7 +516,7 @@ def test_what_is_no_connection_is_refused_with_advice(store: Store, thing: objec
 def test_a_connection_to_the_other_kind_of_database_is_refused(
     sqlite_url: str, postgres_url: str, clock: ManualClock
 ) -> None:
-    file, server = open_store(sqlite_url, clock), open_store(postgres_url, clock)
+    file, server = open_store(f"{sqlite_url}?driver=sqlite3", clock), open_store(postgres_url, clock)
     file.ready()
     for opener in (by_sqlite3, by_sqlalchemy, by_sqlalchemys_session, by_django):
         with (
@@ -534,7 +542,7 @@ def test_sqlalchemy_on_another_driver_is_refused_with_advice(store: Store) -> No
     Connection.__module__ = "sqlalchemy.engine.base"
     Connection.__qualname__ = "Connection"
 
-    with pytest.raises(ConnectionUnsupported, match="psycopg 3"):
+    with pytest.raises(ConnectionUnsupported, match=r"psycopg 3|driver=sqlite3"):
         store.enqueue_on(Connection(), [make_job()])
 
 
@@ -548,4 +556,31 @@ def test_a_job_in_a_committed_transaction_wakes_a_worker(postgres_url: str, cloc
             connection.commit()
         assert heard.get(timeout=10) == Line("woken", Lane.COROUTINE)
     stop()
+    store.close()
+
+
+def test_a_callers_connection_needs_the_callers_library(sqlite_url: str, clock: ManualClock) -> None:
+    store = open_store(sqlite_url, clock)
+    store.ready()
+    connection = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))
+    with pytest.raises(ConnectionUnsupported, match="driver=sqlite3"):
+        store.enqueue_on(connection, [make_job()])
+    store.close()
+    connection.close()
+
+
+def test_closing_a_callers_connection_loses_nothing_that_is_accepted_afterwards(
+    sqlite_url: str, clock: ManualClock
+) -> None:
+    store = open_store(own(sqlite_url), clock)
+    store.ready()
+    for _ in range(3):
+        connection = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))
+        store.enqueue_on(connection, [make_job()])
+        connection.commit()
+        connection.close()
+        store.jobs.enqueue([make_job()])
+    counted = "import apsw, sys; print(apsw.Connection(sys.argv[1]).execute('SELECT count(*) FROM job').fetchall()[0][0])"
+    command = [sys.executable, "-c", counted, sqlite_url.removeprefix("sqlite:///")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "6"
     store.close()

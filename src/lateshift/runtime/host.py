@@ -25,7 +25,7 @@ from lateshift.store.contract import MemberView, Store
 AFTER_STOP_TIME = timedelta(seconds=10)  # what a worker gets on top of its stop time before it is killed
 FIRST_RESTART = 0.05
 LAST_RESTART = 10.0
-SETTLED_IN = 10.0  # seconds after which a worker that dies is not counted as failing at its start
+SETTLED_IN = 1.0  # seconds after which a worker that dies is not counted as failing at its start
 
 
 class Host:

@@ -37,7 +37,7 @@ def run(connection: object, statements: Any, dialect: str, several: bool) -> lis
 
 
 async def arun(connection: Any, statements: Any, dialect: str, several: bool) -> list[Enqueued]:
-    origin = _origin(connection)
+    origin = origin_of(connection)
     if origin in ("sqlalchemy.AsyncConnection", "sqlalchemy.AsyncSession"):
         inside: list[Enqueued] = await connection.run_sync(
             lambda inner: run(inner, statements, dialect, several)
@@ -62,7 +62,7 @@ async def arun(connection: Any, statements: Any, dialect: str, several: bool) ->
 
 
 def _sync(connection: Any, dialect: str, several: bool) -> Callable[[str, Any], Rows]:
-    origin = _origin(connection)
+    origin = origin_of(connection)
     match origin:
         case "psycopg.Connection" | "sqlite3.Connection" if origin == _OWN[dialect]:
             if several:
@@ -122,7 +122,7 @@ def _begin(connection: Any, dialect: str) -> None:
         raise
 
 
-def _origin(connection: object) -> str:
+def origin_of(connection: object) -> str:
     """`psycopg.Connection` for psycopg's connection and whatever derives from it."""
     for kind in type(connection).__mro__:
         package = kind.__module__.partition(".")[0]
@@ -142,7 +142,7 @@ def _origin(connection: object) -> str:
 
 def _plain_cursor(connection: Any) -> Any:
     """One that gives rows as tuples, whatever rows the caller likes."""
-    if _origin(connection) == "sqlite3.Connection":
+    if origin_of(connection) == "sqlite3.Connection":
         cursor = connection.cursor()
         cursor.row_factory = None
         return cursor

@@ -34,9 +34,10 @@ def _sqlite(url: str, clock: Clock) -> Store:
             f"{url!r} names no file: sqlite:// is followed by a slash and a path. Examples: {EXAMPLES}."
         )
     options = dict(parse_qsl(parts.query))
-    network = options.pop("network", None)
-    if options or network not in (None, "allow"):
-        raise StoreUrlInvalid(f"{url!r}: the only option of a SQLite store is ?network=allow.")
-    return SqliteStore(
-        url, Path(unquote(parts.path[1:])).absolute(), clock, allow_network=network is not None
-    )
+    network, driver = options.pop("network", None), options.pop("driver", "apsw")
+    if options or network not in (None, "allow") or driver not in ("apsw", "sqlite3"):
+        raise StoreUrlInvalid(
+            f"{url!r}: the options of a SQLite store are ?network=allow and ?driver=sqlite3."
+        )
+    path = Path(unquote(parts.path[1:])).absolute()
+    return SqliteStore(url, path, clock, allow_network=network is not None, driver=driver)

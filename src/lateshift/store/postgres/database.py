@@ -35,6 +35,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 GIVE_UP_SECONDS = 20.0
 STATEMENT_SECONDS = 30
+IDLE_SECONDS = 5  # a process frozen in a transaction must not keep its locks
 CALL_SECONDS = STATEMENT_SECONDS + 5.0  # the server itself ends a statement before that
 KEPT_CONNECTIONS = 8
 REPEATABLE = (
@@ -124,6 +125,7 @@ class Database:
             with self.watched(connection):
                 connection.execute(
                     f"SET statement_timeout = '{STATEMENT_SECONDS:d}s'; SET enable_seqscan = off; "
+                    f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS:d}s'; "
                     "SET enable_bitmapscan = off; SET jit = off",
                     prepare=False,
                 )

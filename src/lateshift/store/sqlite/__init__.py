@@ -5,6 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from lateshift.clock import Clock
+from lateshift.errors import ConnectionUnsupported
 from lateshift.model.job import Enqueued, NewJob
 from lateshift.store import borrowed
 from lateshift.store.hints import lines_of
@@ -24,10 +25,12 @@ class SqliteStore:
 
     poll = timedelta(milliseconds=500)
 
-    def __init__(self, url: str, path: Path, clock: Clock, *, allow_network: bool = False) -> None:
+    def __init__(
+        self, url: str, path: Path, clock: Clock, *, allow_network: bool = False, driver: str = "apsw"
+    ) -> None:
         self.url = url
         self.clock = clock
-        self._database = Database(path, clock, allow_network=allow_network)
+        self._database = Database(path, clock, allow_network=allow_network, driver=driver)
         self.wakes = FifoWakes(path, clock)
         self.jobs = SqliteJobs(self._database, self.wakes)
         self.members = SqliteMembers(self._database)
@@ -46,6 +49,7 @@ class SqliteStore:
         return self._database.migrate()
 
     def enqueue_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        self._refuse_two_libraries(connection)
         answers = borrowed.run(
             connection, enqueue.statements(jobs, self.clock.microseconds()), "sqlite", borrowed.several(jobs)
         )
@@ -53,11 +57,20 @@ class SqliteStore:
         return answers
 
     async def aenqueue_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        self._refuse_two_libraries(connection)
         answers = await borrowed.arun(
             connection, enqueue.statements(jobs, self.clock.microseconds()), "sqlite", borrowed.several(jobs)
         )
         self.wakes.hint(lines_of(jobs))
         return answers
+
+    def _refuse_two_libraries(self, connection: object) -> None:
+        """See drivers: a file that two libraries open in one process can lose what was accepted."""
+        if self._database.driver.name != "sqlite3" and borrowed.origin_of(connection):
+            raise ConnectionUnsupported(
+                "To enqueue on your own connection, Lateshift must open the file with the same SQLite library as you do: "
+                f"add ?driver=sqlite3 to the store's URL ({self.url})."
+            )
 
     def close(self) -> None:
         self.wakes.close()

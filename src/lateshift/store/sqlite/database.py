@@ -1,12 +1,12 @@
 """The file: one connection that writes and one that reads, each used by one thread at a time, never after a fork."""
 
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, cast
 
 import apsw
 import psutil
@@ -23,7 +23,10 @@ from lateshift.errors import (
     StoreUnsafe,
 )
 from lateshift.store import private
+from lateshift.store.sqlite.drivers import DRIVERS, FIXED_SINCE, STDLIB_SINCE, Apsw, Connection, until_free
 from lateshift.store.sqlite.schema import STEPS, VERSION
+
+__all__ = ["Connection", "Database"]
 
 BUSY_SECONDS = 15
 BUSY_STEP = 0.0005
@@ -40,31 +43,23 @@ NETWORK_FILE_SYSTEMS = (
     "webdav",
     "davfs",
 )
-FIXED_SINCE = (
-    3_051_003  # before it, SQLite may lose a commit when a checkpoint meets a writer (the WAL-reset bug)
-)
-
-
-class Connection(Protocol):
-    """What Lateshift uses of an apsw connection; rows come untyped from SQLite."""
-
-    def execute(self, statements: str, bindings: Any = ..., /) -> Any: ...
-    def executemany(self, statements: str, sequence: Any, /) -> Any: ...
-    def total_changes(self) -> int: ...
 
 
 class Database:
     """Opens on first use, and again after a fork."""
 
-    def __init__(self, path: Path, clock: Clock, *, allow_network: bool = False) -> None:
+    def __init__(
+        self, path: Path, clock: Clock, *, allow_network: bool = False, driver: str = "apsw"
+    ) -> None:
         self.path = path
         self.clock = clock
+        self.driver = DRIVERS[driver]
         self._allow_network = allow_network
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
-        self._writer: apsw.Connection | None = None
-        self._reader: apsw.Connection | None = None
-        self._inherited: list[apsw.Connection | None] = []
+        self._writer: Connection | None = None
+        self._reader: Connection | None = None
+        self._inherited: list[Connection | None] = []
         self._pid = os.getpid()
         self._busy_since = 0.0
 
@@ -77,7 +72,7 @@ class Database:
             self._writer = connection
             connection.execute("BEGIN IMMEDIATE")
             try:
-                yield cast(Connection, connection)
+                yield connection
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
@@ -91,7 +86,7 @@ class Database:
         with self._read_lock, self._explained():
             if self._reader is None:
                 self._reader = self._connect()
-            yield cast(Connection, self._reader)
+            yield self._reader
 
     def ready(self) -> None:
         """Safe to use, and of this code's version: a new or older file is migrated at once."""
@@ -137,14 +132,13 @@ class Database:
     def _version(connection: Connection) -> int:
         return int(connection.execute("PRAGMA user_version").fetchall()[0][0])
 
-    def _connect(self) -> apsw.Connection:
+    def _connect(self) -> Connection:
         private.create(self.path)  # SQLite gives -wal and -shm the same mode
-        connection = apsw.Connection(str(self.path))
-        if connection.readonly("main"):
-            connection.close()
+        if self.path.exists() and not _writable(self.path):
             raise self._read_only()
-        connection.set_busy_handler(self._wait_for_others)
-        if connection.pragma("journal_mode", "wal") != "wal":
+        connection = self.driver.connect(self.path, self._wait_for_others, BUSY_SECONDS)
+        mode = until_free(lambda: connection.execute("PRAGMA journal_mode = wal").fetchall(), BUSY_SECONDS)
+        if mode[0][0] != "wal":
             raise StoreUnsafe(
                 f"{self.path}: this file system cannot do write-ahead logging. Use a local disk."
             )
@@ -185,9 +179,13 @@ class Database:
                 f"{self.path} is on a network file system ({kind}), where SQLite's locks cannot be trusted. Put it on "
                 "a local disk, use PostgreSQL, or add ?network=allow to the URL if only one machine ever opens it."
             )
-        if apsw.SQLITE_VERSION_NUMBER < FIXED_SINCE:
+        if Apsw.version < FIXED_SINCE:
             raise StoreUnsafe(
                 f"The SQLite {apsw.sqlite_lib_version()} in use may lose commits. Install apsw 3.51.3 or newer."
+            )
+        if self.driver.version < STDLIB_SINCE:
+            raise StoreUnsafe(
+                f"Python's own SQLite is {sqlite3.sqlite_version}; ?driver=sqlite3 needs 3.37 or newer. Use a newer Python."
             )
 
     @contextmanager

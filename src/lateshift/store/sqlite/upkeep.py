@@ -2,9 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
-
-import apsw
 
 from lateshift.errors import OptionInvalid
 from lateshift.model.ids import JobId
@@ -77,14 +74,9 @@ class SqliteUpkeep:
         if not target.parent.is_dir():
             raise OptionInvalid(f"There is no folder {target.parent} to hold {target.name}. Create it first.")
         with self._database.read() as connection:
-            source = cast(apsw.Connection, connection)
             private.create(target)
-            copy = apsw.Connection(str(target))
             try:
-                with copy.backup("main", source, "main") as backup:
-                    backup.step(-1)  # at once: in steps it would begin anew with each commit of somebody else
+                self._database.driver.backup(connection, target)
             except BaseException:
                 target.unlink(missing_ok=True)
                 raise
-            finally:
-                copy.close()
