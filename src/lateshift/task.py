@@ -31,12 +31,14 @@ class Call(Struct, Generic[R], eq=False, gc=False):
 
     task: "Task[..., R]"
     job: NewJob
+    sent: bool = False
 
     def take(self) -> NewJob:
         """The job to send now. From the second time on it says that it may be there already."""
         job = self.job
-        if job.first:
-            self.job = NewJob(job.id, job.spec, job.payload, job.key)
+        if self.sent:
+            return NewJob(job.id, job.spec, job.payload, job.key)
+        self.sent = True
         return job
 
     @property

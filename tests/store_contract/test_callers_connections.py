@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from queue import Queue
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -584,3 +585,24 @@ def test_closing_a_callers_connection_loses_nothing_that_is_accepted_afterwards(
     command = [sys.executable, "-c", counted, sqlite_url.removeprefix("sqlite:///")]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "6"
     store.close()
+
+
+def test_a_connection_to_another_store_of_the_same_kind_is_refused(
+    sqlite_url: str, postgres_url: str, empty_postgres_url: str, tmp_path: Path, clock: ManualClock
+) -> None:
+    other = open_store(f"sqlite:///{tmp_path}/other.db?driver=sqlite3", clock)
+    other.ready()
+    file = open_store(own(sqlite_url), clock)
+    file.ready()
+    connection = sqlite3.connect(tmp_path / "other.db")
+    with pytest.raises(ConnectionUnsupported, match="in another store"):
+        file.enqueue_on(connection, [make_job()])
+    connection.close()
+    server = open_store(postgres_url, clock)
+    with (
+        psycopg.connect(empty_postgres_url) as elsewhere,
+        pytest.raises(ConnectionUnsupported, match="another store"),
+    ):
+        server.enqueue_on(elsewhere, [make_job()])
+    for store in (other, file, server):
+        store.close()

@@ -81,7 +81,12 @@ SQLITE: list[tuple[str, str, str]] = [
     ("PURGE_KEYS", sqlite.upkeep.PURGE_KEYS, "job_key_expires (expires_at<?)"),
     ("PURGE_MEMBERS", sqlite.upkeep.PURGE_MEMBERS, "job_running (holder=?)"),
 ]
-UNPLANNED = {"TAKE_KEY", "INSERT_FIRST", "INSERT_FIRSTS"}  # an upsert by primary key has no plan to look at
+UNPLANNED = {
+    "TAKE_KEY",
+    "INSERT_NOW",
+    "INSERT_FIRST",
+    "INSERT_FIRSTS",
+}  # an upsert by primary key has no plan to look at
 
 FILL_SQLITE = f"""
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {READY + SCHEDULED + RUNNING + BLOCKED})

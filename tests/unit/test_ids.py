@@ -42,7 +42,7 @@ def test_threads_never_make_the_same_id() -> None:
 
 def test_order_holds_when_the_clock_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     first = new_job_id()
-    monkeypatch.setattr(time, "time_ns", lambda: 0)
+    monkeypatch.setattr(ids, "time_ns", lambda: 0)
 
     assert new_job_id() > first
 

@@ -78,7 +78,10 @@ class Arguments:
 
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
         """The payload of a call, by name. Raises ArgumentsInvalid or PayloadTooLarge."""
-        named = self._bind(args, kwargs)
+        if not kwargs and len(args) == len(self._positional) == len(self._names):
+            named = dict(zip(self._positional, args, strict=True))
+        else:
+            named = self._bind(args, kwargs)
         try:
             payload = _encoder.encode(named)
         except _UNENCODABLE as error:
@@ -119,8 +122,6 @@ class Arguments:
 
     def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         named = dict(zip(self._positional, args, strict=False))
-        if not kwargs and len(args) == len(self._names):
-            return named
         named.update(kwargs)
         if (
             len(args) <= len(self._positional)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lateshift.model.job import Lane
 
-BATCH = 500  # jobs in one lease, at most
+BATCH = 1000  # jobs in one lease, at most
 IN_HAND = 0.02  # seconds of work to have in hand
 WEIGHT = 0.3  # of the newest batch in the mean
 

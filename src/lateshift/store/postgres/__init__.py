@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from lateshift.clock import Clock
+from lateshift.errors import ConnectionUnsupported
 from lateshift.model.job import Enqueued, NewJob
 from lateshift.store import borrowed
+from lateshift.store.contract import Statements
 from lateshift.store.postgres import enqueue
-from lateshift.store.postgres.database import Database
+from lateshift.store.postgres.database import DATABASE, Database
 from lateshift.store.postgres.jobs import PostgresJobs
 from lateshift.store.postgres.locks import PostgresLocks
 from lateshift.store.postgres.members import PostgresMembers
@@ -15,6 +17,7 @@ from lateshift.store.postgres.queues import PostgresQueues
 from lateshift.store.postgres.reports import PostgresReports
 from lateshift.store.postgres.upkeep import PostgresUpkeep
 from lateshift.store.postgres.wakes import NotifyWakes
+from lateshift.store.urls import shown
 
 
 class PostgresStore:
@@ -46,7 +49,7 @@ class PostgresStore:
     def enqueue_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
         return borrowed.run(
             connection,
-            enqueue.statements(jobs, self.clock.offset, notify=True),
+            self._statements(jobs),
             "postgresql",
             borrowed.several(jobs),
         )
@@ -54,10 +57,20 @@ class PostgresStore:
     async def aenqueue_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
         return await borrowed.arun(
             connection,
-            enqueue.statements(jobs, self.clock.offset, notify=True),
+            self._statements(jobs),
             "postgresql",
             borrowed.several(jobs),
         )
+
+    def _statements(self, jobs: Sequence[NewJob]) -> Statements:
+        """What a caller's connection runs, after a look at which database it is."""
+        [[theirs]] = yield DATABASE, [()]
+        if theirs != self._database.called:
+            raise ConnectionUnsupported(
+                f"connection= is open on the database {theirs}, and the store is {shown(self.url)}: the job would be in "
+                "another store."
+            )
+        return (yield from enqueue.statements(jobs, self.clock.offset, notify=True))
 
     def close(self) -> None:
         self.wakes.close()

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
@@ -43,6 +44,9 @@ REPEATABLE = (
     pg.CrashShutdown, pg.CannotConnectNow, pg.QueryCanceled, pg.LockNotAvailable, pg.IdleInTransactionSessionTimeout,
 )  # fmt: skip
 MIGRATION_LOCK = 0x1A7E5417
+
+
+DATABASE = "SELECT current_database()::text"
 
 
 class Database:
@@ -139,6 +143,12 @@ class Database:
             yield
         finally:
             self.watchdog.end(connection)
+
+    @cached_property
+    def called(self) -> str:
+        """The name of the database itself."""
+        [[name]] = self.run(lambda connection, again: connection.execute(DATABASE).fetchall())
+        return str(name)
 
     def ready(self) -> None:
         """Safe to use, and of this code's version; a database without Lateshift's schema gets it at once."""

@@ -8,6 +8,7 @@ from lateshift.clock import Clock
 from lateshift.errors import ConnectionUnsupported
 from lateshift.model.job import Enqueued, NewJob
 from lateshift.store import borrowed
+from lateshift.store.contract import Statements
 from lateshift.store.hints import lines_of
 from lateshift.store.sqlite import enqueue
 from lateshift.store.sqlite.database import Database
@@ -50,19 +51,25 @@ class SqliteStore:
 
     def enqueue_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
         self._refuse_two_libraries(connection)
-        answers = borrowed.run(
-            connection, enqueue.statements(jobs, self.clock.microseconds()), "sqlite", borrowed.several(jobs)
-        )
+        answers = borrowed.run(connection, self._statements(jobs), "sqlite", borrowed.several(jobs))
         self.wakes.hint(lines_of(jobs))
         return answers
 
     async def aenqueue_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
         self._refuse_two_libraries(connection)
-        answers = await borrowed.arun(
-            connection, enqueue.statements(jobs, self.clock.microseconds()), "sqlite", borrowed.several(jobs)
-        )
+        answers = await borrowed.arun(connection, self._statements(jobs), "sqlite", borrowed.several(jobs))
         self.wakes.hint(lines_of(jobs))
         return answers
+
+    def _statements(self, jobs: Sequence[NewJob]) -> Statements:
+        """What a caller's connection runs, after a look at which file it has open."""
+        databases = yield "PRAGMA database_list", [()]
+        file = next(Path(path) for _, name, path in databases if name == "main")
+        if not file.exists() or not file.samefile(self._database.path):
+            raise ConnectionUnsupported(
+                f"connection= is open on {file}, and the store is {self._database.path}: the job would be in another store."
+            )
+        return (yield from enqueue.statements(jobs, self.clock.microseconds()))
 
     def _refuse_two_libraries(self, connection: object) -> None:
         """See drivers: a file that two libraries open in one process can lose what was accepted."""
