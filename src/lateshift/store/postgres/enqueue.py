@@ -64,6 +64,7 @@ FREE_KEY = "DELETE FROM lateshift.job_key WHERE task = %s::text AND text = %s::t
 NOTIFY = "SELECT pg_notify('lateshift', %s::text)"
 
 _spec_and_first = attrgetter("spec", "first")
+_MICROSECOND = timedelta(microseconds=1)
 
 
 def statements(
@@ -93,7 +94,7 @@ def statements(
         same = list(group)
         first = first and not again
         # As text: psycopg writes a timedelta in Python, and this in C.
-        limit = None if spec.time_limit is None else f"{spec.time_limit.total_seconds()} s"
+        limit = None if spec.time_limit is None else f"{spec.time_limit // _MICROSECOND} microseconds"
         how = (spec.priority, spec.attempts, limit, spec.exclusive, spec.task)
         when = (spec.at, spec.delay, skew)
         if len(same) == 1:
