@@ -36,7 +36,7 @@ def main(program: str, member: str, descriptor: str) -> None:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop where it is installed (the extra `uvloop`): a sixth more no-op jobs a second."""
+    """uvloop where it is installed (the extra `uvloop`): no-op jobs drained quicker with it."""
     try:
         import uvloop
     except ImportError:
