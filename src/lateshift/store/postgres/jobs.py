@@ -130,7 +130,7 @@ class PostgresJobs:
             with connection.pipeline():  # one round trip, one commit
                 settled = settling.send(connection, plain, skew)
                 leased = leasing.send(connection, holder, quick, skew)
-            lost += settling.receive(connection, settled, plain, skew)
+            lost += settling.receive(connection, settled, skew)
             leases = leasing.receive(leased)
         else:
             leases = []

@@ -100,9 +100,7 @@ def send(connection: Connection, settlements: Sequence[Settlement], skew: timede
     return sent
 
 
-def receive(
-    connection: Connection, sent: Sequence[Sent], settlements: Sequence[Settlement], skew: timedelta
-) -> list[Lease]:
+def receive(connection: Connection, sent: Sequence[Sent], skew: timedelta) -> list[Lease]:
     """Gives the leases that were lost."""
     missing: list[Settlement] = []
     for group in sent:
@@ -120,7 +118,7 @@ def settle_guarded(connection: Connection, settlements: Sequence[Settlement], sk
         for key in keys:
             connection.execute(WAIT_FOR_KEY, (key,))
         sent = send(connection, settlements, skew)
-        lost = receive(connection, sent, settlements, skew)
+        lost = receive(connection, sent, skew)
         for key in keys:
             connection.execute(READY_NEXT, {"key": key})
     return lost
