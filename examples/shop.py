@@ -12,12 +12,10 @@ import time
 from datetime import timedelta
 
 from lateshift import (
-    JobFilter,
     Lateshift,
     Permanent,
     Retry,
     Snooze,
-    State,
     acheckpoint,
     current,
     last_checkpoint,
@@ -103,8 +101,7 @@ async def customers() -> None:
 def night_watch() -> None:
     """Every few seconds: start a new day's report, and send the cakes that died back, without their stones."""
     daily_report.enqueue(day=int(time.time()) % 1000)
-    cakes = JobFilter(task="pack", state=State.DEAD)
-    app.client.resubmit_where(cakes, by="the night watch", limit=100)
+    app.dead_letters(task="pack").resubmit(by="the night watch", limit=100)
     raise Snooze(timedelta(seconds=15))
 
 

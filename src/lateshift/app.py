@@ -2,28 +2,35 @@
 
 import inspect
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar, overload
 from uuid import UUID
+from weakref import WeakSet
 
 import msgspec
 
 from lateshift import embedded
+from lateshift.check import Report, check
 from lateshift.client import Client
 from lateshift.clock import SYSTEM, Clock
 from lateshift.config import Settings, load
-from lateshift.errors import JobUnknown, TaskInvalid, TaskUnknown
+from lateshift.dead_letters import DeadLetters
+from lateshift.errors import JobUnknown, OptionInvalid, TaskInvalid, TaskUnknown
 from lateshift.handle import Job
-from lateshift.model.ids import JobId
+from lateshift.model import checks
+from lateshift.model.ids import JobId, new_job_id
 from lateshift.model.retry import Retry
 from lateshift.runtime.aside import aside
 from lateshift.runtime.lock import Lock
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
 from lateshift.task import HOUR, AsyncTask, Call, Limits, Task
+
+LOCK_NAME_LIMIT = 200  # characters
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,6 +68,7 @@ class Lateshift:
         self._starters: list[Callable[[], Any]] = []
         self._store: Store | None = None
         self._opening = threading.Lock()
+        _apps.add(self)
 
     @property
     def tasks(self) -> Mapping[str, Task[..., Any]]:
@@ -140,7 +148,8 @@ class Lateshift:
 
     def enqueue_many(self, calls: Iterable[Call[Any]]) -> int:
         """Enqueue any number of calls in bounded memory: one durable commit for each thousand. Gives how many jobs
-        were made. If it raises, the thousands before stay; repeating the same calls makes nothing twice."""
+        were made; a call that was sent before is not counted. If it raises, the thousands before stay; repeating the
+        same calls makes nothing twice."""
         return self.client.send_many(calls)
 
     async def aenqueue_many(self, calls: Iterable[Call[Any]]) -> int:
@@ -148,12 +157,32 @@ class Lateshift:
 
     def job(self, job_id: JobId | str) -> Job[Any]:
         """A job by its id."""
-        wanted = job_id if isinstance(job_id, UUID) else UUID(job_id)
+        try:
+            wanted = job_id if isinstance(job_id, UUID) else UUID(job_id)
+        except (ValueError, AttributeError) as error:
+            raise OptionInvalid(f"{job_id!r} is no job id, such as {new_job_id()}.") from error
         view = self.store.reports.job(wanted)
         if view is None:
             raise JobUnknown(f"There is no job {wanted} in the store; it may have passed its retention.")
         task = self._tasks.get(view.task)
         return Job(wanted, view.task, self.client, task.results.decode if task else _raw)
+
+    def dead_letters(
+        self,
+        *,
+        task: str | None = None,
+        queue: str | None = None,
+        reason: str | None = None,
+        like: str | None = None,
+    ) -> DeadLetters:
+        """Dead letters to look at, to group and to resubmit; `like` is a fingerprint, as their groups have it."""
+        return DeadLetters(
+            self.store, self._tasks, self.clock, task=task, queue=queue, reason=reason, like=like
+        )  # fmt: skip
+
+    def check(self) -> Report:
+        """Whether this code can run what is in the store: tasks that are gone, arguments that do not fit any more."""
+        return check(self.store, self._tasks)
 
     def find_task(self, name: str) -> Task[..., Any]:
         if name not in self._tasks:
@@ -166,6 +195,11 @@ class Lateshift:
     ) -> Lock:
         """`with` or `async with app.lock("stock")`: one holder over all machines, with a fence token for what it writes.
         `wait` bounds the waiting; the lock is renewed while it is held."""
+        checks.text("The name of a lock", name, LOCK_NAME_LIMIT)
+        if checks.duration("ttl", ttl) <= timedelta(0):
+            raise OptionInvalid("ttl must be longer than nothing.")
+        if wait is not None:
+            checks.duration("wait", wait)
         return Lock(lambda: self.store.locks, name, ttl, wait)
 
     @asynccontextmanager
@@ -174,6 +208,19 @@ class Lateshift:
         store = await aside(lambda: self.store)
         async with embedded.running(store, self._tasks, self.settings, self.clock):
             yield
+
+    @contextmanager
+    def on(self, store: Store) -> Iterator[None]:
+        """`with app.on(store):` this app works on another store, by that store's clock; it is closed at the end, and what
+        the app had before is there again. For tests: see lateshift.testing."""
+        before = self._store, self.clock, self.settings
+        self._store, self.clock = store, store.clock
+        self.settings = replace(self.settings, store=store.url)
+        try:
+            yield
+        finally:
+            self.close()
+            self._store, self.clock, self.settings = before
 
     def close(self) -> None:
         """Close the store's connections. The next call opens them again."""
@@ -191,6 +238,17 @@ class Lateshift:
         task: Task[..., Any] = kind(function, known, limits, self.client)
         self._tasks[known] = task
         return task
+
+
+def app_of(task: Task[..., Any]) -> Lateshift:
+    """The app that a task is registered in."""
+    for app in _apps:
+        if app.tasks.get(task.name) is task:
+            return app
+    raise TaskUnknown(f"No app has the task {task.name} any more. Keep the app for as long as its tasks.")
+
+
+_apps: WeakSet[Lateshift] = WeakSet()
 
 
 def _raw(result: bytes | None) -> Any:

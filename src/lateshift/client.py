@@ -2,16 +2,15 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
-from msgspec import structs
-
-from lateshift.errors import UsageError
+from lateshift.errors import OptionInvalid, StoreFull, StoreReadOnly, StoreUnavailable
 from lateshift.handle import Job
 from lateshift.model.ids import JobId
-from lateshift.model.job import Enqueued, JobFilter, JobView, NewJob
+from lateshift.model.job import Enqueued, JobView, NewJob
 from lateshift.runtime.aside import aside
 from lateshift.store.contract import Store
 from lateshift.store.crashpoints import crashpoint
@@ -57,15 +56,17 @@ class Client:
         is not counted."""
         store = self._open()
         made = 0
-        for chunk in _chunks(calls):
-            made += _made(chunk, store.jobs.enqueue(chunk))
+        with _counting(lambda: made):
+            for chunk in _chunks(calls):
+                made += _made(chunk, store.jobs.enqueue(chunk))
         return made
 
     async def asend_many(self, calls: Iterable[Call[Any]]) -> int:
         store = await aside(self._open)
         made = 0
-        for chunk in _chunks(calls):
-            made += _made(chunk, await aside(store.jobs.enqueue, chunk))
+        with _counting(lambda: made):
+            for chunk in _chunks(calls):
+                made += _made(chunk, await aside(store.jobs.enqueue, chunk))
         return made
 
     def view(self, job_id: JobId) -> JobView | None:
@@ -82,18 +83,6 @@ class Client:
 
     def resubmit(self, ids: Sequence[JobId], by: str = "the caller") -> list[JobId]:
         return self._open().jobs.resubmit(ids, by=by)
-
-    def resubmit_where(self, wanted: JobFilter, *, by: str, limit: int) -> list[JobId]:
-        """Resubmit the dead (or cancelled) jobs that a filter finds, in bounded batches. It walks from the newest to the
-        oldest, so that one which dies again meanwhile is not taken twice."""
-        store, done = self._open(), list[JobId]()
-        while len(done) < limit:
-            found = [view.id for view in store.reports.jobs(wanted, min(CHUNK, limit - len(done)))]
-            if not found:
-                break
-            done += store.jobs.resubmit(found, by=by)
-            wanted = structs.replace(wanted, before=found[-1])
-        return done
 
     def _enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         return self._open().jobs.enqueue(jobs)
@@ -137,6 +126,8 @@ class Together:
             self._flushing = None
 
     def _ended(self, flushing: asyncio.Task[None]) -> None:
+        if not flushing.cancelled():
+            flushing.exception()  # whatever it was, the callers know: nothing to complain of
         if self._flushing is flushing:  # cancelled before its first step
             self._flushing = None
             self._give_up(asyncio.CancelledError())
@@ -148,14 +139,14 @@ class Together:
     async def _send(self, batch: list[Waiting]) -> None:
         try:
             answers = await aside(self._enqueue, [job for job, _ in batch])
-        except UsageError as error:
+        except (StoreUnavailable, StoreFull, StoreReadOnly) as error:
+            _fail(batch, error)
+        except Exception as error:
             if len(batch) > 1:  # one caller's mistake is not the others'
                 for one in batch:
                     await self._send([one])
             else:
                 _fail(batch, error)
-        except Exception as error:
-            _fail(batch, error)
         else:
             for (_, future), answer in zip(batch, answers, strict=True):
                 if not future.done():
@@ -178,6 +169,8 @@ def _chunks(calls: Iterable[Call[Any]]) -> Iterator[list[NewJob]]:
     chunk: list[Call[Any]] = []
     size = 0
     for call in calls:
+        if not isinstance(call, Call):
+            raise OptionInvalid(f"enqueue_many takes calls, such as task.call(1, 2), not {call!r}.")
         chunk.append(call)
         size += len(call.job.payload)
         if len(chunk) >= CHUNK or size >= CHUNK_BYTES:
@@ -185,6 +178,18 @@ def _chunks(calls: Iterable[Call[Any]]) -> Iterator[list[NewJob]]:
             chunk, size = [], 0
     if chunk:
         yield [call.take() for call in chunk]
+
+
+@contextmanager
+def _counting(made: Callable[[], int]) -> Iterator[None]:
+    """What went before an error stays: the error says how much that was."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(
+            f"{made():,} jobs were enqueued before this. Repeating the same calls makes none of them twice."
+        )
+        raise
 
 
 def _made(chunk: list[NewJob], answers: list[Enqueued]) -> int:

@@ -1,15 +1,20 @@
 """Settings: defaults < lateshift.toml < environment < arguments, and where each value came from."""
 
 import os
+import re
 import tomllib
+from collections.abc import Collection
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from lateshift.errors import OptionInvalid
 
 FILE = "lateshift.toml"
+QUEUE_PATTERN = re.compile(r"[A-Za-z0-9_.:\-*?\[\]]+")
+NEARLY = 0.92  # how alike two names are, of 1, when one is taken for a misspelling of the other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +40,11 @@ class Settings:
         for name in ("stop_time", "heartbeat", "key_window"):
             if getattr(self, name) < timedelta(0):
                 raise OptionInvalid(f"{name} must not be negative.")
+        for pattern in self.queues:
+            if not QUEUE_PATTERN.fullmatch(pattern):
+                raise OptionInvalid(
+                    f"queues: {pattern!r} can be no queue. A pattern looks like images.* or mail-?."
+                )
         if self.heartbeat < timedelta(seconds=1):
             raise OptionInvalid("heartbeat must be at least 1 second.")
 
@@ -56,15 +66,32 @@ def load(folder: Path | None = None, **arguments: Any) -> Settings:
             )
         for name, value in table.items():
             values[name], sources[name] = _read(name, value, str(path)), str(path)
-    for setting in fields(Settings):
-        variable = f"LATESHIFT_{setting.name.upper()}"
-        if setting.name != "sources" and os.environ.get(variable):
-            values[setting.name] = _read(setting.name, os.environ[variable], variable)
-            sources[setting.name] = f"the environment ({variable})"
+    variables = {
+        _variable(setting.name): setting.name for setting in fields(Settings) if setting.name != "sources"
+    }
+    _refuse_misspelt(variables)
+    for variable, name in variables.items():
+        if os.environ.get(variable):
+            values[name], sources[name] = (
+                _read(name, os.environ[variable], variable),
+                f"the environment ({variable})",
+            )
     for name, value in arguments.items():
         if value is not None:
             values[name], sources[name] = value, "an argument"
     return Settings(**values, sources=sources)
+
+
+def _variable(name: str) -> str:
+    return f"LATESHIFT_{name.upper()}"
+
+
+def _refuse_misspelt(variables: Collection[str]) -> None:
+    """A variable that is nearly a setting's would be ignored in silence. Others, and longer ones, may be anybody's."""
+    for given in os.environ:
+        if given.startswith("LATESHIFT_") and not given.startswith(tuple(variables)):
+            for meant in get_close_matches(given, variables, 1, NEARLY):
+                raise OptionInvalid(f"There is no setting {given}. Did you mean {meant}?")
 
 
 def _read(name: str, value: Any, source: str) -> Any:

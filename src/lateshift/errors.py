@@ -9,7 +9,9 @@ LateshiftError
 │   ├── StoreUrlInvalid · StoreUnavailable · StoreReadOnly · StoreFull · StoreUnsafe · StoreCorrupt
 │   └── SchemaTooNew · SchemaTooOld
 ├── JobNotCompleted       what `job.result()` raises: JobDead · JobCancelled · ResultTimeout
-└── LeaseLost · LockLost · LockTimeout
+├── ResultInvalid         a result that this code's annotation cannot read
+├── LeaseLost · LockLost · LockTimeout
+└── NotDrained · CrashUnsafe      in tests, from lateshift.testing
 
 Raised by a task's own code to say how its attempt ends: Snooze · Permanent · Cancel.
 """
@@ -109,6 +111,10 @@ class JobCancelled(JobNotCompleted):
     """The job was cancelled."""
 
 
+class ResultInvalid(LateshiftError, ValueError):
+    """The job has completed, but its result is not of the type that this code's annotation names."""
+
+
 class ResultTimeout(JobNotCompleted, TimeoutError):
     """The job has not ended within the time given; it goes on."""
 
@@ -123,6 +129,14 @@ class LockLost(LateshiftError):
 
 class LockTimeout(LateshiftError, TimeoutError):
     """The lock was not free within the time given."""
+
+
+class NotDrained(LateshiftError):
+    """A test's `drain()` gave up: jobs make jobs without an end, or one does not end."""
+
+
+class CrashUnsafe(LateshiftError, AssertionError):
+    """A task that was killed at some step did not do its work exactly once. The message is the report."""
 
 
 class Snooze(Exception):

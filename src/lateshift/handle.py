@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
 from lateshift.errors import JobCancelled, JobDead, JobUnknown, ResultTimeout
+from lateshift.model import checks
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView, State
 
@@ -72,7 +73,7 @@ class Job(Generic[R]):
             if view.state.settled:
                 return self._result(view)
             time.sleep(pause)
-        raise self._late(timeout)
+        raise self._late(timeout, view)
 
     async def aresult(self, timeout: timedelta | None = None) -> R:
         for pause in self._looks(timeout):
@@ -80,12 +81,14 @@ class Job(Generic[R]):
             if view.state.settled:
                 return self._result(view)
             await asyncio.sleep(pause)
-        raise self._late(timeout)
+        raise self._late(timeout, view)
 
     @staticmethod
     def _looks(timeout: timedelta | None) -> Iterator[float]:
         """Pauses between looks, longer and longer, with a last look when the time is up."""
-        end = None if timeout is None else time.monotonic() + timeout.total_seconds()
+        end = None
+        if timeout is not None:
+            end = time.monotonic() + checks.duration("timeout", timeout).total_seconds()
         pause = FIRST_LOOK
         while end is None or (left := end - time.monotonic()) > 0:
             yield pause if end is None else min(pause, left)
@@ -97,9 +100,15 @@ class Job(Generic[R]):
             raise JobUnknown(f"There is no job {self.id} in the store; it may have passed its retention.")
         return view
 
-    def _late(self, timeout: timedelta | None) -> ResultTimeout:
+    def _late(self, timeout: timedelta | None, view: JobView) -> ResultTimeout:
+        within = max(timeout or timedelta(0), timedelta(0)).total_seconds()
+        hint = (
+            ""
+            if view.state is State.RUNNING
+            else " Is a worker running that knows its task and serves its queue?"
+        )
         return ResultTimeout(
-            f"Job {self.id} of {self.task} has not ended within {timeout}. Is a worker running?"
+            f"Job {self.id} of {self.task} has not ended within {within:g} s: it is {view.state.label}.{hint}"
         )
 
     def _result(self, view: JobView) -> R:

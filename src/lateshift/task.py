@@ -4,7 +4,7 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, update_wrapper
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast
 
@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from lateshift.errors import OptionInvalid, TaskInvalid
 from lateshift.handle import Job
-from lateshift.model.arguments import Arguments, Results
+from lateshift.model import checks
+from lateshift.model.arguments import Arguments, Results, refuse_stars
 from lateshift.model.ids import JobId, new_job_id
 from lateshift.model.job import PRIORITIES, Key, Lane, NewJob, Spec
 from lateshift.model.retry import Retry
@@ -107,6 +108,7 @@ class Task(Generic[P, R]):
         self.sender = sender
         self.is_async = inspect.iscoroutinefunction(function)
         _check(name, limits, is_async=self.is_async)
+        refuse_stars(name, function)
 
     def __repr__(self) -> str:
         return f"<Task {self.name}>"
@@ -149,9 +151,11 @@ class Task(Generic[P, R]):
             spec = _changed(spec, **_when(delay, at))
         if priority is not None:
             spec = _changed(spec, priority=_priority(priority))
-        if key is not None and not 0 < len(key) <= KEY_LIMIT:
-            raise OptionInvalid(f"key must have 1 to {KEY_LIMIT} characters, not {len(key)}.")
-        window = self.sender.key_window if key_window is None else key_window
+        if key is not None:
+            checks.text("key", key, KEY_LIMIT)
+        elif key_window is not None:
+            raise OptionInvalid("key_window says how long a key counts: give a key too.")
+        window = self.sender.key_window if key_window is None else checks.duration("key_window", key_window)
         if window <= timedelta(0):
             raise OptionInvalid("key_window must be longer than nothing.")
         return Bound(self, spec, key, window, connection)
@@ -178,7 +182,7 @@ class Task(Generic[P, R]):
             exclusive=f"task:{self.name}" if limits.singleton else None,
         )
 
-    @property
+    @cached_property
     def lane(self) -> Lane:
         """Where its body runs."""
         if self.limits.process:
@@ -198,6 +202,11 @@ def _check(name: str, limits: Limits, *, is_async: bool) -> None:
         raise TaskInvalid("A task's name has 1 to 200 characters.")
     _queue(limits.queue)
     _priority(limits.priority)
+    if not isinstance(limits.retry, Retry):
+        raise OptionInvalid(f"{name}: retry is a Retry, such as Retry(attempts=3), not {limits.retry!r}.")
+    for what in ("time_limit", "keep", "keep_dead"):
+        if getattr(limits, what) is not None:
+            checks.duration(f"{name}: {what}", getattr(limits, what))
     if limits.time_limit is not None and limits.time_limit <= timedelta(0):
         raise OptionInvalid(f"{name}: time_limit must be longer than nothing, or None for no limit.")
     if limits.memory is not None and not limits.process:
@@ -235,7 +244,10 @@ def _when(delay: Any, at: Any) -> dict[str, Any]:
         raise OptionInvalid("at needs a time zone: datetime(…, tzinfo=UTC), or your own zone.")
     if delay is not None and delay < timedelta(0):
         raise OptionInvalid("delay must not be negative.")
-    return {"delay": delay, "at": at}
+    if delay is not None:
+        checks.duration("delay", delay)
+    # In UTC: two times that a clock shows twice in autumn are equal in their own zone.
+    return {"delay": delay, "at": None if at is None else at.astimezone(UTC)}
 
 
 def _changed(spec: Spec, **changes: Any) -> Spec:

@@ -237,7 +237,11 @@ class Scene:
         at = time.time()
         while True:
             os.kill(pid, signal.SIGSTOP)
-            until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, "it has stopped")
+            # Or it has just died, and its parent, which is paused too, cannot bury it.
+            until(
+                lambda: psutil.Process(pid).status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE),
+                "it has stopped",
+            )
             time.sleep(0.1)
             if writable(self.url):
                 break

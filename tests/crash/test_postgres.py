@@ -160,7 +160,7 @@ def test_leases_that_are_answered_after_the_worker_was_told_to_stop_go_back_unco
     jobs = postgres.send("slow", 30.0, count=3)
     assert held.done.wait(30)
     host.send(signal.SIGTERM)
-    until(lambda: host.says("stopping: 0 jobs run"), "its worker stops")
+    until(lambda: host.says("stopping: jobs that run (0)"), "its worker stops")
     held.let_go.set()
     assert host.wait() == 0
     rows = postgres.rows()

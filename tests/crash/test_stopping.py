@@ -57,6 +57,23 @@ def test_jobs_of_a_group_killed_in_its_stop_time_are_those_of_a_lost_worker(shor
     short.check()
 
 
+def test_a_worker_that_cannot_even_stop_is_killed_by_its_host_after_the_grace(scene: Scene) -> None:
+    """Row 11, the last resort: a body that holds the interpreter keeps its worker from hearing anything."""
+    host = scene.host(stop_time=0.1)
+    [job] = scene.send("hog", INFINITE)
+    scene.until_started(job)
+    at, pids = time.time(), host.pids()
+    host.send(signal.SIGTERM)
+    host.wait()
+    scene.note("stop", at, pids)
+    assert host.says("has not stopped within")
+    second = scene.host()
+    scene.until_started(job, times=2)
+    row = scene.rows()[job]
+    assert (row.attempt, row.losses) == (2, 1)
+    scene.kill_group(second)
+
+
 def test_a_storm_of_signals_is_one_request_to_stop(scene: Scene) -> None:
     """Row 12."""
     host = scene.host(2, stop_time=0.5)

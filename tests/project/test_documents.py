@@ -11,7 +11,7 @@ import click
 import pytest
 
 import lateshift
-from lateshift import errors
+from lateshift import errors, testing
 from lateshift.cli import exits
 from lateshift.cli.main import lateshift as command_line
 from lateshift.config import Settings
@@ -78,10 +78,16 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("MESSAGE_LIMIT", "model.outcome"),
         ("KEPT", "model.history"),
         ("KEY_LIMIT", "task"),
+        ("LOCK_NAME_LIMIT", "app"),
         ("CHUNK", "client"),
         ("TOGETHER", "client"),
         ("BATCH", "worker.room"),
         ("COUNT_LIMIT", "store.contract"),
+        ("ENDINGS_LOOKED_AT", "store.contract"),
+        ("DEAD_LOOKED_AT", "dead_letters"),
+        ("GROUPS_KEPT", "model.groups"),
+        ("FINDINGS_KEPT", "check"),
+        ("WAS_LIMIT", "model.edit"),
         ("KEPT_CONNECTIONS", "store.postgres.database"),
         ("STATEMENT_SECONDS", "store.postgres.database"),
         ("BUSY_SECONDS", "store.sqlite.database"),
@@ -103,6 +109,11 @@ def test_every_limit_is_documented_with_its_value(name: str, module: str) -> Non
 def test_every_public_name_is_documented() -> None:
     text = "".join(page.read_text() for page in PAGES)
     assert [name for name in lateshift.__all__ if name not in text] == []
+
+
+def test_every_public_name_for_tests_is_documented() -> None:
+    text = (DOCS / "testing.md").read_text()
+    assert [name for name in testing.__all__ if name not in text] == []
 
 
 def test_every_task_option_is_documented() -> None:

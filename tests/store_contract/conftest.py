@@ -1,6 +1,7 @@
 """A clock that tests move, and a store of each kind that goes by it."""
 
 from collections.abc import Iterator
+from uuid import uuid4
 
 import pytest
 
@@ -15,11 +16,11 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest.fixture(params=["sqlite", "sqlite3", "postgres"])
+@pytest.fixture(params=["sqlite", "sqlite3", "postgres", "memory"])
 def store(request: pytest.FixtureRequest, clock: ManualClock) -> Iterator[Store]:
-    """Each store; SQLite with the library that Lateshift brings, and with Python's own."""
+    """Each store; SQLite with the library that Lateshift brings, with Python's own, and in memory."""
     kind = request.param.removesuffix("3")
-    url = request.getfixturevalue(f"{kind}_url")
+    url = f"memory://{uuid4().hex}" if kind == "memory" else request.getfixturevalue(f"{kind}_url")
     store = open_store(url if kind == request.param else f"{url}?driver=sqlite3", clock)
     store.ready()
     yield store

@@ -10,6 +10,7 @@ from psycopg import errors as pg
 
 from lateshift.clock import ManualClock
 from lateshift.errors import StoreUnavailable
+from lateshift.model.edit import Edit
 from lateshift.model.job import JobFilter, State
 from lateshift.model.outcome import Later, Settlement
 from lateshift.store.contract import Want
@@ -168,6 +169,16 @@ def test_resubmit_gives_what_it_resubmitted(store: PostgresStore, lose_next_answ
 
     assert store.jobs.resubmit(ids, by="bob") == ids[:1]
     assert len(Worker(store).lease(10)) == 2
+
+
+def test_an_edit_is_written_once(store: PostgresStore, lose_next_answer: Injured) -> None:
+    [id] = added(store, make_job(payload=b'{"a":1}'))
+    store.jobs.cancel([id], by="ana")
+    lose_next_answer()
+
+    assert store.jobs.resubmit([id], by="bob", edits={id: Edit(b'{"a":1}', b'{"a":2}')}) == [id]
+    assert see(store, id).payload == b'{"a":2}'
+    assert [line.was for line in see(store, id).history] == [{"a": 1}]
 
 
 def test_a_lock_is_taken_and_released_once(store: PostgresStore, lose_next_answer: Injured) -> None:

@@ -40,6 +40,8 @@ SQLITE: list[tuple[str, str, str]] = [
     ("HELD", sqlite.leasing.HELD, "job_running (holder=?)"),
     ("COPY", sqlite.settling.COPY, "PRIMARY KEY (id=?)"),
     ("DROP", sqlite.settling.DROP, "PRIMARY KEY (id=?)"),
+    ("COPY_BLOCK", sqlite.settling.COPY_BLOCK, "SEARCH job USING PRIMARY KEY (id=?)"),
+    ("DROP_BLOCK", sqlite.settling.DROP_BLOCK, "PRIMARY KEY (id=?)"),
     ("SETTLED_BY", sqlite.settling.SETTLED_BY, "PRIMARY KEY (id=?)"),
     ("AGAIN", sqlite.settling.AGAIN, "PRIMARY KEY (id=?)"),
     ("CANCELLED_BY", sqlite.settling.CANCELLED_BY, "PRIMARY KEY (id=?)"),
@@ -60,6 +62,8 @@ SQLITE: list[tuple[str, str, str]] = [
     ("ORDER_STOP", sqlite.jobs.ORDER_STOP, "PRIMARY KEY (id=?)"),
     ("REVIVE", sqlite.jobs.REVIVE, "PRIMARY KEY (id=?)"),
     ("FORGET_SETTLED", sqlite.jobs.FORGET_SETTLED, "PRIMARY KEY (id=?)"),
+    ("READ_SETTLED", sqlite.editing.READ_SETTLED, "PRIMARY KEY (id=?)"),
+    ("EDIT", sqlite.editing.EDIT, "PRIMARY KEY (id=?)"),
     ("INSERT", sqlite.enqueue.INSERT, "PRIMARY KEY (id=?)"),
     ("READ_KEY", sqlite.enqueue.READ_KEY, "PRIMARY KEY (task=? AND text=?)"),
     ("FREE_KEY", sqlite.enqueue.FREE_KEY, "PRIMARY KEY (task=? AND text=?)"),
@@ -75,6 +79,8 @@ SQLITE: list[tuple[str, str, str]] = [
     ("HOT_JOBS", sqlite.reports.HOT_JOBS, "SEARCH job USING PRIMARY KEY (id<?)"),
     ("COLD_JOBS", sqlite.reports.COLD_JOBS, "SEARCH settled USING PRIMARY KEY (id<?)"),
     ("DEAD_JOBS", sqlite.reports.DEAD_JOBS, "settled_dead (id<?)"),
+    ("BEGINNING", sqlite.reports.BEGINNING, "SEARCH settled USING PRIMARY KEY (id>? AND id<?)"),
+    ("ENDING", sqlite.reports.ENDING, "SEARCH job USING PRIMARY KEY (id<?)"),
     ("RUNNING", sqlite.reports.RUNNING, "job_"),
     ("PURGE_SETTLED", sqlite.upkeep.PURGE_SETTLED, "settled_expires (expires_at<?)"),
     ("ERASE", sqlite.upkeep.ERASE, "PRIMARY KEY (id=?)"),
@@ -84,6 +90,7 @@ SQLITE: list[tuple[str, str, str]] = [
 UNPLANNED = {
     "TAKE_KEY",
     "INSERT_NOW",
+    "INSERT_BLOCK",
     "INSERT_FIRST",
     "INSERT_FIRSTS",
 }  # an upsert by primary key has no plan to look at
@@ -151,6 +158,7 @@ TAKEN = {
     "skew": NO_TIME, "limit": 100, "grace": NO_TIME,
 }  # fmt: skip
 FILTER = {"before": ONE, "queue": None, "task": None, "limit": 50, "state": None, "reason": None}
+FOUND = {"low": ONE, "high": ONE, "last": ONE, "looked_at": 100_000, "digits": "ff", "limit": 10}
 NEW = ("q1", 0, 0, 3, None, None, "noop")
 # CANCELLED_BY and ORDER_STOP may go by the primary key or by the few running jobs.
 POSTGRES: list[tuple[str, str, Any, set[str]]] = [
@@ -197,6 +205,8 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("STOP_ORDERS", postgres.jobs.STOP_ORDERS, (ONE,), {"job_stopping"}),
     ("ORDER_STOP", postgres.jobs.ORDER_STOP, ("me", IDS), set()),
     ("REVIVE", postgres.jobs.REVIVE, (IDS, NO_TIME), {"settled_pkey"}),
+    ("READ_SETTLED", postgres.editing.READ_SETTLED, (IDS,), {"settled_pkey"}),
+    ("EDIT", postgres.editing.EDIT, (b"", b"", ONE), {"settled_pkey"}),
     (
         "INSERT_ONE",
         postgres.enqueue.INSERT_ONE,
@@ -222,6 +232,8 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("HOT_JOBS", postgres.reports.HOT_JOBS, FILTER, {"job_pkey"}),
     ("COLD_JOBS", postgres.reports.COLD_JOBS, FILTER, {"settled_pkey"}),
     ("DEAD_JOBS", postgres.reports.DEAD_JOBS, FILTER, {"settled_dead"}),
+    ("BEGINNING", postgres.reports.BEGINNING, FOUND, {"job_pkey", "settled_pkey"}),
+    ("ENDING", postgres.reports.ENDING, FOUND, {"job_pkey", "job_running", "settled_pkey", "settled_dead"}),
     ("RUNNING", postgres.reports.RUNNING, (100,), {"job_running"}),
     ("PURGE_SETTLED", postgres.upkeep.PURGE_SETTLED, TAKEN, {"settled_expires", "settled_pkey"}),
     ("ERASE", postgres.upkeep.ERASE, (IDS,), {"settled_pkey"}),

@@ -77,6 +77,50 @@ def test_a_filter_holds_no_sql(store: Store) -> None:
     assert listed(store, JobFilter(queue="' OR 1=1 --")) == []
 
 
+def test_the_unsettled_are_listed_page_by_page_whatever_has_ended(store: Store, worker: Worker) -> None:
+    ids = added(store, *[make_job() for _ in range(6)])
+    [later] = added(store, make_job(delay=HOUR))
+    leases = worker.lease(3)
+    worker.settle(leases[0])
+    worker.settle(leases[2], DeadLettered("permanent", b"[]", DAY))
+
+    pages: list[JobView] = []
+    while page := store.reports.unsettled(pages[-1].id if pages else None, 2):
+        pages += page
+
+    assert [view.id for view in pages] == [later, *ids[:2:-1], ids[1]]
+
+
+def test_an_id_is_found_by_its_beginning_and_by_its_ending_wherever_it_stands(
+    store: Store, worker: Worker
+) -> None:
+    ids = added(store, *[make_job() for _ in range(4)])
+    done, dead, _ = worker.lease(3)
+    worker.settle(done)
+    worker.settle(dead, DeadLettered("permanent", b"[]", DAY))
+
+    for id in ids:
+        assert store.reports.find(id.hex[-10:], 10) == [id]
+        assert store.reports.find(id.hex[:24], 10) == [id]
+        assert store.reports.find(id.hex, 10) == [id]
+    assert store.reports.find(new_job_id().hex[-10:], 10) == []
+
+
+def test_an_id_is_found_by_an_odd_number_of_digits(store: Store) -> None:
+    [id] = added(store, make_job())
+
+    assert store.reports.find(id.hex[:7], 10) == [id]
+    assert store.reports.find(id.hex[-7:], 10) == [id]
+
+
+def test_no_more_ids_are_found_than_are_wanted_the_newest_first(store: Store, worker: Worker) -> None:
+    ids = added(store, *[make_job() for _ in range(5)])
+    worker.settle(worker.lease_one())
+
+    assert store.reports.find(ids[0].hex[:4], 10) == ids[::-1]
+    assert len(store.reports.find(ids[0].hex[:4], 2)) == 2
+
+
 def test_running_gives_what_runs(store: Store, worker: Worker) -> None:
     added(store, *[make_job() for _ in range(4)])
     leases = worker.lease(3)

@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from lateshift.clock import ManualClock
 from lateshift.model.history import append
 from lateshift.model.job import AttemptRecord, Note, Progress, State
@@ -65,6 +67,14 @@ def test_a_cancelled_attempt_ends_its_job_with_the_reason(store: Store, worker: 
     worker.settle(worker.lease_one(), Cancelled("not needed", DAY))
 
     assert (see(store, id).state, see(store, id).reason) == (State.CANCELLED, "not needed")
+
+
+def test_a_cancelled_attempt_leaves_its_line_in_the_history(
+    store: Store, worker: Worker, clock: ManualClock
+) -> None:
+    [id] = added(store, make_job())
+    worker.settle(worker.lease_one(), Cancelled("not needed", DAY, record(clock, "cancelled")))
+    assert [line.reason for line in see(store, id).history] == ["cancelled"]
 
 
 def test_a_failed_attempt_with_a_delay_waits_for_it(store: Store, worker: Worker, clock: ManualClock) -> None:
@@ -157,6 +167,42 @@ def test_saying_a_settlement_twice_in_one_exchange_settles_once(store: Store, wo
 
     assert [see(store, id).state for id in ids] == [State.COMPLETED, State.COMPLETED]
     assert store.upkeep.check() == []
+
+
+@pytest.mark.parametrize("many", [6, 250])  # one by one, and in blocks with a rest
+def test_of_many_completions_in_one_exchange_those_that_came_too_late_are_named_and_no_other(
+    store: Store, worker: Worker, other_worker: Worker, many: int
+) -> None:
+    added(store, *[make_job() for _ in range(many)])
+    leases = worker.lease(many)
+    for lease in leases[1::2]:
+        worker.settle(lease, RELEASED)
+    other_worker.lease(many)
+    results = [None if number % 4 == 0 else b"%d" % number for number in range(many)]
+    keeps = [DAY if number % 10 else HOUR for number in range(many)]
+    ends = [Completed(result, keep) for result, keep in zip(results, keeps, strict=True)]
+    said = [Settlement(lease, end) for lease, end in zip(leases, ends, strict=True)]
+
+    lost = store.jobs.exchange(worker.id, said, []).lost
+
+    assert {lease.id for lease in lost} == {lease.id for lease in leases[1::2]}
+    assert len(lost) == many // 2
+    views = [see(store, lease.id) for lease in leases]
+    assert [view.state for view in views] == [State.COMPLETED, State.RUNNING] * (many // 2)
+    assert [view.result for view in views[::2]] == results[::2]
+    # Said again, as after an answer that was lost: what was written then is no loss now.
+    assert len(store.jobs.exchange(worker.id, said, []).lost) == many // 2
+
+
+def test_a_block_of_completions_past_their_complete_by_is_refused(
+    store: Store, worker: Worker, clock: ManualClock
+) -> None:
+    added(store, *[make_job(time_limit=HOUR) for _ in range(120)])
+    leases = worker.lease(120)
+    clock.move(hours=2)
+    worker.beat()
+
+    assert len(store.jobs.exchange(worker.id, [Settlement(lease, DONE) for lease in leases], []).lost) == 120
 
 
 def test_a_settled_job_is_final(store: Store, worker: Worker, clock: ManualClock) -> None:

@@ -13,7 +13,7 @@ import pydantic
 import pytest
 
 from lateshift.errors import ArgumentsInvalid, PayloadTooLarge, TaskInvalid
-from lateshift.model.arguments import Arguments, Results
+from lateshift.model.arguments import Arguments, Results, refuse_stars
 from lateshift.model.job import PAYLOAD_LIMIT
 
 
@@ -148,7 +148,7 @@ def test_star_arguments_cannot_be_checked_and_are_refused() -> None:
     def task(*args: int) -> None: ...
 
     with pytest.raises(TaskInvalid, match="name every parameter"):
-        arguments(task)
+        refuse_stars("task", task)
 
 
 def test_an_annotation_that_names_nothing_is_refused_by_name() -> None:
@@ -192,3 +192,39 @@ def test_a_result_over_the_limit_is_refused() -> None:
 
     with pytest.raises(PayloadTooLarge, match="the result is"):
         Results("task", task).encode("x" * (PAYLOAD_LIMIT + 1))
+
+
+# -- edits ---------------------------------------------------------------------------------------------------------
+
+
+def paint(path: str, width: int = 200, *, size: float | None = None) -> None: ...
+
+
+EDITED = Arguments("paint", paint)
+
+
+def test_an_edit_changes_what_it_names_and_leaves_the_rest_byte_for_byte() -> None:
+    payload = b'{"path":"caf\\u00e9","size":1.50}'
+
+    assert EDITED.edit(payload, {"width": 3}) == b'{"path":"caf\\u00e9","size":1.50,"width":3}'
+    assert EDITED.edit(payload, lambda old: {**old, "size": 2}) == b'{"path":"caf\\u00e9","size":2}'
+    assert EDITED.edit(payload, lambda old: {"path": old["path"]}) == b'{"path":"caf\\u00e9"}'
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"widht": 3}, "unknown argument 'widht'"),
+        ({"width": "wide"}, "argument 'width': expected"),
+        (lambda old: {"width": 1}, "missing required field `path`"),
+        ({"width": object()}, "cannot be written as JSON"),
+    ],
+)
+def test_an_edit_that_does_not_fit_is_refused(change: Any, said: str) -> None:
+    with pytest.raises(ArgumentsInvalid, match=said):
+        EDITED.edit(b'{"path":"a"}', change)
+
+
+def test_an_edit_cannot_make_arguments_too_large() -> None:
+    with pytest.raises(PayloadTooLarge):
+        EDITED.edit(b'{"path":"a"}', {"path": "x" * 300_000})

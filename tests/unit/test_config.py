@@ -62,3 +62,14 @@ def test_queues_in_the_environment_are_separated_by_commas(
 
 def test_settings_are_equal_wherever_they_came_from() -> None:
     assert Settings(sources={"store": "an argument"}) == Settings()
+
+
+def test_a_misspelt_variable_is_refused_and_anybody_elses_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("TOKEN_OF_MINE", "STORE2", "STORE_B"):
+        monkeypatch.setenv(f"LATESHIFT_{name}", "x")
+    load(tmp_path)
+    monkeypatch.setenv("LATESHIFT_CONCURENCY", "9")
+    with pytest.raises(OptionInvalid, match="Did you mean LATESHIFT_CONCURRENCY"):
+        load(tmp_path)

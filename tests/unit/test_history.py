@@ -41,6 +41,24 @@ def test_the_first_and_the_latest_are_kept(count: int) -> None:
     assert kept == (everything if count <= KEPT else [1, *everything[-KEPT + 1 :]])
 
 
+def test_old_arguments_are_kept_longer_than_attempts() -> None:
+    edited = AttemptRecord(attempt=2, fence=2, at=NOW, reason="resubmitted", was={"width": 1})
+    story = append(append(None, record(1)), edited)
+    for attempt in range(3, 40):
+        story = append(story, record(attempt))
+
+    kept = read(story)
+    assert (len(kept), kept[0].attempt, kept[1], kept[-1].attempt) == (KEPT, 1, edited, 39)
+
+
+def test_a_history_of_nothing_but_edits_is_bounded() -> None:
+    story = None
+    for attempt in range(1, 40):
+        story = append(story, AttemptRecord(attempt=attempt, fence=1, at=NOW, reason="resubmitted", was={}))
+
+    assert [entry.attempt for entry in read(story)] == [1, *range(31, 40)]
+
+
 def test_a_field_that_a_later_version_added_does_not_hinder_reading() -> None:
     text = b'[{"attempt":1,"fence":1,"at":"2026-01-01T00:00:00Z","reason":"failed","colour":"red"}]'
 

@@ -18,7 +18,7 @@ def test_a_job_id_is_a_uuid_of_version_seven_with_the_time_in_it() -> None:
 
     assert id.version == 7
     assert id.variant == "specified in RFC 4122"
-    assert before <= id.int >> 80 <= max(after, ids._last >> 12)
+    assert before <= id.int >> 80 <= max(after, ids._here.last >> 12)
 
 
 def test_ids_of_one_process_stand_in_the_order_they_were_made() -> None:

@@ -55,9 +55,9 @@ def test_a_hint_makes_a_line_hot_and_a_poor_answer_cold() -> None:
     assert lines.warm(LINE, 0.0)
     assert not lines.warm(LINE, 0.0)
     assert lines.hot() == [LINE]
-    lines.answered([Want(LINE, 2)], [lease(LINE), lease(LINE)], 0.1)
+    lines.answered([Want(LINE, 2)], [lease(LINE), lease(LINE)], 0.1, 0.1)
     assert lines.hot() == [LINE]
-    lines.answered([Want(LINE, 2)], [lease(LINE)], 0.2)
+    lines.answered([Want(LINE, 2)], [lease(LINE)], 0.2, 0.2)
     assert lines.hot() == []
 
 
@@ -65,7 +65,7 @@ def test_looks_follow_activity_in_quick_steps_and_then_rest() -> None:
     lines = Lines(timedelta(seconds=1))
     now, looks = 0.0, []
     lines.warm(LINE, now)
-    lines.answered([Want(LINE, 2)], [lease(LINE)], now)
+    lines.answered([Want(LINE, 2)], [lease(LINE)], now, now)
     for _ in range(14):
         now += lines.pause(now).total_seconds()
         assert lines.look_due(now)
@@ -87,6 +87,18 @@ def test_a_job_that_will_be_due_is_looked_for_then() -> None:
 def test_while_a_line_gives_jobs_others_are_looked_for_at_the_pace_of_polling() -> None:
     lines = Lines(timedelta(seconds=1))
     lines.looked([LINE], None, 10.0)
-    lines.answered([Want(LINE, 1)], [lease(LINE)], 10.1)
+    lines.answered([Want(LINE, 1)], [lease(LINE)], 10.1, 10.1)
     assert not lines.look_due(10.5)
     assert lines.look_due(11.0)
+
+
+def test_a_line_stays_hot_when_only_one_priority_was_asked_or_a_hint_came_after_the_question() -> None:
+    lines = Lines(timedelta(seconds=1))
+    lines.warm(LINE, 0.0)
+    lines.answered([Want(LINE, 2, by_age=True)], [lease(LINE)], 0.1, 0.2)
+    assert lines.hot() == [LINE]
+    lines.warm(LINE, 0.4)
+    lines.answered([Want(LINE, 2)], [], 0.3, 0.5)
+    assert lines.hot() == [LINE]
+    lines.answered([Want(LINE, 2)], [], 0.6, 0.7)
+    assert lines.hot() == []

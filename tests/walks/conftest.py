@@ -3,10 +3,22 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from lateshift import Lateshift
+from tests.walks.commands import Cli
+
+
+@pytest.fixture
+def cli(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, store_url: str
+) -> Cli:
+    """The command line, in a folder of its own, on each store."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LATESHIFT_STORE", store_url)
+    return Cli(capsys)
 
 
 @pytest.fixture

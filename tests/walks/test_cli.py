@@ -22,15 +22,6 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def cli(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, store_url: str
-) -> Cli:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("LATESHIFT_STORE", store_url)
-    return Cli(capsys)
-
-
-@pytest.fixture
 def shop(store_url: str) -> Iterator[Lateshift]:
     app = Lateshift("shop", store=store_url)
 
@@ -280,7 +271,7 @@ def test_help_is_quick_because_it_loads_no_driver_and_no_terminal_library(tmp_pa
         [python, "-c", script], env=environment(), capture_output=True, text=True, check=True
     )
     assert done.stdout.endswith("[]\n")
-    for noun in ("up", "work", "jobs", "queues", "members", "store", "bench"):
+    for noun in ("up", "work", "check", "jobs", "queues", "members", "store", "bench"):
         assert f"\n  {noun}" in done.stdout
 
 

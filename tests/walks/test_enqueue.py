@@ -2,14 +2,17 @@
 
 import asyncio
 import tracemalloc
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from lateshift import JobFilter, Lateshift, State
+from lateshift import JobFilter, Lateshift, Retry, State
 from lateshift.errors import (
     ArgumentsInvalid,
+    JobDead,
     JobUnknown,
     KeyConflict,
     LateshiftError,
@@ -139,6 +142,12 @@ def test_a_time_in_the_past_is_now_and_one_in_the_future_is_kept(app: Lateshift)
         ({"delay": timedelta(seconds=-1)}, "must not be negative"),
         ({"at": datetime(2026, 1, 1)}, "needs a time zone"),  # noqa: DTZ001
         ({"at": datetime(2026, 1, 1, tzinfo=UTC), "delay": timedelta(1)}, "not both"),
+        ({"delay": timedelta.max}, "3,650 days"),
+        ({"key": "k", "key_window": timedelta.max}, "3,650 days"),
+        ({"key_window": timedelta(1)}, "give a key"),
+        ({"key": 5}, "text"),
+        ({"key": "a\0b"}, "cannot be stored"),
+        ({"key": "a\ud800"}, "cannot be stored"),
     ],
 )
 def test_a_wrong_option_is_refused_and_nothing_is_enqueued(
@@ -175,6 +184,14 @@ def test_tasks_that_cannot_be_are_refused_when_they_are_registered(app: Lateshif
         app.task(name="capped", memory=1)(lambda: None)
     with pytest.raises(OptionInvalid, match="time_limit"):
         app.task(name="instant", time_limit=timedelta(0))(lambda: None)
+    wrong: list[dict[str, Any]] = [{"time_limit": 3}, {"keep": timedelta.max}, {"retry": 3}]
+    for options in wrong:
+        with pytest.raises(OptionInvalid, match=next(iter(options))):
+            app.task(name="odd", **options)(lambda: None)
+    with pytest.raises(TaskInvalid, match="name every parameter"):
+        app.task(name="stars")(lambda *stars: None)
+    with pytest.raises(OptionInvalid, match="base"):
+        Retry(3, base=2)  # type: ignore[arg-type]
     with pytest.raises(TaskUnknown, match="Its tasks: work"):
         app.find_task("wrok")
 
@@ -206,3 +223,64 @@ def test_what_belongs_inside_a_task_says_so_outside() -> None:
 
     with pytest.raises(LateshiftError, match="No task is running here"):
         progress(1)
+
+
+def test_the_two_times_that_a_clock_shows_twice_are_two(app: Lateshift) -> None:
+    @app.task
+    def work() -> None: ...
+
+    zone = ZoneInfo("Europe/Berlin")
+    times = [datetime(2032, 10, 31, 2, 30, tzinfo=zone, fold=fold) for fold in (0, 1)]
+    calls = [work.options(at=at).call() for at in times]
+    app.enqueue_many(calls)
+    assert [app.job(call.id).view().due_at for call in calls] == [at.astimezone(UTC) for at in times]
+
+
+def test_an_error_in_the_middle_of_many_calls_says_how_many_are_enqueued(app: Lateshift) -> None:
+    @app.task
+    def work(number: int) -> None: ...
+
+    def calls() -> Iterator[Any]:
+        yield from (work.call(number) for number in range(1500))
+        yield "not a call"
+
+    with pytest.raises(OptionInvalid, match="takes calls") as caught:
+        app.enqueue_many(calls())
+    assert caught.value.__notes__ == [
+        "1,000 jobs were enqueued before this. Repeating the same calls makes none of them twice."
+    ]
+    assert [queue.ready for queue in app.store.queues.list()] == [1000]
+
+
+def test_wrong_names_and_times_of_locks_and_waits_are_refused(app: Lateshift) -> None:
+    @app.task
+    def work() -> None: ...
+
+    job = work.enqueue()
+    wrongs: list[Callable[[], object]] = [
+        lambda: app.lock(""),
+        lambda: app.lock("a\0"),
+        lambda: app.lock("a", ttl=timedelta(0)),
+        lambda: app.lock("a", wait=1),  # type: ignore[arg-type]
+        lambda: job.result(timeout=1),  # type: ignore[arg-type]
+        lambda: app.job("nope"),
+    ]
+    for wrong in wrongs:
+        with pytest.raises(OptionInvalid):
+            wrong()
+    with pytest.raises(ResultTimeout, match="it is ready"):
+        job.result(timedelta(0))
+
+
+@pytest.mark.anyio
+async def test_a_result_that_is_not_what_the_annotation_says_is_a_dead_letter_that_says_so(
+    app: Lateshift,
+) -> None:
+    @app.task
+    async def number() -> int:
+        return "no"  # type: ignore[return-value]
+
+    async with app.running():
+        job = await number.aenqueue()
+        with pytest.raises(JobDead, match="the result cannot be kept"):
+            await job.aresult(timedelta(seconds=20))

@@ -7,13 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from lateshift import NO_RETRY, JobFilter, Lateshift, Retry, State, progress
+from lateshift import NO_RETRY, JobFilter, Lateshift, State, progress
 from lateshift.errors import JobCancelled, JobDead
-from lateshift.model.ids import new_member_id
-from lateshift.model.job import Lane, Line
-from lateshift.store.contract import Want
-from lateshift.worker.service import introduce
-from lateshift.worker.worker import Worker
 from tests.walks.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -156,26 +151,6 @@ async def test_a_job_cancelled_while_it_waits_for_a_slot_never_begins_and_its_sl
             await second.aresult(SOON)
         assert await (await work.aenqueue("third")).aresult(SOON) == "third"
     assert begun == ["first", "third"]
-
-
-async def test_a_lease_that_its_worker_does_not_know_of_goes_back_uncounted(app: Lateshift) -> None:
-    @app.task(retry=Retry(attempts=2))
-    async def work() -> None: ...
-
-    job = await work.aenqueue()
-    member = new_member_id()
-    app.store.members.join(introduce(member, "worker", "w", app.clock), timedelta(minutes=1))
-    worker = Worker(app.store, app.tasks, member, app.settings, app.clock)
-    # The answer to this lease never reached the worker.
-    assert len(app.store.jobs.exchange(member, [], [Want(Line("default", Lane.COROUTINE), 1)]).leases) == 1
-    await worker.find_stray_leases()
-    await worker.turn()
-    assert job.view().state is State.RUNNING  # it may be on its way: one look is not enough
-    await worker.find_stray_leases()
-    worker.stopping = True
-    await worker.turn()
-    view = job.view()
-    assert (view.state, view.attempt, view.fence) == (State.READY, 0, 1)
 
 
 async def test_singletons_take_their_places_from_the_threads_they_run_on(app: Lateshift) -> None:

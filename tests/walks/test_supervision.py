@@ -1,6 +1,7 @@
 """What happens to jobs whose worker died, fell silent, or was told that it is dead."""
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -30,8 +31,10 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def shop(store_url: str, clock: ManualClock) -> Lateshift:
-    return Lateshift("shop", store=store_url, clock=clock)
+def shop(store_url: str, clock: ManualClock) -> Iterator[Lateshift]:
+    shop = Lateshift("shop", store=store_url, clock=clock)
+    yield shop
+    shop.close()
 
 
 def join(app: Lateshift) -> MemberId:
@@ -236,6 +239,42 @@ async def test_after_the_store_was_away_members_get_one_beat_and_no_more(
     await sweep.turn()
     assert job.view().state is State.READY
     shop.close()
+
+
+async def test_after_the_store_kept_everybody_waiting_members_get_one_beat_and_no_more(
+    shop: Lateshift, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @shop.task
+    async def work() -> None: ...
+
+    jobs = [await work.aenqueue() for _ in range(2)]
+    quick, silent = join(shop), join(shop)
+    for member in (quick, silent):
+        shop.store.jobs.exchange(member, [], [Want(Line("default", Lane.COROUTINE), 1)])
+    sweep = Sweep(shop.store, new_member_id(), clock)
+    await sweep.turn()
+    clock.move(seconds=25)
+    locks = shop.store.locks
+    slow: dict[str, Any] = {"renew": locks.renew, "acquire": locks.acquire}
+
+    def blocked(name: str) -> Any:
+        def call(*said: Any) -> Any:
+            clock.move(seconds=11)  # somebody else has the store; both members' time runs out meanwhile
+            return slow[name](*said)
+
+        return call
+
+    for name in slow:
+        monkeypatch.setattr(locks, name, blocked(name))
+    await sweep.turn()
+    monkeypatch.undo()
+    await sweep.turn()
+    assert [job.view().state for job in jobs] == [State.RUNNING] * 2
+    assert shop.store.members.beat([quick], TTL) == [quick]
+    clock.move(seconds=11)
+    await sweep.turn()
+    await sweep.turn()
+    assert [job.view().state for job in jobs] == [State.RUNNING, State.READY]
 
 
 async def test_a_purge_goes_on_within_a_turn_while_its_batches_are_full_and_then_at_the_next(

@@ -3,7 +3,7 @@
 from lateshift.errors import JobUnknown, LateshiftError, StoreError, StoreUrlInvalid
 
 OK = 0
-FOUND = 1  # `store check` found something wrong
+FOUND = 1  # `check` or `store check` found something wrong, or a job that went first did not complete
 USAGE = 2  # a wrong argument, option, setting, program or URL; nothing was done
 STORE = 3  # the store did not answer, or refused
 NOT_FOUND = 4  # no such job, or none in a state for which the command makes sense

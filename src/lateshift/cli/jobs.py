@@ -3,18 +3,17 @@
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 import click
 import msgspec
 
-from lateshift.cli import exits
+from lateshift.cli.acting import complain, report, resolved, untouched
+from lateshift.cli.dead import dead
 from lateshift.cli.options import job_id as id_type
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import (
     STYLES,
     console,
-    counted,
     duration,
     instant,
     job_brief,
@@ -23,16 +22,15 @@ from lateshift.cli.output import (
     print_table,
     readable,
 )
-from lateshift.client import Client
+from lateshift.cli.resubmit import resubmit
+from lateshift.cli.short_ids import digits, one, unknown
 from lateshift.clock import SYSTEM
-from lateshift.config import load
 from lateshift.errors import JobUnknown
+from lateshift.model.edit import RESUBMITTED
 from lateshift.model.ids import JobId
 from lateshift.model.job import AttemptRecord, JobFilter, JobView, State
-from lateshift.store.contract import Store
 
 STATES = [state.label for state in State]
-PAGE = 500
 
 
 @click.group()
@@ -81,14 +79,14 @@ def list_jobs(
 
 
 @jobs.command()
-@click.argument("job_id", type=id_type, metavar="ID")
+@click.argument("named", type=digits, metavar="ID")
 @listing
-def show(job_id: JobId) -> None:
-    """All there is to know about one job."""
+def show(named: str) -> None:
+    """All there is to know about one job. The last digits of its id will do."""
     with opened() as store:
-        view = store.reports.job(job_id)
-    if view is None:
-        raise JobUnknown(f"There is no job {job_id} in the store; it may have passed its retention.")
+        view = store.reports.job(one(store, named))
+        if view is None:
+            raise JobUnknown(unknown(store, named))
     if wants_json():
         print_json(job_whole(view))
     else:
@@ -96,94 +94,20 @@ def show(job_id: JobId) -> None:
 
 
 @jobs.command()
-@click.argument("job_ids", type=id_type, metavar="ID...", nargs=-1, required=True)
+@click.argument("named", type=digits, metavar="ID...", nargs=-1, required=True)
 @listing
-def cancel(job_ids: tuple[JobId, ...]) -> None:
+def cancel(named: tuple[str, ...]) -> None:
     """Cancel jobs: waiting ones at once, running ones are told within a second."""
     with opened() as store:
-        done = store.jobs.cancel(job_ids, by=operator())
-        _report("cancelled", "cancelled, or told to stop", done, _others(store, job_ids, done))
+        ids, missing = resolved(store, named)
+        done = store.jobs.cancel(ids, by=operator())
+        others = untouched(store, ids, done) | dict.fromkeys(missing)
+        report("cancelled", "cancelled, or told to stop", done, others)
+        complain(store, others)
 
 
-@jobs.command()
-@click.argument("job_ids", type=id_type, metavar="[ID]...", nargs=-1)
-@click.option("--queue", metavar="NAME", help="Dead letters of this queue.")
-@click.option("--task", metavar="NAME", help="Dead letters of this task.")
-@click.option("--reason", metavar="REASON", help="Dead letters with this reason, such as worker_lost.")
-@click.option("--all", "every", is_flag=True, help="Every dead letter.")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=1000,
-    show_default=True,
-    help="How many at most.",
-)
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@listing
-def resubmit(
-    job_ids: tuple[JobId, ...], queue: str | None, task: str | None, reason: str | None, every: bool, limit: int,
-    yes: bool,
-) -> None:  # fmt: skip
-    """Make dead letters (and cancelled jobs, by id) ready again, with fresh attempts: by id, or by a filter."""
-    narrowed = any(value is not None for value in (queue, task, reason))
-    if bool(job_ids) + every + narrowed != 1:
-        raise click.UsageError("Give job ids, or a filter (--task, --queue, --reason), or --all.")
-    with opened() as store:
-        if job_ids:
-            done = store.jobs.resubmit(job_ids, by=operator())
-            _report("resubmitted", "ready again", done, _others(store, job_ids, done))
-            return
-        wanted = JobFilter(queue=queue, task=task, reason=reason, state=State.DEAD)
-        count = sum(len(page) for page in _pages(store, wanted, limit))
-        if not count:
-            click.echo(
-                f"No dead letters with {_in_words(wanted)}." if narrowed else "No dead letters.", err=True
-            )
-            _report("resubmitted", "ready again", [], {})
-            return
-        if not yes and not _confirmed(count, limit):
-            click.echo("Nothing was resubmitted.")
-            return
-        client = Client(lambda: store, load().key_window)
-        _report("resubmitted", "ready again", client.resubmit_where(wanted, by=operator(), limit=limit), {})
-
-
-def _confirmed(count: int, limit: int) -> bool:
-    bounded = " (as many as --limit allows)" if count == limit else ""
-    try:
-        return click.confirm(f"Resubmit {counted(count, 'dead letter')}{bounded}?", err=True)
-    except click.Abort:
-        raise click.UsageError("Nobody answered: add --yes to resubmit without being asked.") from None
-
-
-def _pages(store: Store, wanted: JobFilter, limit: int) -> Iterator[list[JobView]]:
-    while limit > 0 and (page := store.reports.jobs(wanted, min(PAGE, limit))):
-        yield page
-        limit -= len(page)
-        wanted = msgspec.structs.replace(wanted, before=page[-1].id)
-
-
-def _others(store: Store, asked: tuple[JobId, ...], done: list[JobId]) -> dict[UUID, str | None]:
-    """The jobs that nothing was done to, each with its state; None for one that is not there."""
-    left = [job_id for job_id in asked if job_id not in set(done)]
-    views = {job_id: store.reports.job(job_id) for job_id in left}
-    return {job_id: view.state.label if view else None for job_id, view in views.items()}
-
-
-def _report(key: str, words: str, done: list[JobId], others: dict[UUID, str | None]) -> None:
-    if wants_json():
-        left = [{"id": str(job_id), "state": state} for job_id, state in others.items()]
-        print_json({key: [str(job_id) for job_id in done], "unchanged": left})
-    else:
-        click.echo(f"{counted(len(done), 'job')} {words}.")
-    for job_id, state in others.items():
-        said = (
-            f"is {state} and stays so" if state else "is not in the store; it may have passed its retention"
-        )
-        click.echo(f"lateshift: job {job_id} {said}.", err=True)
-    if others:
-        raise click.exceptions.Exit(exits.NOT_FOUND)
+jobs.add_command(dead)
+jobs.add_command(resubmit)
 
 
 def _state(label: str | None) -> State | None:
@@ -280,6 +204,8 @@ def _timeline(view: JobView) -> Iterator[tuple[str, str]]:
 
 
 def _attempt(record: AttemptRecord) -> str:
+    if record.reason == RESUBMITTED:
+        return f"resubmitted {record.message}"
     ran = f" after {duration(record.ran_for)}" if record.ran_for is not None else ""
     said: Any = " ".join(part for part in (record.error, record.message) if part)
     return f"attempt {record.attempt} {record.reason}{ran}" + (f": {said}" if said else "")

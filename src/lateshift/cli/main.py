@@ -9,6 +9,7 @@ import click
 
 from lateshift.cli import exits
 from lateshift.cli.bench import bench
+from lateshift.cli.check import check
 from lateshift.cli.jobs import jobs
 from lateshift.cli.members import members
 from lateshift.cli.options import common
@@ -57,7 +58,7 @@ def lateshift() -> None:
     """
 
 
-for command in (up, work, jobs, queues, members, store, bench):
+for command in (up, work, check, jobs, queues, members, store, bench):
     lateshift.add_command(command)
 
 

@@ -4,17 +4,17 @@ import getpass
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 from uuid import UUID
 
 import click
 
-from lateshift.config import load
-from lateshift.errors import StoreUnavailable
+from lateshift.config import Settings, load
+from lateshift.errors import OptionInvalid, StoreUnavailable
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
-from lateshift.store.urls import shown
+from lateshift.store.urls import in_memory, shown
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -60,20 +60,35 @@ def wants_json() -> bool:
 
 
 def store_url() -> str:
-    return load(store=remembered("store")).store
+    return refuse_memory(load(store=remembered("store")).store)
+
+
+def refuse_memory(url: str) -> str:
+    """Commands and the workers they start are processes of their own, and could not see what is in it."""
+    if in_memory(url):
+        raise OptionInvalid(
+            f"The store is {url}, which lives in one process: no command and no worker process can reach it. Name a file "
+            "(sqlite:///jobs.db) or PostgreSQL. In a test, `async with app.running()` or lateshift.testing work on it."
+        )
+    return url
+
+
+def opened_for(app: Any) -> AbstractContextManager[Store]:
+    """The store that the command line names, else the app's own; it must be there. Of the app itself nothing is opened."""
+    return opened(made=True, settings=None if remembered("store") else app.settings)
 
 
 @contextmanager
-def opened(*, checked: bool = True) -> Iterator[Store]:
+def opened(*, checked: bool = True, made: bool = False, settings: Settings | None = None) -> Iterator[Store]:
     """The store that the command line, the environment or the file names, closed at the end. Looking around in a folder
-    without one makes none."""
-    settings = load(store=remembered("store"))
-    url, named = settings.store, "store" in settings.sources
+    without one makes none; with `made`, a store that was named must be there too."""
+    settings = settings or load(store=remembered("store"))
+    url, named = refuse_memory(settings.store), "store" in settings.sources
     store = open_store(url)
-    if checked and not named and not store.exists():
+    if checked and (made or not named) and not store.exists():
         raise StoreUnavailable(
             f"There is no store {shown(url)} yet. `lateshift up PROGRAM` and `lateshift store migrate` make one; is this "
-            "the right folder?"
+            "the right name, in the right folder?"
         )
     try:
         if checked:

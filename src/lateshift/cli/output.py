@@ -7,6 +7,7 @@ from typing import Any
 import click
 import msgspec
 
+from lateshift.model.ids import JobId
 from lateshift.model.job import AttemptRecord, JobView
 from lateshift.store.contract import MemberView, QueueView
 
@@ -44,6 +45,48 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], nothing: 
         shown = last if len(last) <= room else last[: room - 1] + "…"
         table.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in (*cells, shown)))
     output.print(table, no_wrap=True, overflow="ignore", crop=False)
+
+
+COMFORT = 40  # characters that a sentence in the last column wants
+INDENT = "  "
+
+
+def print_sentences(columns: Sequence[str], rows: Sequence[Sequence[str]], nothing: str) -> None:
+    """A table whose last column holds sentences. Where there is little room beside the others, they stand below."""
+    output = console()
+    widths = [
+        max(len(cell) for cell in (column.lstrip(">"), *(row[number] for row in rows)))
+        for number, column in enumerate(columns)
+    ]
+    longest = min(COMFORT, widths[-1])
+    if not rows or sum(widths[:-1]) + PADDING * (len(widths) - 1) + longest <= output.width:
+        print_table(columns, rows, nothing)
+        return
+    from rich.text import Text
+
+    def line(cells: Sequence[str]) -> str:
+        set_out = [
+            cell.rjust(width) if column.startswith(">") else cell.ljust(width)
+            for cell, width, column in zip(cells, widths, columns, strict=False)
+        ]
+        return (" " * PADDING).join(set_out[:-1]).rstrip()
+
+    output.print(Text(line([column.lstrip(">") for column in columns]), style="bold"), soft_wrap=True)
+    output.print("─" * output.width)
+    for row in rows:
+        room = output.width - len(INDENT)
+        said = row[-1] if len(row[-1]) <= room else row[-1][: room - 1] + "…"
+        output.print(Text(f"{line(row)}\n{INDENT}{said}"), soft_wrap=True)
+
+
+def say(paragraph: str) -> None:
+    """Wrapped between words on a terminal; one line in a pipe."""
+    import sys
+    import textwrap
+
+    width = console().width
+    wrapped = textwrap.fill(paragraph, width, break_on_hyphens=False, break_long_words=False)
+    click.echo(wrapped if sys.stdout.isatty() else paragraph)
 
 
 def console() -> Any:
@@ -163,6 +206,15 @@ def amount(number: float) -> str:
 def counted(number: int, noun: str) -> str:
     """1 job, 2 jobs."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def short(id: JobId) -> str:
+    """Ids begin with the time; their last digits tell them apart."""
+    return f"…{str(id)[-6:]}"
+
+
+def job_in_words(view: JobView) -> str:
+    return f"{view.task}, {view.state.label}"
 
 
 def without_password(url: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lateshift.cli.options import common, patience, remembered
+from lateshift.cli.options import common, patience, refuse_memory, remembered
 from lateshift.errors import AppInvalid, LateshiftError, OptionInvalid
 from lateshift.runtime.log import log, set_up
 from lateshift.store.urls import shown
@@ -68,6 +68,7 @@ def _run(program: str, processes: int, settings: dict[str, Any], *, view: bool) 
             f"{program} names its store itself, so --store has no say. Leave out one of the two: "
             f"Lateshift({app.name!r}) without store= takes --store, LATESHIFT_STORE or lateshift.toml."
         )
+    refuse_memory(app.settings.store)
     with patience():
         _ = app.store  # opened and checked before anything starts or is drawn
     try:
@@ -126,11 +127,13 @@ async def _run_parts(app: "Lateshift", program: str, processes: int, watch: "Wat
         ) from error
     tasks = ", ".join(sorted(app.tasks)) or "none"
     log.info(
-        "%s on %s: %d workers (tasks: %s), pid %d",
+        "%s on %s: %d worker%s (tasks: %s; queues: %s), pid %d",
         app.name,
         shown(app.settings.store),
         processes,
+        "" if processes == 1 else "s",
         tasks,
+        ", ".join(app.settings.queues) or "all",
         os.getpid(),
     )
     sweep = Sweep(app.store, new_member_id(), app.clock, heartbeat=app.settings.heartbeat)

@@ -21,7 +21,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from lateshift.cli.output import amount, duration, without_password
+from lateshift.cli.output import amount, duration, short, without_password
 from lateshift.cli.watch import Watch
 from lateshift.model.job import JobView
 from lateshift.runtime.aside import aside
@@ -172,7 +172,7 @@ class View(Watch):
             if job.cancel_requested:
                 note = "cancelled, told to stop"
             table.add_row(
-                job.task, Text(_tail(job), style=QUIET), bar, share, Text(note, style=QUIET),
+                job.task, Text(short(job.id), style=QUIET), bar, share, Text(note, style=QUIET),
                 duration(max(timedelta(0), ran)),
             )  # fmt: skip
         return _panel(table, "running", _left_out(self.sight.running_count, max(1, rows)))
@@ -186,7 +186,7 @@ class View(Watch):
             message = " ".join((last.message or last.error or "").split()) if last else ""
             ago = self._app.clock.now() - (job.settled_at or job.created_at)
             table.add_row(
-                job.task, Text(_tail(job), style=QUIET), Text(job.reason or "", style="red"), Text(message),
+                job.task, Text(short(job.id), style=QUIET), Text(job.reason or "", style="red"), Text(message),
                 Text(f"{duration(max(timedelta(0), ago))} ago", style=QUIET),
             )  # fmt: skip
         return _panel(table, "dead letters", _left_out(self.sight.dead_count, rows), style="red")
@@ -282,11 +282,6 @@ def _progress(job: JobView, width: int) -> tuple[RenderableType, str]:
         return Text("━" * width, style="cyan"), f"{progress.done:g}"
     share = max(0.0, min(1.0, progress.done / progress.total))
     return ProgressBar(total=1.0, completed=share, width=width, complete_style="cyan"), f"{share:.0%}"
-
-
-def _tail(job: JobView) -> str:
-    """Ids begin with the time; their last digits tell them apart."""
-    return f"…{str(job.id)[-6:]}"
 
 
 def _log_line(line: str) -> Text:

@@ -167,7 +167,9 @@ class Watch:
         """The last word. Workers report now and then, so what they did in their last moments is not counted."""
         sight = self.sight
         ran = duration(self._app.clock.monotonic() - self.begun)
-        done = f"at least {counted(self.pace.total, 'job')} completed, " if self.pace.total else ""
+        done = (
+            f"at least {counted(self.pace.total, 'job')} completed on this store, " if self.pace.total else ""
+        )
         return (
             f"lateshift: stopped after {ran}: {done}{amount(sight.waiting_count)} left for the next shift,"
             f" {counted(sight.dead_count, 'dead letter')}"

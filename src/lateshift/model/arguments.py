@@ -7,13 +7,17 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from lateshift.errors import ArgumentsInvalid, PayloadTooLarge, TaskInvalid
+from lateshift.errors import ArgumentsInvalid, PayloadTooLarge, ResultInvalid, TaskInvalid
+from lateshift.model.edit import named, written
 from lateshift.model.job import PAYLOAD_LIMIT, RESULT_LIMIT
+
+Change: TypeAlias = Mapping[str, Any] | Callable[[dict[str, Any]], Mapping[str, Any]]
+"""New values for some arguments, or a function from all the old ones to all the new ones."""
 
 _UNENCODABLE = (TypeError, ValueError, OverflowError, RecursionError)
 
@@ -42,17 +46,13 @@ class Arguments:
         self.task = task
         signature = inspect.signature(function)
         hints = _hints(task, function)
-        self._names: list[str] = []
+        self.names: list[str] = []
         self._positional: list[str] = []
         self._required: set[str] = set()
         self._by_keyword: list[str] = []
         fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
         for name, parameter in signature.parameters.items():
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                raise TaskInvalid(
-                    f"The task {task} takes {parameter}: name every parameter, so that each can be checked and shown."
-                )
-            self._names.append(name)
+            self.names.append(name)
             if parameter.kind is not parameter.KEYWORD_ONLY:
                 self._positional.append(name)
             else:
@@ -63,46 +63,61 @@ class Arguments:
                 fields.append((name, kind))
             else:
                 fields.append((name, kind | UnsetType if kind is not Any else Any, UNSET))
+        self._plain = not self._by_keyword and len(self._required) == len(self.names)
         try:
             self._struct = msgspec.defstruct(
-                f"{task} arguments", fields, kw_only=True, forbid_unknown_fields=True
+                f"{task} arguments", fields, kw_only=not self._plain, forbid_unknown_fields=True
             )
             self._decoder = msgspec.json.Decoder(self._struct, dec_hook=_decode_foreign)
         except TypeError as error:
             raise TaskInvalid(
                 f"The task {task} has a parameter whose type cannot be read from JSON: {error}"
             ) from error
-        self._plain = not self._by_keyword and len(self._required) == len(self._names)
         # A value that is exactly of one of these types needs no second look: its JSON is read as what it was.
-        self._exact = {name: hints[name] for name in self._names if hints.get(name) in (int, str, bool)}
+        exact = [hints[name] for name in self.names if hints.get(name) in (int, str, bool)]
+        self._exact = exact if self._plain and len(exact) == len(self.names) else None
 
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
         """The payload of a call, by name. Raises ArgumentsInvalid or PayloadTooLarge."""
-        if not kwargs and len(args) == len(self._positional) == len(self._names):
-            named = dict(zip(self._positional, args, strict=True))
-        else:
-            named = self._bind(args, kwargs)
+        exact = not kwargs and [*map(type, args)] == self._exact
+        call = self._struct(*args) if exact else self._bind(args, kwargs)
         try:
-            payload = _encoder.encode(named)
+            payload = _encoder.encode(call)
         except _UNENCODABLE as error:
-            raise ArgumentsInvalid(f"{self.task}: an argument cannot be written as JSON: {error}.") from error
+            raise self._unwritable(error) from error
         if len(payload) > PAYLOAD_LIMIT:
-            raise PayloadTooLarge(
-                f"{self.task}: the arguments are {len(payload):,} bytes, over the limit of {PAYLOAD_LIMIT:,}. Put the "
-                "data in a file, a table or a bucket, and pass its name."
-            )
-        for name, value in named.items():
-            if type(value) is not self._exact.get(name):
-                self._read(payload)
-                break
+            raise self._too_large(payload)
+        if not exact:
+            self._read(payload)
         return payload
+
+    def edit(self, payload: bytes, change: Change) -> bytes:
+        """The payload of the same call with some arguments changed, checked. What is not changed stays byte for byte.
+        Raises ArgumentsInvalid or PayloadTooLarge."""
+        old = named(payload)
+        if isinstance(change, Mapping):
+            new = old | {name: self._json(value) for name, value in change.items()}
+        else:
+            wanted = change({name: msgspec.json.decode(value) for name, value in old.items()})
+            new = {name: self._json(value) for name, value in wanted.items()}
+            for name in new.keys() & old.keys():
+                if new[name] == self._json(msgspec.json.decode(old[name])):
+                    new[name] = old[name]
+        for name in new:
+            if name not in self.names and name not in old:
+                raise ArgumentsInvalid(f"{self.task}: {self._what_is_wrong((), {name: None})}")
+        edited = written(new)
+        if len(edited) > PAYLOAD_LIMIT:
+            raise self._too_large(edited)
+        self._read(edited)
+        return edited
 
     def decode(self, payload: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The call of a payload: positional and keyword arguments. Raises ArgumentsInvalid."""
         values = self._read(payload)
         if self._plain:
             return msgspec.structs.astuple(values), {}
-        given = {name: value for name in self._names if (value := getattr(values, name)) is not UNSET}
+        given = {name: value for name in self.names if (value := getattr(values, name)) is not UNSET}
         positional: list[Any] = []
         for name in self._positional:
             if name not in given:
@@ -113,6 +128,21 @@ class Arguments:
     def digest(self, payload: bytes) -> bytes:
         """Equal for equal calls, whatever the order of keys in their dicts and sets."""
         return blake2b(_in_order.encode(msgspec.json.decode(payload)), digest_size=16).digest()
+
+    def _json(self, value: Any) -> bytes:
+        try:
+            return _encoder.encode(value)
+        except _UNENCODABLE as error:
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: Exception) -> ArgumentsInvalid:
+        return ArgumentsInvalid(f"{self.task}: an argument cannot be written as JSON: {error}.")
+
+    def _too_large(self, payload: bytes) -> PayloadTooLarge:
+        return PayloadTooLarge(
+            f"{self.task}: the arguments are {len(payload):,} bytes, over the limit of {PAYLOAD_LIMIT:,}. Put the data in "
+            "a file, a table or a bucket, and pass its name."
+        )
 
     def _read(self, payload: bytes) -> Any:
         try:
@@ -127,22 +157,30 @@ class Arguments:
             len(args) <= len(self._positional)
             and len(named) == len(args) + len(kwargs)
             and self._required <= named.keys()
-            and (not kwargs or kwargs.keys() <= set(self._names))
+            and (not kwargs or kwargs.keys() <= set(self.names))
         ):
             return named
         raise ArgumentsInvalid(f"{self.task}: {self._what_is_wrong(args, kwargs)}")
 
     def _what_is_wrong(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-        takes = f"It takes ({', '.join(self._names)})."
+        takes = f"It takes ({', '.join(self.names)})."
         if len(args) > len(self._positional):
             return f"got {len(args)} positional arguments for {len(self._positional)}. {takes}"
-        if unknown := [name for name in kwargs if name not in self._names]:
+        if unknown := [name for name in kwargs if name not in self.names]:
             return f"got an unknown argument {unknown[0]!r}. {takes}"
         if twice := [name for name in self._positional[: len(args)] if name in kwargs]:
             return f"got two values for {twice[0]!r}. {takes}"
         given = {*self._positional[: len(args)], *kwargs}
-        missing = [name for name in self._names if name in self._required and name not in given]
+        missing = [name for name in self.names if name in self._required and name not in given]
         return f"lacks {', '.join(map(repr, missing))}. {takes}"
+
+
+def refuse_stars(task: str, function: Callable[..., Any]) -> None:
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise TaskInvalid(
+                f"The task {task} takes {parameter}: name every parameter, so that each can be checked and shown."
+            )
 
 
 class Results:
@@ -166,10 +204,16 @@ class Results:
                 f"{self.task}: the result is {len(result):,} bytes, over the limit of {RESULT_LIMIT:,}. Put the data in "
                 "a file, a table or a bucket, and return its name."
             )
+        self._decoder.decode(result)  # what its caller cannot read is said where it was made
         return result
 
     def decode(self, result: bytes | None) -> Any:
-        return None if result is None else self._decoder.decode(result)
+        try:
+            return None if result is None else self._decoder.decode(result)
+        except (msgspec.DecodeError, *_UNENCODABLE) as error:
+            raise ResultInvalid(
+                f"{self.task}: the result is not what the task's annotation says: {error}."
+            ) from error
 
 
 def _hints(task: str, function: Callable[..., Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import msgspec
 
 from lateshift.model.job import AttemptRecord
 
-KEPT = 10  # the first and the latest nine
+KEPT = 10  # the first and the latest nine; lines with old arguments stay longest
 
 _decoder = msgspec.json.Decoder(list[AttemptRecord])
 _encoder = msgspec.json.Encoder()
@@ -17,5 +17,10 @@ def read(history: bytes | None) -> list[AttemptRecord]:
 def append(history: bytes | None, record: AttemptRecord) -> bytes:
     records = [*read(history), record]
     if len(records) > KEPT:
-        records = records[:1] + records[-KEPT + 1 :]
+        del records[_least_wanted(records)]
     return _encoder.encode(records)
+
+
+def _least_wanted(records: list[AttemptRecord]) -> int:
+    """The oldest between the first and the latest that holds no old arguments, which stand nowhere else."""
+    return next((place for place in range(1, KEPT) if records[place].was is None), 1)

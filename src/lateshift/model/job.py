@@ -157,7 +157,8 @@ class Progress(Struct, frozen=True):
 
 
 class AttemptRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One attempt that did not complete: what ended it, and when."""
+    """One attempt that did not complete: what ended it, and when. Or that an operator resubmitted the job with other
+    arguments: `was` then has the old values."""
 
     attempt: int
     fence: int
@@ -168,6 +169,7 @@ class AttemptRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     message: str | None = None
     traceback: str | None = None
     member: str | None = None
+    was: dict[str, Any] | None = None
 
 
 class Note(Struct, frozen=True):

@@ -36,6 +36,7 @@ class Cancelled(Struct, frozen=True):
 
     reason: str
     keep: timedelta
+    history: bytes | None = None
 
 
 class Later(Struct, frozen=True):
@@ -105,6 +106,9 @@ def outcome_of(
             ),
         )
 
+    def cancelled(why: str) -> Cancelled:
+        return Cancelled(why, keep, record("cancelled", message=why))
+
     def last(error: BaseException | None = None) -> bool:
         return retry.exhausted(lease.attempt, lease.attempts, error)
 
@@ -112,11 +116,11 @@ def outcome_of(
         case Stopped():
             return HANDED_BACK
         case Called(by):
-            return Cancelled(f"cancelled by {by}", keep)
+            return cancelled(f"cancelled by {by}")
         case Failed(Snooze() as snooze):
             return Later(min(max(snooze.delay, timedelta(0)), LONGEST_DELAY), counts=False)
         case Failed(Cancel() as cancel):
-            return Cancelled(clip(said(cancel) or "cancelled by the task", MESSAGE_LIMIT), keep)
+            return cancelled(clip(said(cancel) or "cancelled by the task", MESSAGE_LIMIT))
         case Failed(error) if is_a(error, Permanent) or retry.never_for(error):
             return DeadLettered("permanent", record("permanent", error), keep)
         case Failed(error) if last(error):

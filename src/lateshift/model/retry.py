@@ -30,6 +30,11 @@ class Retry:
     def __post_init__(self) -> None:
         if self.attempts < 1:
             raise OptionInvalid(f"Retry(attempts={self.attempts}): a job needs at least 1 attempt.")
+        for name in ("base", "cap"):
+            if not isinstance(getattr(self, name), timedelta):
+                raise OptionInvalid(
+                    f"Retry: {name} is a timedelta, such as timedelta(seconds=2), not {getattr(self, name)!r}."
+                )
         if self.base < timedelta(0) or self.cap < timedelta(0):
             raise OptionInvalid("Retry: base and cap must not be negative.")
 

@@ -4,7 +4,7 @@ transaction, durable when it returns. Loops call them on a thread (`runtime.asid
 A verb that cannot reach the store raises StoreUnavailable, and may then be repeated as it was: nothing is done twice.
 """
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from lateshift.clock import Clock
+from lateshift.model.edit import Edit
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Enqueued, JobFilter, JobView, Lane, Lease, Line, NewJob, Note
 from lateshift.model.outcome import Settlement
@@ -98,6 +99,7 @@ class QueueView(Struct, frozen=True, kw_only=True):
 
 
 COUNT_LIMIT = 10_000
+ENDINGS_LOOKED_AT = 100_000  # newest jobs of each kind among which the ending of an id is looked for
 
 
 class Jobs(Protocol):
@@ -129,8 +131,12 @@ class Jobs(Protocol):
     def cancel(self, ids: Sequence[JobId], *, by: str) -> list[JobId]:
         """Waiting jobs are cancelled at once; running ones get a stop order. Gives those it found unsettled."""
 
-    def resubmit(self, ids: Sequence[JobId], *, by: str) -> list[JobId]:
-        """Dead and cancelled jobs are ready again, with fresh attempts. Gives those it found so."""
+    def resubmit(
+        self, ids: Sequence[JobId], *, by: str, edits: Mapping[JobId, Edit] | None = None
+    ) -> list[JobId]:
+        """Dead and cancelled jobs are ready again, with fresh attempts. Gives those it found so. One that has an edit
+        gets its arguments, and a line in its history that says what they were; it is left alone if its arguments are
+        not those that the edit was made for."""
 
     def take_back(self, *, term: int, limit: int) -> list[TakenBack]:
         """Jobs whose holder is gone or whose complete-by has passed go back to ready, or become dead letters.
@@ -183,7 +189,14 @@ class Reports(Protocol):
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobView]:
         """Newest first."""
 
+    def unsettled(self, before: JobId | None, limit: int) -> list[JobView]:
+        """What waits and what runs, newest first, whatever has ended."""
+
     def running(self, limit: int) -> list[JobView]: ...
+
+    def find(self, digits: str, limit: int) -> list[JobId]:
+        """Ids that begin with these hexadecimal digits, or end with them. Beginnings are found in the whole store;
+        endings among the newest ENDINGS_LOOKED_AT jobs that wait, that run, that have ended, and that are dead."""
 
     def members(self) -> list[MemberView]: ...
 

@@ -1,7 +1,7 @@
 """Hints are coalesced: after one was sent for a line, none is for a while. A worker that was woken looks again in
 quick steps before it rests, and so meets what came without a hint of its own."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lateshift.clock import Clock
 from lateshift.model.job import Line, NewJob
@@ -10,8 +10,10 @@ from lateshift.store.contract import LANES
 QUIET_SECONDS = 0.01
 
 
-def lines_of(jobs: Iterable[NewJob]) -> set[Line]:
+def lines_of(jobs: Sequence[NewJob]) -> set[Line]:
     """The lines that these jobs stand in. Jobs of one call share their spec, so each is asked once."""
+    if len(jobs) == 1:
+        return {jobs[0].spec.line}
     specs = {id(job.spec): job.spec for job in jobs}
     return {spec.line for spec in specs.values()}
 

@@ -8,7 +8,7 @@ from lateshift.errors import StoreUrlInvalid
 from lateshift.store.contract import Store
 from lateshift.store.urls import shown
 
-EXAMPLES = "sqlite:///jobs.db (a file here), sqlite:////var/lib/shop/jobs.db (an absolute path), postgresql://user@host/db"
+EXAMPLES = "sqlite:///jobs.db (a file here), sqlite:////var/lib/shop/jobs.db (an absolute path), postgresql://user@host/db, memory:// (for tests)"
 
 
 def open_store(url: str, clock: Clock = SYSTEM) -> Store:
@@ -17,6 +17,8 @@ def open_store(url: str, clock: Clock = SYSTEM) -> Store:
     match scheme:
         case "sqlite" if separator:
             return _sqlite(url, clock)
+        case "memory" if separator:
+            return _memory(url, clock)
         case "postgresql" | "postgres" if separator:
             from lateshift.store.postgres import PostgresStore
 
@@ -26,7 +28,7 @@ def open_store(url: str, clock: Clock = SYSTEM) -> Store:
 
 
 def _sqlite(url: str, clock: Clock) -> Store:
-    from lateshift.store.sqlite import SqliteStore
+    from lateshift.store.sqlite import Database, FifoWakes, SqliteStore
 
     parts = urlsplit(url)
     if parts.netloc or len(parts.path) < 2:
@@ -40,4 +42,16 @@ def _sqlite(url: str, clock: Clock) -> Store:
             f"{url!r}: the options of a SQLite store are ?network=allow and ?driver=sqlite3."
         )
     path = Path(unquote(parts.path[1:])).absolute()
-    return SqliteStore(url, path, clock, allow_network=network is not None, driver=driver)
+    database = Database(path, clock, allow_network=network is not None, driver=driver)
+    return SqliteStore(url, database, FifoWakes(path, clock))
+
+
+def _memory(url: str, clock: Clock) -> Store:
+    from lateshift.store.sqlite import MemoryStore
+
+    parts = urlsplit(url)
+    if parts.path or parts.query or parts.fragment:
+        raise StoreUrlInvalid(
+            f"{url!r}: after memory:// comes nothing, or a name for stores of this process that share their jobs: memory://shop."
+        )
+    return MemoryStore(url, parts.netloc, clock)

@@ -71,7 +71,12 @@ class Sweep:
         self._quiet_until = self._clock.monotonic() + self._beat
 
     def _round(self) -> timedelta:
+        asked = self._clock.monotonic()
         term = self._leadership.term()
+        if (
+            self._clock.monotonic() - asked > self._beat
+        ):  # it kept us waiting, and those who would beat as well
+            self._stay_quiet()
         if term is None:
             return STAND_BY
         if self._clock.monotonic() < self._quiet_until:

@@ -30,3 +30,8 @@ class Attempt:
         self.progress: Progress | None = None
         self.checkpoint = lease.checkpoint
         self.runner: asyncio.Task[None] | None = None
+
+    def begin(self, now: float) -> bool:
+        """False if its complete-by passed before it could begin: then its body must not run at all."""
+        self.started = now
+        return self.deadline is None or now < self.deadline

@@ -40,7 +40,7 @@ class Control:
             try:
                 await self._speak()
                 if self._turns % STRAYS_EVERY == 0:
-                    await self._worker.find_stray_leases()
+                    await self._worker.return_strays()
             except StoreError as error:
                 log.warning("the store is away: %s", error)
         return EVERY

@@ -1,6 +1,7 @@
 """Which lines are worth asking for jobs. A line is hot after a hint, or while it gives what it is asked for; a cold one
 is found by looking. Looks follow activity in quick steps, then rest: a hint that was coalesced away costs little."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -18,7 +19,7 @@ class Lines:
         self._step = FIRST_STEP
         self._next_look = 0.0
         self._last_look = 0.0
-        self._hot: dict[Line, None] = {}
+        self._hot: dict[Line, float] = {}  # since when
 
     def hot(self) -> list[Line]:
         return list(self._hot)
@@ -26,10 +27,9 @@ class Lines:
     def warm(self, line: Line, now: float) -> bool:
         """A hint. True if it was news."""
         self._stir(now)
-        if line in self._hot:
-            return False
-        self._hot[line] = None
-        return True
+        news = line not in self._hot
+        self._hot[line] = now
+        return news
 
     def look_due(self, now: float) -> bool:
         """While lines give jobs, what else there may be is looked for at the pace of polling only."""
@@ -37,24 +37,23 @@ class Lines:
 
     def looked(self, found: Sequence[Line], next_due: timedelta | None, now: float) -> None:
         for line in found:
-            self._hot[line] = None
+            self._hot[line] = now
         self._last_look = now
         self._next_look = now + self._step
         self._step = min(self._step * 2, self._poll)
         if next_due is not None:
             self.due_in(next_due, now)
 
-    def answered(self, wants: Sequence[Want], leases: Sequence[Lease], now: float) -> None:
-        """A line that gave less than it was asked for has no more."""
+    def answered(self, wants: Sequence[Want], leases: Sequence[Lease], asked: float, now: float) -> None:
+        """A line that gave less than it was asked for has no more; unless only one of its priorities was asked, or a
+        hint came after the question."""
         if leases:
             self._stir(now)
-        given: dict[Line, int] = {}
-        for lease in leases:
-            line = Line(lease.queue, lease.lane)
-            given[line] = given.get(line, 0) + 1
+        given = Counter([(lease.queue, lease.lane) for lease in leases])
         for want in wants:
-            if given.get(want.line, 0) < want.count:
-                self._hot.pop(want.line, None)
+            short = given[want.line.queue, want.line.lane] < want.count and not want.by_age
+            if short and self._hot.get(want.line, now) <= asked:
+                del self._hot[want.line]
 
     def due_in(self, delay: timedelta, now: float) -> None:
         """A scheduled job will be due: look then, if not before."""

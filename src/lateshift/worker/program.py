@@ -22,7 +22,12 @@ def find_app(spec: str) -> Any:
         module = _from_file(program)
     else:
         module = _from_name(program)
-    return _named(module, program, attribute) if attribute else _only(module, program)
+    app = _named(module, program, attribute) if attribute else _only(module, program)
+    for (
+        task
+    ) in app.tasks.values():  # all names are defined by now: what cannot be read is said before anything runs
+        _ = task.arguments, task.results
+    return app
 
 
 def _from_file(program: str) -> ModuleType:

@@ -26,8 +26,8 @@ class Room:
         self.busy += seconds
         self.ended += 1
 
-    def wanted(self) -> int:
-        """How many more to lease now."""
+    def wanted(self, coming: int = 0) -> int:
+        """How many more to lease now, when so many have come and are not yet counted as held."""
         if self.ended:
             newest = self.busy / self.ended
             self.mean = newest if self.mean is None else self.mean + WEIGHT * (newest - self.mean)
@@ -37,7 +37,7 @@ class Room:
             spare = min(BATCH, int(self.slots * IN_HAND / max(self.mean, 1e-5)))
         if spare < 2:
             spare = 0
-        return max(0, min(BATCH, self.slots + spare - self.held))
+        return max(0, min(BATCH, self.slots + spare - self.held - coming))
 
 
 def rooms(concurrency: int, threads: int, processes: int) -> dict[Lane, Room]:

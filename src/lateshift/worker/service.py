@@ -12,7 +12,7 @@ from lateshift.clock import Clock
 from lateshift.config import Settings
 from lateshift.errors import StoreError
 from lateshift.model.ids import MemberId
-from lateshift.model.job import Line
+from lateshift.model.job import Lane, Line
 from lateshift.model.outcome import Stopped
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
@@ -47,7 +47,7 @@ class Service:
         self._clock = clock
         self.worker = Worker(store, tasks, member, settings, clock)
         if processes is not None:
-            self.worker.use_processes(processes(self.worker))
+            self.worker.use(Lane.PROCESS, processes(self.worker))
         self._control = Control(self.worker, store, clock)
         self._loop = asyncio.get_running_loop()
 
@@ -85,7 +85,11 @@ class Service:
         worker.hand_back_waiting()
         for attempt in worker.held:
             attempt.stopping = True
-        log.info("stopping: %d jobs run, they have %s", len(worker.held), self._settings.stop_time)
+        log.info(
+            "stopping: jobs that run (%d) have %g s",
+            len(worker.held),
+            self._settings.stop_time.total_seconds(),
+        )
         await self._until(lambda: not worker.held, self._settings.stop_time)
         for attempt in list(worker.held):
             worker.cancel(attempt)

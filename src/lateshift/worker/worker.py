@@ -2,6 +2,7 @@
 exchange with the store does both, while the jobs of the one before are running."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from lateshift.clock import Clock
 from lateshift.config import Settings
 from lateshift.errors import Permanent, StoreError
-from lateshift.model.ids import JobId, MemberId
+from lateshift.model.ids import MemberId
 from lateshift.model.job import Lane, Lease, Line
 from lateshift.model.outcome import (
     HANDED_BACK,
@@ -31,6 +32,7 @@ from lateshift.store.lines import served
 from lateshift.task import Task
 from lateshift.worker.attempt import Attempt
 from lateshift.worker.desk import StoreDesk
+from lateshift.worker.exchanges import Exchanges, Key
 from lateshift.worker.executors.contract import Executor
 from lateshift.worker.executors.coroutines import Coroutines
 from lateshift.worker.executors.threads import Threads
@@ -42,6 +44,7 @@ from lateshift.worker.telling import Missing, tell
 
 BY_AGE_EVERY = 8  # one lease in so many goes to the priority whose head waits longest
 AFTER_A_FAULT = timedelta(seconds=1)
+TOGETHER_FROM = 100  # jobs in a lot while whose start the next exchange is under way; fewer start at once
 PROMOTED = 1000  # scheduled jobs made ready in one look
 
 
@@ -65,24 +68,21 @@ class Worker:
         self._desk = StoreDesk(store.jobs, clock)
         self._lines = Lines(store.poll)
         self._turns = 0
-        self._exchanging = False
-        self._exchanges = 0
-        self._strays: set[tuple[JobId, int]] = set()
+        self._exchanges = Exchanges(store.jobs, member, self._settler, clock.monotonic)
         self._missing = Missing(clock.monotonic)
-        self._unsure = False  # an exchange's answer was lost: there may be leases we do not know of
         self._executors: dict[Lane, Executor] = {
             Lane.COROUTINE: Coroutines(settings.concurrency, self, clock.monotonic),
             Lane.THREAD: Threads(settings.threads, self, clock.monotonic),
         }
 
-    def use_processes(self, executor: Executor) -> None:
-        """Without it, jobs of process tasks go back for a worker that has one."""
-        self._executors[Lane.PROCESS] = executor
+    def use(self, lane: Lane, executor: Executor) -> None:
+        """Where the bodies of this lane run. Without one for processes, their jobs go back for a worker that has it."""
+        self._executors[lane] = executor
 
     @property
     def quiet(self) -> bool:
         """Nothing is held, and the store knows how everything ended."""
-        return not (self.held or len(self._settler) or self._exchanging or self._unsure)
+        return not (self.held or len(self._settler)) and self._exchanges.quiet
 
     # -- the loop ---------------------------------------------------------------------------------------------
 
@@ -108,7 +108,11 @@ class Worker:
         """One exchange with the store. Gives how long to pause; waking is a hint, the pause is the truth."""
         self._wake.clear()
         try:
-            if self._unsure:
+            if self._exchanges.under_way:  # its leases wait for nobody
+                pause = await self._exchange()
+                await self._look_for_lines()
+                return pause
+            if self._exchanges.unsure:
                 await self._find_unknown_leases()
             await self._look_for_lines()
             return await self._exchange()
@@ -127,43 +131,37 @@ class Worker:
         return jobs.promote(PROMOTED), jobs.lines(self._settings.queues or None)
 
     async def _exchange(self) -> timedelta:
-        settlements = self._settler.take(2 * BATCH)
-        wants = [] if self.stopping else self._wants()
-        if not settlements and not wants:
+        if not self._exchanges.under_way:
+            self._exchanges.send(self._wants())
+        exchanged = await self._exchanges.answered()
+        if exchanged is None:
             return self._lines.pause(self._clock.monotonic())
-        asked = self._clock.monotonic()
-        self._exchanging = True
-        self._exchanges += 1
-        try:
-            answer = await aside(self._store.jobs.exchange, self.member, settlements, wants)
-        except BaseException:
-            self._settler.put_back(settlements)
-            self._unsure = self._unsure or bool(wants)
-            raise
-        finally:
-            self._exchanging = False
-        self._unsure = self._unsure or answer.unsure
+        said, answer = exchanged
         if answer.lost:
             log.warning("%d settlements came too late: the leases were lost", len(answer.lost))
             self.tally.lost += len(answer.lost)
-        self._lines.answered(wants, answer.leases, self._clock.monotonic())
+        self._lines.answered(said.wants, answer.leases, said.asked, self._clock.monotonic())
         if answer.leases:
             crashpoint("worker.after_claim")
-        self._start(answer.leases, asked)
+        if len(answer.leases) >= TOGETHER_FROM and not self._exchanges.unsure:
+            self._exchanges.send(self._wants(answer.leases))
+        self._start(answer.leases, said.asked)
         # More may be waiting: when a line gave all it was asked for, or jobs ended meanwhile.
-        return (
-            timedelta(0)
-            if answer.leases or answer.unsure or len(self._settler)
-            else self._lines.pause(self._clock.monotonic())
-        )
+        if answer.leases or not self._exchanges.quiet or len(self._settler):
+            return timedelta(0)
+        return self._lines.pause(self._clock.monotonic())
 
-    def _wants(self) -> list[Want]:
+    def _wants(self, arrived: Sequence[Lease] = ()) -> list[Want]:
+        """What to ask for, when these have come and are not yet begun."""
+        if self.stopping:
+            return []
         self._turns += 1
+        coming = Counter([lane for lease in arrived for lane in self._lanes_of(lease)])
         by_age = self._turns % BY_AGE_EVERY == 0
         wants: list[Want] = []
         lines = self._lines.hot()
         for lane in {line.lane for line in lines}:
-            room = min(self._rooms[lane].wanted(), self._free_for(lane))
+            room = min(self._rooms[lane].wanted(coming[lane]), self._free_for(lane, coming))
             served_lines = [line for line in lines if line.lane is lane]
             # Each line of a lane gets a share; the rest of the room goes round, so that none is always last.
             for number, line in enumerate(served_lines):
@@ -172,45 +170,33 @@ class Worker:
                     wants.append(Want(line, share, by_age=by_age and not lane.careful))
         return wants
 
-    def _free_for(self, lane: Lane) -> int:
+    def _free_for(self, lane: Lane, coming: Counter[Lane]) -> int:
         """Singletons take their places from the lanes where their bodies run: none is leased to wait for one."""
         if lane is not Lane.GUARDED:
             return BATCH
         lanes = {task.lane for task in self._tasks.values() if task.limits.singleton} & self._executors.keys()
-        return max(
-            0, min((self._rooms[lane].slots - self._rooms[lane].held for lane in lanes), default=BATCH)
-        )
+        free = [self._rooms[lane].slots - self._rooms[lane].held - coming[lane] for lane in lanes]
+        return max(0, min(free, default=BATCH))
+
+    def _lanes_of(self, lease: Lease) -> tuple[Lane, ...]:
+        """Where it takes room: in the lane it was leased from, and in the one where its body runs."""
+        task = self._tasks.get(lease.task)
+        if task is None or task.lane is lease.lane:
+            return (lease.lane,)
+        return (lease.lane, task.lane)
 
     async def _find_unknown_leases(self) -> None:
-        """The answer to an exchange was lost: what it leased is ours all the same."""
         asked = self._clock.monotonic()
-        held = await aside(self._store.jobs.held, self.member)
-        self._unsure = False
-        known = self.known
-        self._start([lease for lease in held if (lease.id, lease.fence) not in known], asked)
+        self._start(await self._exchanges.find_unknown(self._known), asked)
 
-    @property
-    def known(self) -> set[tuple[JobId, int]]:
+    async def return_strays(self) -> None:
+        await self._exchanges.return_strays(self._known)
+
+    def _known(self) -> set[Key]:
         """The leases that this worker runs, or has still to settle."""
         mine = {(attempt.lease.id, attempt.lease.fence) for attempt in self.held}
-        return mine | {(settlement.lease.id, settlement.lease.fence) for settlement in self._settler.waiting}
-
-    async def find_stray_leases(self) -> None:
-        """A commit whose answer was lost may land long after we looked for it. A lease that is ours in the store and
-        unknown here in two looks, with no exchange under way in between, goes back uncounted."""
-        before, turns = self._strays, self._exchanges
-        self._strays = set()
-        if self._exchanging or self._unsure:
-            return
-        held = await aside(self._store.jobs.held, self.member)
-        if self._exchanges != turns:  # one began while we looked
-            return
-        known = self.known
-        strays = {(lease.id, lease.fence): lease for lease in held if (lease.id, lease.fence) not in known}
-        for key in strays.keys() & before:
-            log.error("job %s was leased to this worker, which did not know: it goes back", key[0])
-            self._settler.put(Settlement(strays[key], HANDED_BACK))
-        self._strays = strays.keys() - before
+        said = (*self._settler.waiting, *self._exchanges.settling)
+        return mine | {(settlement.lease.id, settlement.lease.fence) for settlement in said}
 
     def _start(self, leases: Sequence[Lease], asked: float) -> None:
         if self.stopping:  # asked for before we were told to stop: nobody will wait for them
@@ -229,8 +215,9 @@ class Worker:
             except Exception as error:  # reading arguments runs user code, which may raise anything
                 self._settle_unreadable(lease, task, error)
                 continue
-            for lane in {lease.lane, task.lane}:
-                self._rooms[lane].held += 1
+            self._rooms[lease.lane].held += 1
+            if task.lane is not lease.lane:
+                self._rooms[task.lane].held += 1
             self.held.add(attempt)
             lots.setdefault(task.lane, []).append(attempt)
         for lane, attempts in lots.items():
@@ -286,8 +273,10 @@ class Worker:
         attempt.ended = True
         self.held.discard(attempt)
         seconds = self._clock.monotonic() - (attempt.started or attempt.received)
-        for lane in {attempt.lease.lane, attempt.task.lane}:
-            self._rooms[lane].end(seconds)
+        leased, ran = attempt.lease.lane, attempt.task.lane
+        self._rooms[leased].end(seconds)
+        if ran is not leased:
+            self._rooms[ran].end(seconds)
         return seconds
 
     # -- what control does ------------------------------------------------------------------------------------

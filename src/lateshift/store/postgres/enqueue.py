@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
-from lateshift.model.job import Enqueued, NewJob
+from lateshift.model.job import Enqueued, NewJob, Spec
 from lateshift.store.contract import Statements
 from lateshift.store.hints import written
 from lateshift.store.keys import key_conflict
@@ -67,6 +68,24 @@ _spec_and_first = attrgetter("spec", "first")
 _MICROSECOND = timedelta(microseconds=1)
 
 
+def is_plain(job: NewJob, skew: timedelta) -> bool:
+    """Whether INSERT_NOW is all there is to do."""
+    spec = job.spec
+    return job.first and job.key is None and spec.at is None and spec.delay is None and not skew
+
+
+def plain_row(job: NewJob) -> tuple[Any, ...]:
+    return job.id, *_how(job.spec), job.payload
+
+
+@lru_cache
+def _how(spec: Spec) -> tuple[str | None, ...]:
+    """What jobs of one spec share, as text: psycopg weighs each number, and writes a timedelta in Python."""
+    limit = None if spec.time_limit is None else f"{spec.time_limit // _MICROSECOND} microseconds"
+    numbers = f"{spec.lane:d}", f"{spec.priority:d}", f"{spec.attempts:d}"
+    return spec.queue, *numbers, limit, spec.exclusive, spec.task
+
+
 def statements(
     jobs: Sequence[NewJob], skew: timedelta, *, again: bool = False, notify: bool = False
 ) -> Statements:
@@ -93,20 +112,17 @@ def statements(
     for (spec, first), group in groupby(fresh, key=_spec_and_first):
         same = list(group)
         first = first and not again
-        # As text: psycopg writes a timedelta in Python, and this in C.
-        limit = None if spec.time_limit is None else f"{spec.time_limit // _MICROSECOND} microseconds"
-        how = (spec.priority, spec.attempts, limit, spec.exclusive, spec.task)
         when = (spec.at, spec.delay, skew)
         if len(same) == 1:
             [job] = same
-            if first and not (spec.at or spec.delay or skew):
-                yield INSERT_NOW, [(job.id, spec.queue, int(spec.lane), *how, job.payload)]
+            if first and is_plain(job, skew):
+                yield INSERT_NOW, [plain_row(job)]
                 continue
-            row = (job.id, spec.queue, int(spec.lane), *how, job.payload, *when)
+            row = (job.id, *_how(spec), job.payload, *when)
             yield (INSERT_FIRST, [row]) if first else (INSERT_ONE, [(*row, job.id, job.id)])
         else:
             ids, payloads = [job.id for job in same], [job.payload for job in same]
-            rows = (*when, spec.queue, int(spec.lane), *how, ids, payloads)
+            rows = (*when, *_how(spec), ids, payloads)
             yield (INSERT_FIRSTS, [rows]) if first else (INSERT_MANY, [(*rows, ids, ids)])
     if again and fresh:
         yield UNDO_REPEAT, [([job.id for job in fresh],)]

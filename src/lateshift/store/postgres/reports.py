@@ -8,7 +8,7 @@ import msgspec
 from lateshift.model import history
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, JobView, Progress, State
-from lateshift.store.contract import MemberView
+from lateshift.store.contract import ENDINGS_LOOKED_AT, MemberView
 from lateshift.store.postgres.database import Connection, Database
 
 _HOT = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
@@ -29,6 +29,16 @@ COLD_JOBS = (
 )
 DEAD_JOBS = f"""SELECT {_COLD} FROM lateshift.settled
  WHERE state = 6 AND (%(reason)s::text IS NULL OR reason = %(reason)s){_NARROW}"""
+# Ids that begin so, wherever they stand. Primary keys.
+BEGINNING = """(SELECT id FROM lateshift.job WHERE id BETWEEN %(low)s AND %(high)s LIMIT %(limit)s)
+ UNION ALL (SELECT id FROM lateshift.settled WHERE id BETWEEN %(low)s AND %(high)s LIMIT %(limit)s)"""
+# Ids that end so, among the newest of each kind. Primary keys, job_running, settled_dead.
+ENDING = """SELECT id FROM (
+  (SELECT id FROM lateshift.job WHERE id < %(last)s ORDER BY id DESC LIMIT %(looked_at)s)
+  UNION (SELECT id FROM lateshift.job WHERE state = 2 LIMIT %(looked_at)s)
+  UNION (SELECT id FROM lateshift.settled WHERE id < %(last)s ORDER BY id DESC LIMIT %(looked_at)s)
+  UNION (SELECT id FROM lateshift.settled WHERE state = 6 AND id < %(last)s ORDER BY id DESC LIMIT %(looked_at)s)) newest
+ WHERE right(replace(id::text, '-', ''), length(%(digits)s::text)) = %(digits)s LIMIT %(limit)s"""
 # job_running
 RUNNING = f"SELECT {_HOT} FROM lateshift.job WHERE state = 2 LIMIT %s"
 MEMBERS = """SELECT id, name, kind, host, pid, started_at, expires_at,
@@ -65,9 +75,31 @@ class PostgresReports:
         rows = sorted(self._database.run(work), key=lambda row: row[0].int, reverse=True)
         return [_view(row) for row in rows[:limit]]
 
+    def unsettled(self, before: JobId | None, limit: int) -> list[JobView]:
+        parameters = {
+            "before": before or _LAST, "queue": None, "task": None, "limit": limit, "state": None, "reason": None,
+        }  # fmt: skip
+        rows = self._database.run(
+            lambda connection, again: connection.execute(HOT_JOBS, parameters).fetchall()
+        )
+        return [_view(row) for row in rows]
+
     def running(self, limit: int) -> list[JobView]:
         rows = self._database.run(lambda connection, again: connection.execute(RUNNING, (limit,)).fetchall())
         return [_view(row) for row in rows]
+
+    def find(self, digits: str, limit: int) -> list[JobId]:
+        parameters = {
+            "low": UUID(digits.ljust(32, "0")), "high": UUID(digits.ljust(32, "f")), "last": _LAST, "digits": digits,
+            "looked_at": ENDINGS_LOOKED_AT, "limit": limit,
+        }  # fmt: skip
+
+        def work(connection: Connection, again: bool) -> set[JobId]:
+            return {
+                id for sql in (BEGINNING, ENDING) for (id,) in connection.execute(sql, parameters).fetchall()
+            }
+
+        return sorted(self._database.run(work), reverse=True)[:limit]
 
     def members(self) -> list[MemberView]:
         skew = (self._database.clock.offset,)

@@ -10,6 +10,7 @@ from psycopg import Cursor
 from lateshift.model.ids import JobId
 from lateshift.model.job import Lease, State
 from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later, Outcome, Settlement
+from lateshift.store.postgres.arrays import BigInts, Blobs, Uuids
 from lateshift.store.postgres.database import Connection
 from lateshift.store.taking import KEEP_CANCELLED, KEEP_LEAST
 
@@ -28,7 +29,7 @@ _IN_TIME = f"(j.complete_by IS NULL OR j.complete_by > {_NOW})"
 COMPLETE = f"""WITH gone AS (DELETE FROM lateshift.job j WHERE {_MINE} AND {_IN_TIME} RETURNING j.*, {_PLACE} AS place)
 INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, result)
 SELECT {GONE}, gone.history, 4, {_NOW}, {_NOW} + %(keep)s::interval, (%(results)b::bytea[])[gone.place]
-FROM gone RETURNING id, fence"""
+FROM gone"""
 
 # The same for any end, with its reason and history. Primary keys.
 END = f"""WITH gone AS (DELETE FROM lateshift.job j WHERE {_MINE} RETURNING j.*, {_PLACE} AS place)
@@ -40,7 +41,7 @@ FROM gone RETURNING id, fence"""
 # Another attempt follows, unless an operator has cancelled the job. Primary key.
 AGAIN = f"""UPDATE lateshift.job j SET
  state = CASE WHEN (%(delays)s::interval[])[{_PLACE}] > interval '0' THEN 0 ELSE 1 END,
- due_at = {_NOW} + (%(delays)s::interval[])[{_PLACE}], attempt = j.attempt - (%(backs)b::int[])[{_PLACE}],
+ due_at = {_NOW} + (%(delays)s::interval[])[{_PLACE}], attempt = j.attempt - (%(backs)b::bigint[])[{_PLACE}]::int,
  history = coalesce((%(histories)b::bytea[])[{_PLACE}], j.history),
  holder = NULL, leased_at = NULL, complete_by = NULL
 WHERE {_MINE} AND j.cancel_by IS NULL RETURNING j.id, j.fence"""
@@ -104,9 +105,9 @@ def receive(connection: Connection, sent: Sequence[Sent], skew: timedelta) -> li
     """Gives the leases that were lost."""
     missing: list[Settlement] = []
     for group in sent:
-        rows = group.cursor.fetchall()
-        if len(rows) < len(group.settlements):
-            written = set(rows)
+        if group.cursor.rowcount < len(group.settlements):
+            # Completions give no rows back, which saves their way: whether they were written is looked into.
+            written = set(group.cursor.fetchall() if group.cursor.description else ())
             missing += [settlement for settlement in group.settlements if _named(settlement) not in written]
     return _look_into(connection, missing, skew) if missing else []
 
@@ -132,7 +133,11 @@ def cancel_waiting(connection: Connection, ids: Sequence[JobId], by: str, skew: 
 def _complete(
     connection: Connection, group: Sequence[Settlement], keep: timedelta, skew: timedelta
 ) -> Cursor[Any]:
-    results = [settlement.outcome.result for settlement in group if type(settlement.outcome) is Completed]
+    results = Blobs(
+        settlement.outcome.result for settlement in group if type(settlement.outcome) is Completed
+    )
+    if results.count(None) == len(results):  # beyond the end of an array is NULL: nothing to search
+        results.clear()
     return connection.execute(
         COMPLETE, {**_leases(group, skew), "results": results, "keep": keep}, binary=True
     )
@@ -141,19 +146,18 @@ def _complete(
 def _end(connection: Connection, group: Sequence[Settlement], skew: timedelta) -> Cursor[Any]:
     states: list[int] = []
     reasons: list[str] = []
-    histories: list[bytes | None] = []
+    histories = Blobs()
     keeps: list[timedelta] = []
     for settlement in group:
         match settlement.outcome:
             case DeadLettered(reason, history, keep):
                 states.append(int(State.DEAD))
-                histories.append(history)
-            case Cancelled(reason, keep):
+            case Cancelled(reason, keep, history):
                 states.append(int(State.CANCELLED))
-                histories.append(None)
             case outcome:
                 raise TypeError(f"{outcome!r} is no end")
         reasons.append(reason)
+        histories.append(history)
         keeps.append(max(keep, KEEP_LEAST))
     rest = {"states": states, "reasons": reasons, "histories": histories, "keeps": keeps}
     return connection.execute(END, _leases(group, skew) | rest, binary=True)
@@ -163,25 +167,28 @@ def _again(connection: Connection, group: Sequence[Settlement], skew: timedelta)
     later = [settlement.outcome for settlement in group if type(settlement.outcome) is Later]
     rest = {
         "delays": [outcome.delay for outcome in later],
-        "backs": [0 if outcome.counts else 1 for outcome in later],
-        "histories": [outcome.history for outcome in later],
+        "backs": BigInts(0 if outcome.counts else 1 for outcome in later),
+        "histories": Blobs(outcome.history for outcome in later),
     }
     return connection.execute(AGAIN, _leases(group, skew) | rest, binary=True)
 
 
 def _leases(group: Sequence[Settlement], skew: timedelta) -> dict[str, Any]:
-    ids = [settlement.lease.id for settlement in group]
-    return {"ids": ids, "fences": [settlement.lease.fence for settlement in group], "skew": skew}
+    return {
+        "ids": Uuids(settlement.lease.id for settlement in group),
+        "fences": BigInts(settlement.lease.fence for settlement in group),
+        "skew": skew,
+    }
 
 
 def _look_into(connection: Connection, missing: Sequence[Settlement], skew: timedelta) -> list[Lease]:
     """Not written now: because an operator cancelled the job, because it was written before, or because it is lost."""
     missing = sorted(missing, key=_by_id)
-    ids = [settlement.lease.id for settlement in missing]
+    ids = Uuids(settlement.lease.id for settlement in missing)
     by: dict[JobId, str] = dict(connection.execute(CANCELLED_BY, (ids,)).fetchall())
     said = [
-        Settlement(settlement.lease, Cancelled(f"cancelled by {by[settlement.lease.id]}", KEEP_CANCELLED))
-        if isinstance(settlement.outcome, Later) and settlement.lease.id in by
+        Settlement(lease, Cancelled(f"cancelled by {by[lease.id]}", KEEP_CANCELLED, outcome.history))
+        if isinstance(outcome := settlement.outcome, Later) and (lease := settlement.lease).id in by
         else settlement
         for settlement in missing
     ]
@@ -191,7 +198,7 @@ def _look_into(connection: Connection, missing: Sequence[Settlement], skew: time
     ends = [(settlement.lease, _end_of(settlement.outcome)) for settlement in said]
     parameters = {
         "ids": ids,
-        "fences": [lease.fence for lease, _ in ends],
+        "fences": BigInts(lease.fence for lease, _ in ends),
         "states": [state for _, (state, _) in ends],
         "reasons": [reason for _, (_, reason) in ends],
     }
@@ -214,7 +221,7 @@ def _end_of(outcome: Outcome) -> tuple[int | None, str | None]:
             return int(State.COMPLETED), None
         case DeadLettered(reason, _, _):
             return int(State.DEAD), reason
-        case Cancelled(reason, _):
+        case Cancelled(reason, _, _):
             return int(State.CANCELLED), reason
         case Later():
             return None, None

@@ -12,6 +12,7 @@ import psycopg
 from lateshift.errors import StoreError
 from lateshift.model.job import Line
 from lateshift.store import hints
+from lateshift.store.forks import forks
 from lateshift.store.hints import Coalesced, written
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.enqueue import NOTIFY
@@ -43,14 +44,14 @@ class NotifyWakes:
 
     def listen(self, heard: Callable[[Line], None]) -> Callable[[], None]:
         awake, waker = os.pipe()
-        pid = os.getpid()
+        made_in = forks()
         thread = threading.Thread(target=self._read, args=(heard, awake), name="lateshift-wakes", daemon=True)
         thread.start()
 
         def stop() -> None:
             if stop in self._stops:
                 self._stops.remove(stop)
-                if os.getpid() != pid:  # in a forked child: the listener is the parent's
+                if forks() != made_in:  # in a forked child: the listener is the parent's
                     return
                 os.write(waker, b"x")
                 thread.join()

@@ -10,6 +10,8 @@ from typing import Any
 
 import psycopg
 
+from lateshift.store.forks import forks
+
 Connection = psycopg.Connection[Any]
 
 
@@ -21,37 +23,51 @@ class Watchdog:
         self._forget()
 
     def _forget(self) -> None:
-        self._pid = os.getpid()
+        self._forks = forks()
         self._since: dict[Connection, float] = {}
         self._awake = False
-        # Taken to end a watch too: a socket is shut down only while its call still has it, never one given back.
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # held by the watch while it looks and shuts down
 
     def begin(self, connection: Connection) -> None:
         """From now on it has so many seconds; again in the middle of a call gives it as many again."""
-        if self._pid != os.getpid():  # the thread stayed with the parent, and so did its calls
+        if self._forks != forks():  # the thread stayed with the parent, and so did its calls
             self._forget()
-        with self._lock:
-            self._since[connection] = time.monotonic()
-            start, self._awake = not self._awake, True
-        if start:
+        self._since[connection] = time.monotonic()
+        if (
+            not self._awake
+        ):  # looked at after the line above, as the watch looks at the two the other way round
+            with self._lock:
+                start, self._awake = not self._awake, True
+            if start:
+                self._start()
+
+    def _start(self) -> None:
+        try:
             threading.Thread(target=self._watch, name="lateshift-watchdog", daemon=True).start()
+        except BaseException:  # no thread to be had: the next call tries again
+            self._awake = False
+            self._since.clear()
+            raise
 
     def end(self, connection: Connection) -> None:
-        with self._lock:
-            self._since.pop(connection, None)
+        """Whoever takes the entry out has the socket: if that was the watch, it is let finish, so that it never shuts
+        down one that was given back."""
+        if self._since.pop(connection, None) is None:
+            with self._lock:
+                pass
 
     def _watch(self) -> None:
         while True:
             time.sleep(self._seconds / 10)
             with self._lock:
+                self._awake = False
                 if not self._since:
-                    self._awake = False
                     return
+                self._awake = True
                 latest = time.monotonic() - self._seconds
-                for connection in [one for one, since in self._since.items() if since < latest]:
-                    del self._since[connection]
-                    _shut_down(connection)
+                for connection in [one for one, since in self._since.copy().items() if since < latest]:
+                    if self._since.pop(connection, None) is not None:
+                        _shut_down(connection)
 
 
 def _shut_down(connection: Connection) -> None:

@@ -1,84 +1,8 @@
-"""The store in one SQLite file: WAL, synchronous=FULL, one writer at a time."""
+"""The store in one SQLite file: WAL, synchronous=FULL, one writer at a time. Or, for tests, in memory."""
 
-from collections.abc import Sequence
-from datetime import timedelta
-from pathlib import Path
-
-from lateshift.clock import Clock
-from lateshift.errors import ConnectionUnsupported
-from lateshift.model.job import Enqueued, NewJob
-from lateshift.store import borrowed
-from lateshift.store.contract import Statements
-from lateshift.store.hints import lines_of
-from lateshift.store.sqlite import enqueue
 from lateshift.store.sqlite.database import Database
-from lateshift.store.sqlite.jobs import SqliteJobs
-from lateshift.store.sqlite.locks import SqliteLocks
-from lateshift.store.sqlite.members import SqliteMembers
-from lateshift.store.sqlite.queues import SqliteQueues
-from lateshift.store.sqlite.reports import SqliteReports
-from lateshift.store.sqlite.upkeep import SqliteUpkeep
+from lateshift.store.sqlite.memory import MemoryStore
+from lateshift.store.sqlite.store import SqliteStore
 from lateshift.store.sqlite.wakes import FifoWakes
 
-
-class SqliteStore:
-    """See contract.Store."""
-
-    poll = timedelta(milliseconds=500)
-
-    def __init__(
-        self, url: str, path: Path, clock: Clock, *, allow_network: bool = False, driver: str = "apsw"
-    ) -> None:
-        self.url = url
-        self.clock = clock
-        self._database = Database(path, clock, allow_network=allow_network, driver=driver)
-        self.wakes = FifoWakes(path, clock)
-        self.jobs = SqliteJobs(self._database, self.wakes)
-        self.members = SqliteMembers(self._database)
-        self.queues = SqliteQueues(self._database, self.wakes)
-        self.locks = SqliteLocks(self._database)
-        self.reports = SqliteReports(self._database)
-        self.upkeep = SqliteUpkeep(self._database)
-
-    def exists(self) -> bool:
-        return self._database.path.exists()
-
-    def ready(self) -> None:
-        self._database.ready()
-
-    def migrate(self) -> list[int]:
-        return self._database.migrate()
-
-    def enqueue_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        self._refuse_two_libraries(connection)
-        answers = borrowed.run(connection, self._statements(jobs), "sqlite", borrowed.several(jobs))
-        self.wakes.hint(lines_of(jobs))
-        return answers
-
-    async def aenqueue_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        self._refuse_two_libraries(connection)
-        answers = await borrowed.arun(connection, self._statements(jobs), "sqlite", borrowed.several(jobs))
-        self.wakes.hint(lines_of(jobs))
-        return answers
-
-    def _statements(self, jobs: Sequence[NewJob]) -> Statements:
-        """What a caller's connection runs, after a look at which file it has open."""
-        databases = yield "PRAGMA database_list", [()]
-        file = next(Path(path) for _, name, path in databases if name == "main")
-        if not file.exists() or not file.samefile(self._database.path):
-            raise ConnectionUnsupported(
-                f"connection= is open on {file}, and the store is {self._database.path}: the job would be in another store."
-            )
-        return (yield from enqueue.statements(jobs, self.clock.microseconds()))
-
-    def _refuse_two_libraries(self, connection: object) -> None:
-        """See drivers: a file that two libraries open in one process can lose what was accepted."""
-        if self._database.driver.name != "sqlite3" and borrowed.origin_of(connection):
-            raise ConnectionUnsupported(
-                "To enqueue on your own connection, Lateshift must open the file with the same SQLite library as you do: "
-                f"add ?driver=sqlite3 to the store's URL ({self.url})."
-            )
-
-    def close(self) -> None:
-        self.wakes.close()
-        self._database.close()
+__all__ = ["Database", "FifoWakes", "MemoryStore", "SqliteStore"]

@@ -23,6 +23,7 @@ from lateshift.errors import (
     StoreUnsafe,
 )
 from lateshift.store import private
+from lateshift.store.forks import forks
 from lateshift.store.sqlite.drivers import DRIVERS, FIXED_SINCE, STDLIB_SINCE, Apsw, Connection, until_free
 from lateshift.store.sqlite.schema import STEPS, VERSION
 
@@ -60,7 +61,7 @@ class Database:
         self._writer: Connection | None = None
         self._reader: Connection | None = None
         self._inherited: list[Connection | None] = []
-        self._pid = os.getpid()
+        self._forks = forks()
         self._busy_since = 0.0
 
     @contextmanager
@@ -87,6 +88,9 @@ class Database:
             if self._reader is None:
                 self._reader = self._connect()
             yield self._reader
+
+    def exists(self) -> bool:
+        return self.path.exists()
 
     def ready(self) -> None:
         """Safe to use, and of this code's version: a new or older file is migrated at once."""
@@ -160,14 +164,14 @@ class Database:
 
     def _refuse_inherited(self) -> None:
         """A SQLite connection carried over a fork corrupts the file: leave it unused, open one's own."""
-        if self._pid != os.getpid():
+        if self._forks != forks():
             self._inherited += [
                 self._writer,
                 self._reader,
             ]  # never closed: closing would drop the parent's locks
             self._writer = self._reader = None
             self._write_lock, self._read_lock = threading.Lock(), threading.Lock()
-            self._pid = os.getpid()
+            self._forks = forks()
 
     def _refuse_unsafe(self) -> None:
         folder = self.path.parent

@@ -1,7 +1,7 @@
 """Enqueue as statements, so that it runs on Lateshift's own connection and on a caller's alike."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Sequence
+from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any
 from uuid import UUID
@@ -16,6 +16,10 @@ _INSERT = """INSERT INTO job (id, queue, lane, state, priority, attempts, due_at
  task, payload)"""
 # One job whose id was never sent before. Primary key.
 INSERT_FIRST = f"{_INSERT} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+# So many jobs of one spec: what they share is sent once, which halves the time.
+BLOCK = 100
+INSERT_BLOCK = f"""{_INSERT} SELECT column1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, column2
+ FROM (VALUES {", ".join(["(?, ?)"] * BLOCK)})"""
 # One job, unless its id is there already or has been settled. Primary keys.
 INSERT = f"""{_INSERT} SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
  WHERE NOT EXISTS (SELECT 1 FROM settled WHERE id = ?) ON CONFLICT (id) DO NOTHING"""
@@ -54,23 +58,20 @@ def statements(jobs: Sequence[NewJob], now: int) -> Statements:
                 taken.append(mine[:3])
         fresh.append(job)
         answers.append(Enqueued(job.id, created=True))
-    for first, group in groupby(fresh, key=_is_first):
-        rows = list(_rows(group, now))
-        yield (INSERT_FIRST, rows) if first else (INSERT, [(*row, row[0]) for row in rows])
+    for (spec, first), group in groupby(fresh, key=_spec_and_first):
+        same, how = list(group), _how(spec, now)
+        if first:
+            for start in range(0, len(same) - BLOCK + 1, BLOCK):
+                pairs = [(job.id.bytes, job.payload) for job in same[start : start + BLOCK]]
+                yield INSERT_BLOCK, [(*how, *chain.from_iterable(pairs))]
+            same = same[len(same) // BLOCK * BLOCK :]
+        rows = [(job.id.bytes, *how, job.payload) for job in same]
+        if rows:
+            yield (INSERT_FIRST, rows) if first else (INSERT, [(*row, row[0]) for row in rows])
     return answers
 
 
-_is_first = attrgetter("first")
-
-
-def _rows(jobs: Iterable[NewJob], now: int) -> Iterator[tuple[Any, ...]]:
-    spec: Spec | None = None
-    how: tuple[Any, ...] = ()
-    for job in jobs:
-        if job.spec is not spec:
-            spec = job.spec
-            how = _how(spec, now)
-        yield (job.id.bytes, *how, job.payload)
+_spec_and_first = attrgetter("spec", "first")
 
 
 def _how(spec: Spec, now: int) -> tuple[Any, ...]:

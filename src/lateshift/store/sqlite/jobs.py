@@ -1,22 +1,22 @@
 """The life of a job in SQLite: enqueue, lease, settle, and what operators do to it. Each verb is one transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
+from lateshift.model.edit import Edit
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Enqueued, Lease, Line, NewJob, Note
 from lateshift.model.outcome import Settlement
-from lateshift.store.contract import Exchanged, Promoted, StopOrder, TakenBack, Want, lane_of
+from lateshift.store.contract import Exchanged, Promoted, StopOrder, TakenBack, Wakes, Want, lane_of
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.lines import served
-from lateshift.store.sqlite import enqueue, leasing, settling, sweeping
+from lateshift.store.sqlite import editing, enqueue, leasing, settling, sweeping
 from lateshift.store.sqlite.database import Connection, Database
-from lateshift.store.sqlite.wakes import FifoWakes
 
 _encode = msgspec.json.encode
 
@@ -55,7 +55,7 @@ AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 class SqliteJobs:
     """See contract.Jobs."""
 
-    def __init__(self, database: Database, wakes: FifoWakes) -> None:
+    def __init__(self, database: Database, wakes: Wakes) -> None:
         self._database = database
         self._clock = database.clock
         self._wakes = wakes
@@ -140,12 +140,20 @@ class SqliteJobs:
             connection.executemany(AUDIT, [(now, "cancel", str(id), by) for id in found])
         return found
 
-    def resubmit(self, ids: Sequence[JobId], *, by: str) -> list[JobId]:
+    def resubmit(
+        self, ids: Sequence[JobId], *, by: str, edits: Mapping[JobId, Edit] | None = None
+    ) -> list[JobId]:
         found: list[JobId] = []
         lines: set[Line] = set()
         with self._database.write() as connection:
             now = self._clock.microseconds()
             for id in ids:
+                if (
+                    edits
+                    and id in edits
+                    and not editing.edit(connection, id, edits[id], by, self._clock.now())
+                ):
+                    continue
                 for queue, lane in connection.execute(REVIVE, (id.bytes, now)).fetchall():
                     connection.execute(FORGET_SETTLED, (id.bytes,))
                     found.append(id)

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from operator import itemgetter
 from typing import Any
-from uuid import UUID
 
-from lateshift.model.ids import MemberId
+from lateshift.model.ids import MemberId, job_id_of
 from lateshift.model.job import Lease
 from lateshift.store.contract import LANES, Want
 from lateshift.store.sqlite.database import Connection
@@ -130,7 +129,7 @@ def _leases(rows: Iterable[tuple[Any, ...]]) -> list[Lease]:
             limits[limit] = timedelta(microseconds=limit)
         leases.append(
             Lease(
-                UUID(bytes=id), fence, task, payload, attempt, attempts, limits[limit], queue, LANES[lane],
+                job_id_of(id), fence, task, payload, attempt, attempts, limits[limit], queue, LANES[lane],
                 exclusive, checkpoint, history,
             )
         )  # fmt: skip

@@ -3,10 +3,9 @@
 from datetime import timedelta
 
 from lateshift.model.job import Lane, Line
-from lateshift.store.contract import COUNT_LIMIT, QueueView
+from lateshift.store.contract import COUNT_LIMIT, QueueView, Wakes
 from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.times import to_instant
-from lateshift.store.sqlite.wakes import FifoWakes
 
 PAUSE = """INSERT INTO queue (name, paused_at, paused_by) VALUES (?1, ?2, ?3)
  ON CONFLICT (name) DO UPDATE SET paused_at = ?2, paused_by = ?3"""
@@ -30,7 +29,7 @@ KNOWN = "SELECT name, paused_at, paused_by FROM queue"
 class SqliteQueues:
     """See contract.Queues."""
 
-    def __init__(self, database: Database, wakes: FifoWakes) -> None:
+    def __init__(self, database: Database, wakes: Wakes) -> None:
         self._database = database
         self._clock = database.clock
         self._wakes = wakes

@@ -9,7 +9,7 @@ import msgspec
 from lateshift.model import history
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, JobView, Progress, State
-from lateshift.store.contract import MemberView
+from lateshift.store.contract import ENDINGS_LOOKED_AT, MemberView
 from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.times import to_instant
 
@@ -26,12 +26,23 @@ _NARROW = """ AND (?2 IS NULL OR queue = ?2) AND (?3 IS NULL OR task = ?3) AND (
 HOT_JOBS = f"SELECT {_HOT} FROM job WHERE ?6 IS NULL{_NARROW}"
 COLD_JOBS = f"SELECT {_COLD} FROM settled WHERE (?6 IS NULL OR reason = ?6){_NARROW}"
 DEAD_JOBS = f"SELECT {_COLD} FROM settled WHERE state = 6 AND (?6 IS NULL OR reason = ?6){_NARROW}"
+# Ids that begin so, wherever they stand. Primary keys.
+BEGINNING = """SELECT id FROM job WHERE id BETWEEN ?1 AND ?2
+ UNION ALL SELECT id FROM settled WHERE id BETWEEN ?1 AND ?2 LIMIT ?3"""
+# Ids that end so, among the newest of each kind. Primary keys, job_running, settled_dead.
+ENDING = """SELECT id FROM (
+  SELECT * FROM (SELECT id FROM job WHERE id < ?1 ORDER BY id DESC LIMIT ?2)
+  UNION SELECT * FROM (SELECT id FROM job WHERE state = 2 LIMIT ?2)
+  UNION SELECT * FROM (SELECT id FROM settled WHERE id < ?1 ORDER BY id DESC LIMIT ?2)
+  UNION SELECT * FROM (SELECT id FROM settled WHERE state = 6 AND id < ?1 ORDER BY id DESC LIMIT ?2))
+ WHERE substr(lower(hex(id)), -length(?3)) = ?3 LIMIT ?4"""
 # job_running
 RUNNING = f"SELECT {_HOT} FROM job WHERE state = 2 LIMIT ?"
 MEMBERS = """SELECT id, name, kind, host, pid, started_at, expires_at, dead_at IS NOT NULL OR expires_at <= ?, stats
  FROM member ORDER BY started_at"""
 
 _progress = msgspec.json.Decoder(Progress)
+_LAST = b"\xff" * 16
 
 
 class SqliteReports:
@@ -46,7 +57,7 @@ class SqliteReports:
         return _view(rows[0]) if rows else None
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobView]:
-        before = b"\xff" * 16 if wanted.before is None else wanted.before.bytes
+        before = _LAST if wanted.before is None else wanted.before.bytes
         state = None if wanted.state is None else int(wanted.state)
         row = (before, wanted.queue, wanted.task, state, limit, wanted.reason)
         with self._database.read() as connection:
@@ -57,9 +68,21 @@ class SqliteReports:
                 rows += connection.execute(DEAD_JOBS if state == State.DEAD else COLD_JOBS, row).fetchall()
         return [_view(row) for row in sorted(rows, key=lambda row: bytes(row[0]), reverse=True)[:limit]]
 
+    def unsettled(self, before: JobId | None, limit: int) -> list[JobView]:
+        row = (_LAST if before is None else before.bytes, None, None, None, limit, None)
+        with self._database.read() as connection:
+            return [_view(row) for row in connection.execute(HOT_JOBS, row).fetchall()]
+
     def running(self, limit: int) -> list[JobView]:
         with self._database.read() as connection:
             return [_view(row) for row in connection.execute(RUNNING, (limit,)).fetchall()]
+
+    def find(self, digits: str, limit: int) -> list[JobId]:
+        low, high = bytes.fromhex(digits.ljust(32, "0")), bytes.fromhex(digits.ljust(32, "f"))
+        with self._database.read() as connection:
+            rows = connection.execute(BEGINNING, (low, high, limit)).fetchall()
+            rows += connection.execute(ENDING, (_LAST, ENDINGS_LOOKED_AT, digits, limit)).fetchall()
+        return [UUID(bytes=id) for id in sorted({bytes(id) for (id,) in rows}, reverse=True)[:limit]]
 
     def members(self) -> list[MemberView]:
         with self._database.read() as connection:

@@ -13,6 +13,7 @@ from uuid import uuid4
 from lateshift.clock import Clock
 from lateshift.model.job import Line
 from lateshift.store import hints
+from lateshift.store.forks import forks
 from lateshift.store.hints import Coalesced, written
 
 
@@ -54,7 +55,7 @@ class FifoWakes:
         # Opened for both ways, so that it is never at end of file when the last writer closes.
         descriptor = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
         awake, waker = os.pipe()
-        pid = os.getpid()
+        made_in = forks()
 
         poller = select.poll()  # not select(), which knows no descriptor above 1023
         for number in (descriptor, awake):
@@ -75,7 +76,7 @@ class FifoWakes:
         def stop() -> None:
             if stop in self._stops:
                 self._stops.remove(stop)
-                if os.getpid() != pid:  # in a forked child: the listener and its pipe are the parent's
+                if forks() != made_in:  # in a forked child: the listener and its pipe are the parent's
                     return
                 os.write(waker, b"x")
                 thread.join()

@@ -53,8 +53,11 @@ class Coroutines:
 
     async def _run(self, attempt: Attempt) -> None:
         running.set(attempt)
-        attempt.started = self._now()
+        in_time = attempt.begin(self._now())
         try:
+            if not in_time:
+                self._report.ended(attempt, Stopped())
+                return
             if attempt.cancelled_by is not None or attempt.lost:
                 raise asyncio.CancelledError
             result = await attempt.task.function(*attempt.args, **attempt.kwargs)

@@ -130,8 +130,11 @@ class Processes:
         return process
 
     def _run(self, process: Process, attempt: Attempt) -> None:
-        attempt.started = self._now()
-        time_left = None if attempt.deadline is None else attempt.deadline - attempt.started
+        now = self._now()
+        if not attempt.begin(now):
+            self._take_from(process, Stopped())
+            return
+        time_left = None if attempt.deadline is None else attempt.deadline - now
         process.send(Run(msgspec.structs.replace(attempt.lease, history=None), time_left))
         process.tell()
 

@@ -17,13 +17,19 @@ from lateshift.worker.attempt import Attempt
 from lateshift.worker.current import running
 from lateshift.worker.executors.contract import Report
 
+Start = Callable[[Callable[[], None], str], None]
+
 
 class Threads:
     """See contract.Executor. Threads are made when they are first needed, and are daemons: a body that cannot be
     stopped does not keep a stopping worker alive."""
 
-    def __init__(self, slots: int, report: Report, now: Callable[[], float]) -> None:
+    def __init__(
+        self, slots: int, report: Report, now: Callable[[], float], start: Start | None = None
+    ) -> None:
+        """`start` lets a thread run what it is given until that returns; without it, a new daemon does."""
         self._slots = slots
+        self._start = start or _as_daemon
         self._report = report
         self._now = now
         self._loop = asyncio.get_running_loop()
@@ -79,8 +85,7 @@ class Threads:
 
     def _start_thread(self) -> None:
         self._threads += 1
-        name = f"lateshift-job-{self._threads}"
-        threading.Thread(target=self._work, name=name, daemon=True).start()
+        self._start(self._work, f"lateshift-job-{self._threads}")
 
     def _work(self) -> None:
         while (attempt := self._waiting.get()) is not None:
@@ -93,7 +98,8 @@ class Threads:
 
     def _run(self, attempt: Attempt) -> tuple[Any, Ended | None]:
         running.set(attempt)
-        attempt.started = self._now()
+        if not attempt.begin(self._now()):
+            return None, Stopped()
         try:
             return attempt.task.function(*attempt.args, **attempt.kwargs), None
         except Cancel as error:
@@ -118,3 +124,7 @@ class Threads:
                 self._report.returned(attempt, result)
             else:
                 self._report.ended(attempt, how)
+
+
+def _as_daemon(work: Callable[[], None], name: str) -> None:
+    threading.Thread(target=work, name=name, daemon=True).start()

@@ -1,0 +1,95 @@
+"""`lateshift check`: before a release, whether this code can run what is in the store."""
+
+from typing import Any
+
+import click
+
+from lateshift.check import EXAMPLES, GONE, INVALID, UNDECODABLE, Finding, Report
+from lateshift.check import check as look_through
+from lateshift.cli import exits
+from lateshift.cli.options import listing, opened_for, wants_json
+from lateshift.cli.output import amount, counted, print_json, print_sentences, say, short, without_password
+from lateshift.cli.progress import alive_and_dead_in, bar
+
+WAITING = ("ready", "scheduled", "blocked")
+REMEDIES = {
+    GONE: "A task that is gone: keep one of that name until its jobs have ended (@app.task(name=…)), or cancel them"
+    " with `lateshift jobs cancel`. Workers put such jobs off; they do not fail.",
+    UNDECODABLE: "Arguments that do not fit: give a new parameter a default, keep an old one, or let its type take both. What"
+    " is dead already can be changed: `lateshift jobs resubmit --app PROGRAM --set NAME=JSON --show`.",
+    INVALID: "A task that cannot be used at all: mend its parameters; the message says which.",
+}
+
+
+@click.command()
+@click.argument("program")
+@listing
+def check(program: str) -> None:
+    """Can PROGRAM's code run what is in the store? Decodes the arguments of every job that waits, runs or is dead, and
+    lists tasks that are gone. Changes nothing. Exit code 1 if something was found."""
+    from lateshift.worker.program import find_app
+
+    app = find_app(program)
+    with opened_for(app) as store:
+        with bar("looking through the jobs", alive_and_dead_in(store.queues.list())) as told:
+            report = look_through(store, app.tasks, told)
+        name = without_password(store.url)
+    if wants_json():
+        print_json(_document(app.name, name, report))
+    else:
+        _print(report)
+    if report.findings:
+        raise click.exceptions.Exit(exits.FOUND)
+
+
+def _print(report: Report) -> None:
+    looked_at = ", ".join(f"{amount(count)} {state}" for state, count in report.looked_at.items())
+    total = counted(sum(report.looked_at.values()), "job")
+    if not report.findings:
+        click.echo(
+            f"This code can run all it would meet: {total} looked at{f' ({looked_at})' if looked_at else ''}."
+        )
+        return
+    print_sentences(
+        ("task", ">waiting", ">running", ">dead", "such as", "what"),
+        [_row(each) for each in report.findings],
+        "",
+    )
+    if report.left_out:
+        click.echo(f"\nAnd {counted(report.left_out, 'job')} with still other findings.")
+    click.echo(f"\n{total} looked at ({looked_at})." if looked_at else f"\n{total} looked at.")
+    for kind, remedy in REMEDIES.items():
+        if any(finding.kind == kind for finding in report.findings):
+            click.echo()
+            say(remedy)
+
+
+def _row(finding: Finding) -> list[str]:
+    example = short(finding.examples[0]) if finding.examples else ""
+    waiting = sum(finding.counts.get(state, 0) for state in WAITING)
+    running, dead = finding.counts.get("running", 0), finding.counts.get("dead", 0)
+    what = f"gone: {finding.error}" if finding.kind == GONE else finding.error
+    return [
+        finding.task,
+        amount(waiting),
+        amount(running),
+        amount(dead),
+        example,
+        " ".join(what.split()).rstrip("."),
+    ]
+
+
+def _document(app: str, store: str, report: Report) -> dict[str, Any]:
+    findings = [
+        {
+            "task": finding.task,
+            "kind": finding.kind,
+            "error": finding.error,
+            "jobs": finding.counts,
+            "examples": [str(id) for id in finding.examples[:EXAMPLES]],
+        }
+        for finding in report.findings
+    ]
+    return {
+        "app": app, "store": store, "looked_at": report.looked_at, "findings": findings, "left_out": report.left_out,
+    }  # fmt: skip

@@ -1,0 +1,101 @@
+"""Dead letters that a program or an operator means: to look at, in groups, and to resubmit, with other arguments if need
+be. Made by `app.dead_letters(…)`."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+from msgspec import structs
+
+from lateshift.clock import Clock
+from lateshift.errors import ArgumentsInvalid, OptionInvalid
+from lateshift.model.arguments import Change
+from lateshift.model.fingerprint import FINGERPRINT, fingerprint
+from lateshift.model.groups import Groups
+from lateshift.model.job import JobFilter, JobView, State
+from lateshift.model.rate import Rate
+from lateshift.resubmission import Course, Plan, Resubmission, Resubmitted, Tasks, up_to
+from lateshift.store.contract import Store
+
+PAGE = 200
+DEAD_LOOKED_AT = 100_000  # newest dead letters that grouping and `like` look at
+
+
+class DeadLetters:
+    """The dead letters of a task, a queue, a reason, or one fingerprint; all of them if nothing narrows. Reading them
+    takes bounded memory; the newest come first."""
+
+    def __init__(
+        self, store: Store, tasks: Tasks, clock: Clock, *, queue: str | None = None, task: str | None = None,
+        reason: str | None = None, like: str | None = None,
+    ) -> None:  # fmt: skip
+        if like is not None and not FINGERPRINT.fullmatch(like):
+            raise OptionInvalid(
+                f"{like!r} is no fingerprint: eight hexadecimal digits, as `lateshift jobs dead` shows them."
+            )
+        self.like = like
+        self.cut = False  # whether the last look at them ended at DEAD_LOOKED_AT
+        self.wanted = JobFilter(queue=queue, task=task, reason=reason, state=State.DEAD)
+        self._store = store
+        self._tasks = tasks
+        self._clock = clock
+
+    def __iter__(self) -> Iterator[JobView]:
+        self.cut = False
+        for looked_at, view in enumerate(self._all()):
+            if self.like is not None and looked_at == DEAD_LOOKED_AT:
+                self.cut = True
+                return
+            if self.like is None or fingerprint(view) == self.like:
+                yield view
+
+    def groups(self, told: Callable[[int], None] = lambda count: None) -> Groups:
+        """Those that died of the same, together. Looks at the newest DEAD_LOOKED_AT; `cut` says if there are more."""
+        groups = Groups()
+        for looked_at, view in enumerate(self._all()):
+            if looked_at == DEAD_LOOKED_AT:
+                groups.cut = True
+                break
+            if self.like is None or fingerprint(view) == self.like:
+                groups.add(view)
+            told(1)
+        return groups
+
+    def plan(self, change: Change | None = None, *, limit: int = 1_000) -> Plan:
+        """What `resubmit` would do with the same arguments; nothing is written."""
+        return self._resubmission(change, "").plan(up_to(limit, self))
+
+    def resubmit(
+        self, change: Change | None = None, *, by: str = "the caller", limit: int = 1_000, first: int = 0,
+        wait: timedelta = timedelta(minutes=5), rate: str | None = None,
+    ) -> Resubmitted:  # fmt: skip
+        """Make them ready again with fresh attempts, and with some arguments changed: `{"width": 300}`, or a function from
+        the old arguments to the new ones. All are checked by this code's types before anything is written.
+
+        `first`: let so many go, and the rest only when they have completed within `wait`. `rate`: the rest at `10/s`,
+        `300/min` or `5000/h`. Blocks until it is done.
+        """
+        course = Course(first=first, wait=wait, rate=None if rate is None else Rate.read(rate))
+        resubmission = self._resubmission(change, by)
+        if change is not None:
+            refuse_problems(resubmission.plan(up_to(limit, self)))
+        return resubmission.carry_out(up_to(limit, self), course, self._clock)
+
+    def _resubmission(self, change: Change | None, by: str) -> Resubmission:
+        tasks = None if change is None else self._tasks
+        return Resubmission(self._store, by=by, change=change, tasks=tasks)
+
+    def _all(self) -> Iterator[JobView]:
+        wanted = self.wanted
+        while page := self._store.reports.jobs(wanted, PAGE):
+            yield from page
+            wanted = structs.replace(wanted, before=page[-1].id)
+
+
+def refuse_problems(plan: Plan) -> None:
+    """Raises ArgumentsInvalid if one of the jobs cannot be resubmitted as planned."""
+    if plan.problems:
+        count = sum(plan.problems.values())
+        said = "; ".join(f"{error} ({number:,})" for error, number in plan.problems.items())
+        raise ArgumentsInvalid(
+            f"{count:,} of {plan.count:,} cannot be resubmitted so, nothing was written: {said}"
+        )

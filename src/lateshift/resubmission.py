@@ -1,0 +1,192 @@
+"""Resubmitting a lot: looked through first, then a few to see how they fare, then the rest, as fast as is allowed."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import timedelta
+from itertools import islice
+from typing import Any, TypeAlias
+
+from msgspec import Struct, field
+
+from lateshift.clock import Clock
+from lateshift.errors import ArgumentsInvalid, TaskUnknown, UsageError
+from lateshift.model.arguments import Change
+from lateshift.model.edit import RESUBMITTED, Edit, changes
+from lateshift.model.ids import JobId
+from lateshift.model.job import JobView, State
+from lateshift.model.rate import Rate
+from lateshift.store.contract import Store
+from lateshift.task import Task
+
+BATCH = 200  # jobs in one transaction
+EXAMPLES = 5
+PROBLEMS_KEPT = 20  # kinds of problem that are told apart
+LOOK_EVERY = 0.2  # seconds between two looks at those that went first
+NAP = 0.1  # seconds until somebody who wants to stop is heard
+
+Tasks: TypeAlias = Mapping[str, Task[..., Any]]
+
+
+class Planned(Struct, frozen=True):
+    """What would become of one job; without an edit it runs again as it is."""
+
+    view: JobView
+    edit: Edit | None
+
+
+class Plan(Struct, kw_only=True):
+    """What a resubmission would do."""
+
+    count: int = 0
+    edited: int = 0
+    examples: list[Planned] = field(default_factory=list)
+    changed: set[str] = field(default_factory=set)
+    problems: dict[str, int] = field(default_factory=dict)
+
+
+class Resubmitted(Struct, kw_only=True):
+    """What a resubmission did. `stopped` says why it ended early, `failed` which of the first ones did not fare well."""
+
+    ids: list[JobId] = field(default_factory=list)
+    edited: int = 0
+    skipped: list[JobId] = field(default_factory=list)
+    failed: list[JobId] = field(default_factory=list)
+    stopped: str | None = None
+
+
+class Course(Struct, frozen=True, kw_only=True):
+    """How to go about it: `first` so many and wait for them, at most `wait`; the rest at `rate`."""
+
+    first: int = 0
+    wait: timedelta = timedelta(minutes=5)
+    rate: Rate | None = None
+
+
+class Resubmission:
+    """Of jobs that somebody found. With `tasks`, arguments are checked by the types of this code first."""
+
+    def __init__(
+        self, store: Store, *, by: str, change: Change | None = None, tasks: Tasks | None = None
+    ) -> None:
+        self._store = store
+        self._by = by
+        self._change = change
+        self._tasks = tasks
+
+    def plan(self, views: Iterable[JobView], told: Callable[[int], None] = lambda count: None) -> Plan:
+        """Nothing is written. Bounded memory, whatever `views` gives."""
+        plan = Plan()
+        for view in views:
+            plan.count += 1
+            told(1)
+            try:
+                edit = self._edit(view)
+            except UsageError as error:
+                kind = str(error)
+                if kind not in plan.problems and len(plan.problems) >= PROBLEMS_KEPT:
+                    kind = "other problems"
+                plan.problems[kind] = plan.problems.get(kind, 0) + 1
+                continue
+            if edit is not None:
+                plan.edited += 1
+                plan.changed.update(each.name for each in changes(edit))
+            if len(plan.examples) < EXAMPLES and (edit is not None or self._change is None):
+                plan.examples.append(Planned(view, edit))
+        return plan
+
+    def carry_out(
+        self,
+        views: Iterable[JobView],
+        course: Course,
+        clock: Clock,
+        *,
+        told: Callable[[int], None] = lambda count: None,
+        stopping: Callable[[], bool] = lambda: False,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> Resubmitted:
+        """Batch by batch, each one transaction. A job that has changed since it was found is skipped."""
+        left, done = iter(views), Resubmitted()
+        if course.first:
+            tried = list(islice(left, course.first))
+            self._send(tried, done)
+            told(len(tried))
+            self._wait_for(tried, course.wait, clock, done, stopping, sleep)
+        size = BATCH if course.rate is None else course.rate.batch(BATCH)
+        next_at = clock.monotonic()
+        while done.stopped is None and (batch := list(islice(left, size))):
+            while (pause := next_at - clock.monotonic()) > 0 and not stopping():
+                sleep(min(pause, NAP))
+            if stopping():
+                done.stopped = "interrupted"
+                break
+            self._send(batch, done)
+            told(len(batch))
+            next_at += 0 if course.rate is None else course.rate.time_for(len(batch))
+        return done
+
+    def _send(self, batch: list[JobView], done: Resubmitted) -> None:
+        edits: dict[JobId, Edit] = {}
+        ids: list[JobId] = []
+        for view in batch:
+            try:
+                edit = self._edit(view)
+            except UsageError:  # it died after the others were looked through
+                continue
+            ids.append(view.id)
+            if edit is not None:
+                edits[view.id] = edit
+        sent = set(self._store.jobs.resubmit(ids, by=self._by, edits=edits)) if ids else set()
+        done.ids += [id for id in ids if id in sent]
+        done.edited += len(sent & edits.keys())
+        done.skipped += [view.id for view in batch if view.id not in sent]
+
+    def _edit(self, view: JobView) -> Edit | None:
+        if self._tasks is None:
+            return None
+        task = self._tasks.get(view.task)
+        if task is None:
+            raise TaskUnknown(f"The app has no task {view.task!r}. Narrow the filter, or keep the task.")
+        try:
+            if self._change is None:
+                task.arguments.decode(view.payload)
+                return None
+            edit = Edit(view.payload, task.arguments.edit(view.payload, self._change))
+        except UsageError:
+            raise
+        except Exception as error:  # the caller's own function, or a type of the task's own
+            raise ArgumentsInvalid(f"{view.task}: {type(error).__name__}: {error}.") from error
+        return edit if changes(edit) else None
+
+    def _wait_for(
+        self, tried: list[JobView], wait: timedelta, clock: Clock, done: Resubmitted,
+        stopping: Callable[[], bool], sleep: Callable[[float], None],
+    ) -> None:  # fmt: skip
+        """Until each of the first has completed. One that failed, if only an attempt, stops it all."""
+        sent = set(done.ids)
+        open_ = {view.id: view.fence for view in tried if view.id in sent}
+        end = clock.monotonic() + wait.total_seconds()
+        while open_ and done.stopped is None:
+            for id, fence in list(open_.items()):
+                now = self._store.reports.job(id)
+                if now is None or now.state is State.COMPLETED:
+                    del open_[id]
+                elif fared_badly(now, fence):
+                    done.failed.append(id)
+            if done.failed:
+                done.stopped = "failed"
+            elif stopping():
+                done.stopped = "interrupted"
+            elif open_ and clock.monotonic() >= end:
+                done.stopped = "waited"
+            elif open_:
+                sleep(LOOK_EVERY)
+
+
+def fared_badly(view: JobView, fence: int) -> bool:
+    """Whether a job that was resubmitted at this fence has ended otherwise than completed, or has failed since."""
+    failed = any(record.fence > fence and record.reason != RESUBMITTED for record in view.history)
+    return failed or view.state in (State.DEAD, State.CANCELLED)
+
+
+def up_to(limit: int, views: Iterable[JobView]) -> Iterator[JobView]:
+    return islice(iter(views), limit)

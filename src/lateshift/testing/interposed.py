@@ -1,0 +1,64 @@
+"""The real store with somebody in between: every verb goes through one function, which may look, note or fail."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol, cast
+
+from lateshift.model.job import Enqueued, NewJob
+from lateshift.store.contract import Jobs, Locks, Members, Queues, Reports, Store, Upkeep
+
+
+class Around(Protocol):
+    """`verb` is such as `jobs.enqueue`; `call` does it, with the arguments that follow."""
+
+    def __call__(self, verb: str, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any: ...
+
+
+class Verbs:
+    """One part of a store."""
+
+    def __init__(self, part: str, inner: object, around: Around) -> None:
+        self._part = part
+        self._inner = inner
+        self._around = around
+
+    def __getattr__(self, name: str) -> Any:
+        return partial(self._around, f"{self._part}.{name}", getattr(self._inner, name))
+
+
+class Interposed:
+    """See contract.Store. Wake-ups, which are hints, pass by."""
+
+    def __init__(self, store: Store, around: Around) -> None:
+        self.url = store.url
+        self.clock = store.clock
+        self.poll = store.poll
+        self.jobs = cast(Jobs, Verbs("jobs", store.jobs, around))
+        self.members = cast(Members, Verbs("members", store.members, around))
+        self.queues = cast(Queues, Verbs("queues", store.queues, around))
+        self.locks = cast(Locks, Verbs("locks", store.locks, around))
+        self.reports = cast(Reports, Verbs("reports", store.reports, around))
+        self.upkeep = cast(Upkeep, Verbs("upkeep", store.upkeep, around))
+        self.wakes = store.wakes
+        self._store = store
+        self._around = around
+
+    def exists(self) -> bool:
+        return self._store.exists()
+
+    def ready(self) -> None:
+        self._store.ready()
+
+    def migrate(self) -> list[int]:
+        return self._store.migrate()
+
+    def enqueue_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        call = partial(self._store.enqueue_on, connection)
+        return cast(list[Enqueued], self._around("jobs.enqueue", call, jobs))
+
+    async def aenqueue_on(self, connection: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        answers = await self._store.aenqueue_on(connection, jobs)
+        return cast(list[Enqueued], self._around("jobs.enqueue", lambda jobs: answers, jobs))
+
+    def close(self) -> None:
+        self._store.close()

@@ -1,0 +1,179 @@
+"""`lateshift check`: whether a release can run what the one before it has left in the store."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lateshift import Lateshift
+from lateshift import check as checking
+from tests.store_contract.driving import HOUR, Worker, added, make_job
+from tests.walks.burying import bury, named
+from tests.walks.commands import Cli
+
+RELEASE = """
+from enum import Enum
+from lateshift import Lateshift
+app = Lateshift("shop")
+
+class Box(Enum):
+    SMALL = "small"
+
+@app.task
+async def pack(order: int, box: Box = Box.SMALL) -> None: ...
+"""
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> str:
+    (tmp_path / "release.py").write_text(RELEASE)
+    return "release.py"
+
+
+@pytest.fixture(autouse=True)
+def _forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test imports its own release."""
+    import sys
+
+    monkeypatch.delitem(sys.modules, "release", raising=False)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+
+def test_an_empty_store_is_fine(cli: Cli, app: Lateshift, release: str) -> None:
+    _ = app.store
+    said = cli("check", release)
+    assert (said.code, said.out) == (0, "This code can run all it would meet: 0 jobs looked at.\n")
+    assert cli("check", release, "--json").document["findings"] == []
+
+
+def test_what_this_code_can_run_is_no_finding(cli: Cli, app: Lateshift, release: str) -> None:
+    bury(app, b'{"order":1}')
+    added(app.store, make_job(task="pack", payload=b'{"order":1}'))
+    added(app.store, make_job(task="pack", payload=b'{"order":1,"box":"small"}', delay=HOUR))
+
+    said = cli("check", release)
+    assert said.code == 0
+    assert "3 jobs looked at (1 scheduled, 1 ready, 1 dead)" in said.out
+
+
+def test_gone_tasks_and_arguments_that_do_not_fit_are_found_in_every_state(
+    cli: Cli, app: Lateshift, release: str
+) -> None:
+    old = [make_job(task="ship", payload=b"{}"), make_job(task="pack", payload=b'{"order":"seven"}')]
+    dead = bury(app, b'{"order":"six"}', b'{"number":1}')
+    running = added(app.store, *old)
+    Worker(app.store).lease(2)
+    later = added(app.store, *[make_job(task="ship", payload=b"{}", delay=HOUR) for _ in range(5)])
+
+    said = cli("check", release, "--json")
+
+    assert said.code == 1
+    assert said.document["looked_at"] == {"scheduled": 5, "running": 2, "dead": 2}
+    found = {(each["task"], each["kind"], each["error"]): each for each in said.document["findings"]}
+    gone = found["ship", "task_gone", "this code has no task of that name"]
+    assert gone["jobs"] == {"scheduled": 5, "running": 1}
+    assert gone["examples"] == named(later[:1:-1])
+    wrong = found["pack", "arguments_undecodable", "argument 'order': expected `int`, got `str`."]
+    assert wrong["jobs"] == {"running": 1, "dead": 1}
+    assert wrong["examples"] == named([running[1], dead[0]])
+    assert len(found) == 3
+
+
+def test_people_get_a_table_and_what_to_do(cli: Cli, app: Lateshift, release: str) -> None:
+    [gone] = added(app.store, make_job(task="ship", payload=b"{}", delay=HOUR))
+    bury(app, b'{"order":"six"}')
+
+    said = cli("check", release)
+
+    assert said.code == 1
+    assert f"…{str(gone)[-6:]}" in said.out
+    assert "gone: this code has no task of that name" in said.out
+    assert "argument 'order': expected `int`, got `str`" in said.out
+    assert "keep one of that name until its jobs have ended" in said.out
+    assert "give a new parameter a default" in said.out
+
+
+def test_values_do_not_make_two_findings_of_one(cli: Cli, app: Lateshift, release: str) -> None:
+    bury(app, *[b'{"order":1,"box":"size %d"}' % number for number in range(9)])
+
+    [finding] = cli("check", release, "--json").document["findings"]
+    assert finding["jobs"] == {"dead": 9}
+    assert finding["error"].startswith("argument 'box': invalid enum value")
+
+
+def test_what_has_completed_or_was_cancelled_does_not_count(cli: Cli, app: Lateshift, release: str) -> None:
+    ids = added(app.store, *[make_job(task="ship", payload=b"{}") for _ in range(2)])
+    app.store.jobs.cancel(ids[:1], by="ana")
+    worker = Worker(app.store)
+    worker.settle(worker.lease_one())
+
+    assert cli("check", release, "--json").document["looked_at"] == {}
+
+
+def test_more_jobs_than_a_page_are_all_looked_at(app: Lateshift, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "PAGE", 3)
+    bury(app, *[b"{}"] * 4)
+    added(app.store, *[make_job(task="pack") for _ in range(7)])
+
+    assert app.check().looked_at == {"ready": 7, "dead": 4}
+
+
+def test_findings_are_bounded_and_the_rest_is_counted(
+    app: Lateshift, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checking, "FINDINGS_KEPT", 2)
+    added(app.store, *[make_job(task=f"old-{number % 4}") for number in range(8)])
+
+    report = app.check()
+    assert (len(report.findings), report.left_out) == (2, 4)
+
+
+def test_a_type_of_the_users_own_that_raises_is_a_finding(app: Lateshift) -> None:
+    class Strange:
+        @classmethod
+        def model_validate(cls, value: Any) -> "Strange":
+            raise LookupError("no such thing")
+
+    async def pack(order: Strange) -> None: ...
+
+    app.task(pack)
+    bury(app, b'{"order":1}')
+
+    [finding] = app.check().findings
+    assert finding.kind == "arguments_undecodable"
+    assert "no such thing" in finding.error
+
+
+def test_a_task_that_cannot_be_used_is_found_without_a_job(app: Lateshift) -> None:
+    async def pack(order: "Nowhere") -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+    app.task(pack)
+
+    [finding] = app.check().findings
+    assert (finding.task, finding.kind, finding.counts) == ("pack", "task_invalid", {})
+
+
+def test_a_program_that_cannot_be_imported_is_exit_code_2(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "release.py").write_text("import nowhere_to_be_found")
+    assert cli("check", "release.py").code == 2
+    assert cli("check", "nothing.py").code == 2
+
+
+def test_a_misspelt_store_is_not_an_empty_one(cli: Cli, release: str, tmp_path: Path) -> None:
+    said = cli("check", release, "--store", f"sqlite:///{tmp_path}/misspelt.db")
+    assert said.code == 3
+    assert "There is no store" in said.err
+    assert not (tmp_path / "misspelt.db").exists()
+
+
+def test_the_store_of_the_command_line_comes_before_the_programs_own(
+    cli: Cli, app: Lateshift, store_url: str, tmp_path: Path
+) -> None:
+    (tmp_path / "release.py").write_text(
+        RELEASE.replace('"shop"', f'"shop", store="sqlite:///{tmp_path}/own.db"')
+    )
+    bury(app, b"{}", task="gone")
+    assert cli("store", "migrate", "--store", f"sqlite:///{tmp_path}/own.db").code == 0
+
+    assert cli("check", "release.py", "--store", store_url).code == 1
+    assert cli("check", "release.py").code == 0
