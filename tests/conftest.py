@@ -16,7 +16,10 @@ from lateshift.store.open import open_store
 from tests.postgres_databases import ClonedDatabase, PostgresDatabases, unused_name
 from tests.postgres_server import PostgresMissing, PostgresServer
 
-hypothesis.settings.register_profile("lateshift", deadline=None, print_blob=True)
+# The same examples in every run, so that a red test means a change; LATESHIFT_EXAMPLES=1000 goes looking for new ones.
+hypothesis.settings.register_profile(
+    "lateshift", deadline=None, print_blob=True, derandomize="LATESHIFT_EXAMPLES" not in os.environ
+)
 hypothesis.settings.load_profile("lateshift")
 
 _own_server = pytest.StashKey[PostgresServer]()

@@ -36,7 +36,7 @@ WORKER_POINTS = (
     "worker.before_claim", "worker.after_claim_commit", "worker.after_claim", "worker.before_settle",
     "worker.after_settle_commit",
 )  # fmt: skip
-HOST_POINTS = ("sweep.after_read", "sweep.mid_batch")
+HOST_POINTS = ("sweep.before_dead", "sweep.after_read", "sweep.mid_batch")
 CALLER_POINTS = ("enqueue.before_commit", "enqueue.after_commit", "client.after_send")
 STATEMENTS = (
     "INSERT INTO lateshift.job ",

@@ -221,11 +221,11 @@ class Model:
         if late or not self.holds(id, fence):
             return job is not None and (job.fence, job.state, job.reason) == (fence, end.state, end.reason)
         assert job is not None
+        if end.history:
+            job.history = job.remember("failed")
         if end.state is None and job.cancel_by is not None:
             self._end(job, State.CANCELLED, f"cancelled by {job.cancel_by}", KEEP_CANCELLED)
             return True
-        if end.history:
-            job.history = job.remember("failed")
         if end.state is not None:
             self._end(job, end.state, end.reason, max(end.keep, KEEP_LEAST))
             job.result = end.result

@@ -32,7 +32,7 @@ from lateshift.store.sqlite import SqliteStore
 from tests.store_contract.driving import Supervisor, Worker
 from tests.store_contract.model import End, Model, ModelJob, ModelMember
 
-EXAMPLES = int(os.environ.get("LATESHIFT_EXAMPLES", "30"))
+EXAMPLES = int(os.environ.get("LATESHIFT_EXAMPLES", "60"))
 STEPS = 40
 TABLES = ("job", "settled", "job_key", "queue", "member", "lock", "audit")
 TTL = 5

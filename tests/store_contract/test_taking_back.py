@@ -2,10 +2,14 @@
 
 from datetime import timedelta
 
+import pytest
+
 from lateshift.clock import ManualClock
 from lateshift.model.ids import new_member_id
 from lateshift.model.job import LOSSES_UNTIL_DEAD, Lane, Line, State
 from lateshift.store.contract import Store, TakenBack
+from lateshift.store.postgres import sweeping as sweeping_on_postgres
+from lateshift.store.sqlite import sweeping as sweeping_on_sqlite
 from lateshift.store.taking import GRACE
 from tests.store_contract.driving import (
     DONE,
@@ -179,6 +183,26 @@ def test_a_sweep_keeps_to_its_limit_and_the_next_one_goes_on(
     assert [len(first), len(second), len(third)] == [2, 2, 1]
     assert {job.id for job in first + second + third} == set(ids)
     assert supervisor.sweep() == []
+
+
+def test_who_fell_silent_while_the_supervisor_waited_to_write_is_not_dead_yet(
+    store: Store, worker: Worker, supervisor: Supervisor, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock.move(seconds=20)
+    waiting = Worker(store)
+    ids = added(store, make_job(time_limit=None), make_job(time_limit=None))
+    worker.lease_one()
+    waiting.lease_one()
+    clock.move(seconds=11)
+
+    def kept_waiting(name: str) -> None:
+        if name == "sweep.before_dead":
+            clock.move(seconds=20)
+
+    for sweeping in (sweeping_on_sqlite, sweeping_on_postgres):
+        monkeypatch.setattr(sweeping, "crashpoint", kept_waiting)
+    assert [job.id for job in supervisor.sweep()] == ids[:1]
+    assert waiting.beat()
 
 
 def test_a_job_held_by_a_member_that_was_forgotten_is_taken_back(

@@ -12,11 +12,12 @@ from lateshift.store.taking import GRACE, KEEP_CANCELLED, KEEP_DEAD, Overdue, Ve
 
 TERM = "SELECT 1 FROM lateshift.lock WHERE name = 'supervisor' AND fence = %s AND owner IS NOT NULL FOR SHARE"
 
-# Members whose heartbeat has run out are dead, and stay so. A scan of the members.
-EXPIRED = """SELECT 1 FROM lateshift.member
- WHERE dead_at IS NULL AND expires_at <= clock_timestamp() + %(skew)s::interval LIMIT 1"""
-DECLARE_DEAD = """UPDATE lateshift.member SET dead_at = clock_timestamp() + %(skew)s::interval
+# Members whose heartbeat had run out when we looked are dead, and stay so; not those who fell silent while we waited to
+# write, for they may have waited too. A scan of the members.
+EXPIRED = """SELECT max(expires_at) FROM lateshift.member
  WHERE dead_at IS NULL AND expires_at <= clock_timestamp() + %(skew)s::interval"""
+DECLARE_DEAD = """UPDATE lateshift.member SET dead_at = clock_timestamp() + %(skew)s::interval
+ WHERE dead_at IS NULL AND expires_at <= %(expired)s"""
 
 # Running jobs past their complete-by and the grace of their holder, or held by nobody alive. job_running, read whole:
 # as long as what runs.
@@ -50,11 +51,13 @@ LIMIT %s"""
 def take_back(connection: Connection, again: bool, clock: Clock, term: int, limit: int) -> list[TakenBack]:
     """Writes only when there is something to write: the supervisor asks every second."""
     skew = {"skew": clock.offset}
-    if connection.execute(EXPIRED, skew).fetchall():
+    [(expired,)] = connection.execute(EXPIRED, skew).fetchall()
+    if expired is not None:
+        crashpoint("sweep.before_dead")
         with connection.transaction():
             if not connection.execute(TERM, (term,)).fetchall():
                 return []
-            connection.execute(DECLARE_DEAD, skew)
+            connection.execute(DECLARE_DEAD, skew | {"expired": expired})
     rows = connection.execute(OVERDUE, skew | {"limit": limit, "grace": GRACE}).fetchall()
     crashpoint("sweep.after_read")
     at = clock.now()

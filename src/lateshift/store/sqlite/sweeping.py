@@ -12,9 +12,10 @@ from lateshift.store.taking import GRACE, KEEP_CANCELLED, KEEP_DEAD, Overdue, Ve
 
 TERM = "SELECT 1 FROM lock WHERE name = 'supervisor' AND fence = ? AND owner IS NOT NULL"
 
-# Members whose heartbeat has run out are dead, and stay so. A scan of the members.
-EXPIRED = "SELECT 1 FROM member WHERE dead_at IS NULL AND expires_at <= ? LIMIT 1"
-DECLARE_DEAD = "UPDATE member SET dead_at = ?1 WHERE dead_at IS NULL AND expires_at <= ?1"
+# Members whose heartbeat had run out when we looked are dead, and stay so; not those who fell silent while we waited to
+# write, for they waited too. A scan of the members.
+EXPIRED = "SELECT max(expires_at) FROM member WHERE dead_at IS NULL AND expires_at <= ?"
+DECLARE_DEAD = "UPDATE member SET dead_at = ? WHERE dead_at IS NULL AND expires_at <= ?"
 
 # Running jobs past their complete-by and the grace of their holder, or held by nobody alive. job_running, read whole:
 # as long as what runs.
@@ -41,12 +42,13 @@ LIMIT ?"""
 def take_back(database: Database, term: int, limit: int) -> list[TakenBack]:
     """Writes only when there is something to write: the supervisor asks every second."""
     with database.read() as connection:
-        expired = connection.execute(EXPIRED, (database.clock.microseconds(),)).fetchall()
-    if expired:
+        [(expired,)] = connection.execute(EXPIRED, (database.clock.microseconds(),)).fetchall()
+    if expired is not None:
+        crashpoint("sweep.before_dead")
         with database.write() as connection:
             if not connection.execute(TERM, (term,)).fetchall():
                 return []
-            connection.execute(DECLARE_DEAD, (database.clock.microseconds(),))
+            connection.execute(DECLARE_DEAD, (database.clock.microseconds(), expired))
     with database.read() as connection:
         rows = connection.execute(
             OVERDUE, (database.clock.microseconds() - GRACE // MICROSECOND, limit)
