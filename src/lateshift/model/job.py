@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any
+from uuid import UUID
 
 from msgspec import Struct
 
@@ -70,6 +71,7 @@ class Spec(Struct, frozen=True, kw_only=True):
     delay: timedelta | None = None
     at: datetime | None = None
     exclusive: str | None = None
+    batch: UUID | None = None
 
     @property
     def line(self) -> Line:
@@ -84,6 +86,17 @@ class Key(Struct, frozen=True):
     window: timedelta
 
 
+class Place(Struct, frozen=True, gc=False):
+    """What guards one job: the session in which it has its turn, the tenant it shares its queue as, the limit it counts
+    against. Only jobs of a guarded lane have one."""
+
+    session: str | None = None
+    sequence: int | None = None
+    tenant: str = ""
+    limit_key: str | None = None
+    on_dead: bool = False  # whether its death holds the session
+
+
 class NewJob(Struct, frozen=True, gc=False):
     """One request to run one task with given arguments. `first`: this id was never sent to a store before, so none need
     look whether it is there."""
@@ -93,6 +106,7 @@ class NewJob(Struct, frozen=True, gc=False):
     payload: bytes
     key: Key | None = None
     first: bool = False
+    place: Place | None = None
 
 
 class Enqueued(Struct, frozen=True, gc=False):

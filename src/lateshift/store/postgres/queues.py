@@ -27,7 +27,7 @@ COUNT_SCHEDULED = """SELECT queue, count(*) FROM
  (SELECT queue FROM lateshift.job WHERE state = 0 ORDER BY due_at LIMIT %s) AS bounded GROUP BY queue"""
 COUNT_RUNNING = "SELECT queue, count(*) FROM (SELECT queue FROM lateshift.job WHERE state = 2 LIMIT %s) AS bounded GROUP BY queue"
 COUNT_BLOCKED = """SELECT queue, count(*) FROM (SELECT queue FROM lateshift.job
- WHERE exclusive IS NOT NULL AND state = 3 LIMIT %s) AS bounded GROUP BY queue"""
+ WHERE state = 3 LIMIT %s) AS bounded GROUP BY queue"""
 COUNT_DEAD = """SELECT queue, count(*) FROM
  (SELECT queue FROM lateshift.settled WHERE state = 6 LIMIT %s) AS bounded GROUP BY queue"""
 KNOWN = "SELECT name, paused_at, paused_by FROM lateshift.queue"

@@ -55,6 +55,42 @@ STEPS: tuple[tuple[str, ...], ...] = (
         )""",
         "CREATE INDEX audit_at ON lateshift.audit (at)",
     ),
+    (
+        # What guards a job: its session, its tenant, its limits; and the batch it belongs to. A blocked job names what
+        # it waits for. Jobs without a guard have none of these.
+        """ALTER TABLE lateshift.job ADD COLUMN session text, ADD COLUMN turn bigint, ADD COLUMN sequence bigint,
+            ADD COLUMN tenant text, ADD COLUMN limit_key text, ADD COLUMN on_dead smallint,
+            ADD COLUMN blocked_by text, ADD COLUMN batch uuid""",
+        """ALTER TABLE lateshift.settled ADD COLUMN session text, ADD COLUMN turn bigint, ADD COLUMN sequence bigint,
+            ADD COLUMN tenant text, ADD COLUMN limit_key text, ADD COLUMN on_dead smallint, ADD COLUMN batch uuid""",
+        # The place of each job in its session, given out in the order of enqueueing.
+        "CREATE SEQUENCE lateshift.turn",
+        "CREATE INDEX job_session ON lateshift.job (queue, session, turn) WHERE session IS NOT NULL",
+        """CREATE INDEX job_tenant ON lateshift.job (queue, lane, tenant, priority DESC, due_at, id)
+            WHERE state = 1 AND tenant IS NOT NULL""",
+        "CREATE INDEX job_blocked ON lateshift.job (blocked_by, priority DESC, due_at, id) WHERE state = 3",
+        """CREATE INDEX job_guarded ON lateshift.job (queue, task, limit_key) WHERE state = 2 AND tenant IS NOT NULL""",
+        "CREATE INDEX job_limit_key ON lateshift.job (limit_key) WHERE state = 2 AND limit_key IS NOT NULL",
+        "CREATE INDEX job_batch ON lateshift.job (batch) WHERE batch IS NOT NULL",
+        "CREATE INDEX settled_batch ON lateshift.settled (batch, id) WHERE batch IS NOT NULL",
+        # What a session keeps between its jobs, and what holds it: a dead letter, or a number that is missing.
+        """CREATE TABLE lateshift.session (
+            queue text NOT NULL, name text NOT NULL, state bytea, next_sequence bigint, gap_since timestamptz,
+            held_by uuid, held_why text, touched_at timestamptz NOT NULL, PRIMARY KEY (queue, name)
+        )""",
+        "CREATE INDEX session_gap ON lateshift.session (gap_since) WHERE gap_since IS NOT NULL",
+        "CREATE INDEX session_touched ON lateshift.session (touched_at)",
+        # Limits, as the code declares them or an operator sets them: of a queue, of a task, of each key of a kind.
+        """CREATE TABLE lateshift.rule (
+            scope text NOT NULL, name text NOT NULL, concurrency integer, rate integer, per interval, burst integer,
+            set_by text NOT NULL, set_at timestamptz NOT NULL, PRIMARY KEY (scope, name)
+        )""",
+        # How full the bucket of tokens of each limit was, and when.
+        """CREATE TABLE lateshift.bucket (
+            key text PRIMARY KEY, tokens double precision NOT NULL, at timestamptz NOT NULL
+        ) WITH (fillfactor = 50)""",
+        "CREATE INDEX bucket_at ON lateshift.bucket (at)",
+    ),
 )
 
 VERSION = len(STEPS)

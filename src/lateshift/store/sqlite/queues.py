@@ -21,7 +21,7 @@ OLDEST_READY = """SELECT min(due_at) FROM (SELECT due_at FROM job WHERE state = 
 COUNT_SCHEDULED = "SELECT queue, count(*) FROM (SELECT queue FROM job WHERE state = 0 ORDER BY due_at LIMIT ?) GROUP BY queue"
 COUNT_RUNNING = "SELECT queue, count(*) FROM (SELECT queue FROM job WHERE state = 2 LIMIT ?) GROUP BY queue"
 COUNT_BLOCKED = """SELECT queue, count(*) FROM
- (SELECT queue FROM job WHERE exclusive IS NOT NULL AND state = 3 LIMIT ?) GROUP BY queue"""
+ (SELECT queue FROM job WHERE state = 3 LIMIT ?) GROUP BY queue"""
 COUNT_DEAD = "SELECT queue, count(*) FROM (SELECT queue FROM settled WHERE state = 6 LIMIT ?) GROUP BY queue"
 KNOWN = "SELECT name, paused_at, paused_by FROM queue"
 

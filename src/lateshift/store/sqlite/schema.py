@@ -3,6 +3,10 @@
 A step that has been released is never edited; a new one is added below it.
 """
 
+_GUARDS = (
+    "session TEXT", "turn INTEGER", "sequence INTEGER", "tenant TEXT", "limit_key TEXT", "on_dead INTEGER", "batch BLOB",
+)  # fmt: skip
+
 STEPS: tuple[tuple[str, ...], ...] = (
     (
         # Jobs that have not ended. Small whatever the history, because settled jobs leave it.
@@ -51,6 +55,40 @@ STEPS: tuple[tuple[str, ...], ...] = (
             at INTEGER NOT NULL, action TEXT NOT NULL, subject TEXT NOT NULL, actor TEXT NOT NULL
         )""",
         "CREATE INDEX audit_at ON audit (at)",
+    ),
+    (
+        # What guards a job: its session, its tenant, its limits; and the batch it belongs to. A blocked job names what
+        # it waits for. Jobs without a guard have none of these.
+        *(f"ALTER TABLE {table} ADD COLUMN {column}" for table in ("job", "settled") for column in _GUARDS),
+        "ALTER TABLE job ADD COLUMN blocked_by TEXT",
+        # The place of each job in its session, given out in the order of enqueueing.
+        "CREATE TABLE turn (one INTEGER PRIMARY KEY CHECK (one = 1), last INTEGER NOT NULL)",
+        "INSERT INTO turn VALUES (1, 0)",
+        "CREATE INDEX job_session ON job (queue, session, turn) WHERE session IS NOT NULL",
+        """CREATE INDEX job_tenant ON job (queue, lane, tenant, priority DESC, due_at, id)
+            WHERE state = 1 AND tenant IS NOT NULL""",
+        "CREATE INDEX job_blocked ON job (blocked_by, priority DESC, due_at, id) WHERE state = 3",
+        "CREATE INDEX job_guarded ON job (queue, task, limit_key) WHERE state = 2 AND tenant IS NOT NULL",
+        "CREATE INDEX job_limit_key ON job (limit_key) WHERE state = 2 AND limit_key IS NOT NULL",
+        "CREATE INDEX job_batch ON job (batch) WHERE batch IS NOT NULL",
+        "CREATE INDEX settled_batch ON settled (batch, id) WHERE batch IS NOT NULL",
+        # What a session keeps between its jobs, and what holds it: a dead letter, or a number that is missing.
+        """CREATE TABLE session (
+            queue TEXT NOT NULL, name TEXT NOT NULL, state BLOB, next_sequence INTEGER, gap_since INTEGER,
+            held_by BLOB, held_why TEXT, touched_at INTEGER NOT NULL, PRIMARY KEY (queue, name)
+        ) WITHOUT ROWID""",
+        "CREATE INDEX session_gap ON session (gap_since) WHERE gap_since IS NOT NULL",
+        "CREATE INDEX session_touched ON session (touched_at)",
+        # Limits, as the code declares them or an operator sets them: of a queue, of a task, of each key of a kind.
+        """CREATE TABLE rule (
+            scope TEXT NOT NULL, name TEXT NOT NULL, concurrency INTEGER, rate INTEGER, per INTEGER, burst INTEGER,
+            set_by TEXT NOT NULL, set_at INTEGER NOT NULL, PRIMARY KEY (scope, name)
+        ) WITHOUT ROWID""",
+        # How full the bucket of tokens of each limit was, and when.
+        """CREATE TABLE bucket (
+            key TEXT PRIMARY KEY, tokens REAL NOT NULL, at INTEGER NOT NULL
+        ) WITHOUT ROWID""",
+        "CREATE INDEX bucket_at ON bucket (at)",
     ),
 )
 
