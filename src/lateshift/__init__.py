@@ -4,10 +4,11 @@ from lateshift.app import Lateshift
 from lateshift.errors import Cancel, LateshiftError, LeaseLost, Permanent, Snooze
 from lateshift.handle import Job
 from lateshift.model.job import JobFilter, JobView, State
+from lateshift.model.limit import Limit
 from lateshift.model.retry import NO_RETRY, Retry
 from lateshift.runtime.lock import Lock
 from lateshift.task import Task
-from lateshift.worker.current import acheckpoint, checkpoint, current, last_checkpoint, progress
+from lateshift.worker.current import acheckpoint, checkpoint, current, last_checkpoint, progress, session
 
 __all__ = [
     "NO_RETRY",
@@ -18,6 +19,7 @@ __all__ = [
     "Lateshift",
     "LateshiftError",
     "LeaseLost",
+    "Limit",
     "Lock",
     "Permanent",
     "Retry",
@@ -29,4 +31,5 @@ __all__ = [
     "current",
     "last_checkpoint",
     "progress",
+    "session",
 ]
