@@ -57,7 +57,11 @@ SQLITE: list[tuple[str, str, str]] = [
         sqlite.rules.NEXT_WAITING_LINE,
         "job_blocked (blocked_by=? AND (queue,lane)>(?,?))",
     ),
-    ("READY_FIRST", sqlite.rules.READY_FIRST, "job_blocked (blocked_by=? AND queue=? AND lane=?)"),
+    (
+        "READY_FIRST",
+        sqlite.rules.READY_FIRST,
+        "job_blocked (blocked_by=? AND queue=? AND lane=? AND tenant>?)",
+    ),
     ("NEXT_WAIT", sqlite.sweeping.NEXT_WAIT, "job_blocked ((blocked_by,queue)>(?,?))"),
     ("NUMBERED", sqlite.enqueue.NUMBERED, "job_sequence (queue=? AND session=? AND sequence=?)"),
     ("SETTLED", sqlite.enqueue.SETTLED, "PRIMARY KEY (id=?)"),
@@ -225,7 +229,7 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     (
         "READY_FIRST",
         postgres.rules.READY_FIRST,
-        {"waits": "limit:task:noop", "free": 5},
+        {"waits": "limit:task:noop", "free": 5, "after": ""},
         {"job_blocked", "job_pkey"},
     ),
     ("WAITS", postgres.sweeping.WAITS, {"waits": "a", "queue": "q", "limit": 100}, {"job_blocked"}),

@@ -15,6 +15,7 @@ from lateshift.model.guard import (
     Facts,
     Guarded,
     Rules,
+    Turns,
     choose,
     limits_freed,
     limits_of,
@@ -81,9 +82,6 @@ OF_LEASES = "SELECT id, session, limit_key FROM lateshift.job WHERE id = ANY(%s:
 ROUNDS = 10  # of blocking, before a claim leaves the rest to the next
 LOOK_AT = 100  # candidates at least: a few that wait for something must not make each step a small one
 
-Turns = dict[Line, str]
-"""The tenant that had the last turn in each line. Only a hint: losing it costs nobody more than a round."""
-
 
 def lease(connection: Connection, holder: MemberId, want: Want, skew: timedelta, turns: Turns) -> list[Lease]:
     queue = want.line.queue
@@ -112,7 +110,7 @@ def lease(connection: Connection, holder: MemberId, want: Want, skew: timedelta,
 
 
 def settle(
-    connection: Connection, settlements: Sequence[Settlement], skew: timedelta
+    connection: Connection, settlements: Sequence[Settlement], skew: timedelta, turns: Turns
 ) -> tuple[list[Lease], set[Line]]:
     """Jobs of careful lanes: what they leave to others is given on in the same transaction. Gives the leases that were
     lost, and the lines that have ready jobs now."""
@@ -140,7 +138,7 @@ def settle(
         for key in keys:
             connection.execute(settling.READY_NEXT, {"key": key})
         ended = [Guarded(it.queue, it.task, it.session, it.limit_key) for it in leases]
-        return lost, give_on(connection, ended, known)
+        return lost, give_on(connection, ended, known, turns)
 
 
 def lock_limits(connection: Connection) -> Rules:
@@ -151,10 +149,12 @@ def lock_limits(connection: Connection) -> Rules:
     return known
 
 
-def give_on(connection: Connection, ended: Sequence[Guarded], known: Rules) -> set[Line]:
+def give_on(connection: Connection, ended: Sequence[Guarded], known: Rules, turns: Turns) -> set[Line]:
     """The turns and places of these are free: ready who waits for them. Gives their lines. The queues are locked."""
-    turns = [(job.queue, job.session) for job in ended if job.session is not None]
-    return sessions.ready_next(connection, turns) | rules.ready_next(connection, limits_freed(known, ended))
+    lines = sessions.ready_next(
+        connection, [(job.queue, job.session) for job in ended if job.session is not None]
+    )
+    return lines | rules.ready_next(connection, limits_freed(known, ended), turns)
 
 
 def _candidate(queue: str, row: tuple[Any, ...]) -> Candidate:

@@ -8,6 +8,7 @@ import msgspec
 from psycopg.errors import UniqueViolation
 
 from lateshift.model.edit import Edit
+from lateshift.model.guard import Turns
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Enqueued, Lease, Line, NewJob, Note
 from lateshift.model.outcome import Settlement
@@ -75,7 +76,7 @@ class PostgresJobs:
         self._database = database
         self._clock = database.clock
         self._wakes = wakes
-        self._turns: guarding.Turns = {}
+        self._turns = Turns()
         self._looked_at = ("", "")
 
     def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
@@ -135,7 +136,7 @@ class PostgresJobs:
         wants = [] if again else [want for want in wants if want.count > 0]
         careful = [settlement for settlement in settlements if settlement.lease.lane.careful]
         plain = [it for it in settlements if not it.lease.lane.careful] if careful else settlements
-        lost, lines = guarding.settle(connection, careful, skew) if careful else ([], set())
+        lost, lines = guarding.settle(connection, careful, skew, self._turns) if careful else ([], set())
         quick = [want for want in wants if not want.line.lane.careful]
         if plain or quick:
             with connection.pipeline():  # one round trip, one commit
@@ -208,7 +209,7 @@ class PostgresJobs:
                 known = guarding.lock_limits(connection) if queues else {}
                 found, ended = settling.cancel_waiting(connection, ids, by, self._clock.offset)
                 found |= {id for (id,) in connection.execute(ORDER_STOP, (by, list(ids))).fetchall()}
-                lines = guarding.give_on(connection, ended, known)
+                lines = guarding.give_on(connection, ended, known, self._turns)
                 self._audit(connection, "cancel", found, by)
                 return lines, found | self._audited(connection, "cancel", ids, by) if again else found
 
@@ -239,7 +240,7 @@ class PostgresJobs:
         return [id for id in ids if id in found]
 
     def take_back(self, *, term: int, limit: int) -> list[TakenBack]:
-        taken = self._database.run(sweeping.take_back, self._clock, term, limit)
+        taken = self._database.run(sweeping.take_back, self._clock, term, limit, self._turns)
         self._wakes.hint({job.line for job in taken})
         return taken
 
@@ -248,7 +249,7 @@ class PostgresJobs:
 
     def release_waiting(self, *, term: int, limit: int) -> list[Gap]:
         gaps, lines, self._looked_at = self._database.run(
-            sweeping.release_waiting, self._clock, term, limit, self._looked_at
+            sweeping.release_waiting, self._clock, term, limit, self._looked_at, self._turns
         )
         self._wakes.hint(lines)
         return gaps
