@@ -92,10 +92,16 @@ class PostgresJobs:
             connection.kept_cursor.execute(enqueue.INSERT_NOW, enqueue.plain_row(jobs[0]))
             answers = [Enqueued(jobs[0].id, created=True)]
         else:
-            with connection.transaction():
-                answers = _run(connection, enqueue.statements(jobs, skew, again=again))
+            try:
+                answers = self._enqueue_any(connection, again, jobs)
+            except UniqueViolation:  # another caller used a number meanwhile: now it is seen
+                answers = self._enqueue_any(connection, again, jobs)
         crashpoint("enqueue.after_commit")
         return answers
+
+    def _enqueue_any(self, connection: Connection, again: bool, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        with connection.transaction():
+            return _run(connection, enqueue.statements(jobs, self._clock.offset, again=again))
 
     def exchange(
         self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want]
