@@ -201,7 +201,7 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("OLDEST_LEVEL", postgres.leasing.OLDEST_LEVEL, LINE, {"job_ready"}),
     ("CANDIDATES", postgres.guarding.CANDIDATES, LINE, {"job_ready"}),
     ("CANDIDATES_LEVEL", postgres.guarding.CANDIDATES_LEVEL, LINE, {"job_ready"}),
-    ("TENANTS", postgres.guarding.TENANTS, {**LINE, "after": "t2"}, {"job_tenant"}),
+    ("HEADS", postgres.guarding.HEADS, {**LINE, "after": "t2"}, {"job_tenant"}),
     (
         "CANDIDATES_OF",
         postgres.guarding.CANDIDATES_OF,

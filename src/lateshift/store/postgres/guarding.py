@@ -32,29 +32,31 @@ _GUARDS = "id, task, session, sequence, limit_key, blocked_by, exclusive, tenant
 
 OPENED = f"SELECT {OPEN}, extract(epoch FROM clock_timestamp() + %(skew)s::interval)::float8"
 # Ready jobs of a line in order, or of one priority. job_ready.
-CANDIDATES = f"""SELECT {_GUARDS} FROM lateshift.job WHERE {LINE}
- ORDER BY priority DESC, due_at, id LIMIT %(count)s FOR UPDATE SKIP LOCKED"""
+CANDIDATES = (
+    f"SELECT {_GUARDS} FROM lateshift.job WHERE {LINE} ORDER BY priority DESC, due_at, id LIMIT %(count)s"
+)
 CANDIDATES_LEVEL = f"""SELECT {_GUARDS} FROM lateshift.job WHERE {LINE}
- AND priority = %(level)s::smallint ORDER BY due_at, id LIMIT %(count)s FOR UPDATE SKIP LOCKED"""
-# Tenants with a ready job, from one to the next, beginning with the one after who had the last turn. job_tenant.
-_FROM = f"""SELECT tenant FROM lateshift.job WHERE {LINE} AND tenant IS NOT NULL"""
-TENANTS = f"""WITH RECURSIVE later AS (
-  (SELECT tenant, 1 AS place FROM ({_FROM} AND tenant > %(after)s ORDER BY tenant LIMIT 1) AS first)
+ AND priority = %(level)s::smallint ORDER BY due_at, id LIMIT %(count)s"""
+# The first job of each tenant that has one, beginning with the tenant after who had the last turn. In the order of the
+# index the first of the next tenant is the next one that has a higher name. job_tenant.
+_NEXT = f"SELECT {_GUARDS} FROM lateshift.job j WHERE {LINE} AND tenant IS NOT NULL"
+_FIRST = "ORDER BY tenant, priority DESC, due_at, id LIMIT 1"
+HEADS = f"""WITH RECURSIVE later AS (
+  (SELECT first.*, 1 AS place FROM ({_NEXT} AND tenant > %(after)s {_FIRST}) AS first)
   UNION ALL
-  SELECT next.tenant, later.place + 1 FROM later, LATERAL ({_FROM} AND job.tenant > later.tenant
-   ORDER BY tenant LIMIT 1) next WHERE later.place < %(count)s),
+  SELECT next.*, later.place + 1 FROM later, LATERAL ({_NEXT} AND j.tenant > later.tenant {_FIRST}) AS next
+  WHERE later.place < %(count)s),
 earlier AS (
-  (SELECT tenant, (SELECT count(*) FROM later) + 1 AS place FROM ({_FROM} AND tenant <= %(after)s
-   ORDER BY tenant LIMIT 1) AS first WHERE (SELECT count(*) FROM later) < %(count)s)
+  (SELECT first.*, (SELECT count(*) FROM later) + 1 AS place FROM ({_NEXT} AND tenant <= %(after)s {_FIRST}) AS first
+   WHERE (SELECT count(*) FROM later) < %(count)s)
   UNION ALL
-  SELECT next.tenant, earlier.place + 1 FROM earlier, LATERAL ({_FROM} AND job.tenant > earlier.tenant
-   AND job.tenant <= %(after)s ORDER BY tenant LIMIT 1) next WHERE earlier.place < %(count)s)
-SELECT tenant FROM (SELECT * FROM later UNION ALL SELECT * FROM earlier) AS found ORDER BY place"""
+  SELECT next.*, earlier.place + 1 FROM earlier, LATERAL ({_NEXT} AND j.tenant > earlier.tenant
+   AND j.tenant <= %(after)s {_FIRST}) AS next WHERE earlier.place < %(count)s)
+SELECT {_GUARDS} FROM (SELECT * FROM later UNION ALL SELECT * FROM earlier) AS found ORDER BY place"""
 # The first jobs of each of these tenants, in rounds. job_tenant.
 CANDIDATES_OF = f"""SELECT {_GUARDS} FROM unnest(%(tenants)s::text[]) WITH ORDINALITY AS t (name, place),
- LATERAL (SELECT {_GUARDS}, row_number() OVER (ORDER BY priority DESC, due_at, id) AS round FROM
-  (SELECT {_GUARDS}, priority, due_at FROM lateshift.job WHERE {LINE} AND tenant IS NOT NULL AND tenant = t.name
-   ORDER BY priority DESC, due_at, id LIMIT %(each)s FOR UPDATE SKIP LOCKED) AS first) AS ranked
+ LATERAL (SELECT {_GUARDS}, row_number() OVER () AS round FROM (SELECT {_GUARDS} FROM lateshift.job WHERE {LINE}
+  AND tenant IS NOT NULL AND tenant = t.name ORDER BY tenant, priority DESC, due_at, id LIMIT %(each)s) AS first) AS ranked
  ORDER BY round, place"""
 
 # A key's lock, held until the end of the transaction; whoever does not get it leaves the job as it is.
@@ -65,19 +67,25 @@ HELD_KEY = "SELECT 1 FROM lateshift.job WHERE exclusive = %s AND state = 2 LIMIT
 BLOCK_KEY = """WITH waiting AS MATERIALIZED (SELECT id FROM lateshift.job WHERE exclusive = %s AND state = 1 LIMIT 1000
  FOR UPDATE SKIP LOCKED)
 UPDATE lateshift.job SET state = 3, blocked_by = exclusive WHERE id = ANY(ARRAY(SELECT id FROM waiting))"""
-# What is said of a job stands at its place in arrays sorted by id. They are locked, so they are as they were read, and
-# without a look at their state no partial index lures the planner away. Primary key.
+# What is said of a job stands at its place in arrays sorted by id. A row that somebody else holds is passed over. Nobody
+# else changes the state of a ready one: the queue is ours. Primary key.
 _PLACE = "width_bucket(id, %(ids)b::uuid[])"
-BLOCK = f"""UPDATE lateshift.job SET state = 3, blocked_by = (%(waits)s::text[])[{_PLACE}]
- WHERE id = ANY(%(ids)b::uuid[])"""
-LATER = f"""UPDATE lateshift.job SET state = 0, blocked_by = (%(waits)s::text[])[{_PLACE}],
- due_at = to_timestamp((%(times)s::float8[])[{_PLACE}]) WHERE id = ANY(%(ids)b::uuid[])"""
-LEASE_THESE = f"""{TAKE}, blocked_by = NULL WHERE id = ANY(%(ids)b::uuid[])
+_FREE = """WITH free AS MATERIALIZED (SELECT id FROM lateshift.job WHERE id = ANY(%(ids)b::uuid[])
+ FOR UPDATE SKIP LOCKED)"""
+_THESE = "WHERE id = ANY(ARRAY(SELECT id FROM free))"
+BLOCK = f"""{_FREE}
+UPDATE lateshift.job SET state = 3, blocked_by = (%(waits)s::text[])[{_PLACE}] {_THESE}"""
+LATER = f"""{_FREE}
+UPDATE lateshift.job SET state = 0, blocked_by = (%(waits)s::text[])[{_PLACE}],
+ due_at = to_timestamp((%(times)s::float8[])[{_PLACE}]) {_THESE}"""
+LEASE_THESE = f"""{_FREE}
+{TAKE}, blocked_by = NULL {_THESE}
  RETURNING {COLUMNS}, session, limit_key, tenant"""
 OF_LEASES = "SELECT id, queue, session, limit_key FROM lateshift.job WHERE id = ANY(%s::uuid[])"
 
 ROUNDS = 10  # of blocking, before a claim leaves the rest to the next
 LOOK_AT = 100  # candidates at least: a few that wait for something must not make each step a small one
+FEW_TENANTS = 100  # up to which a step takes more than one job of each
 
 
 def lease(connection: Connection, holder: MemberId, want: Want, skew: timedelta, turns: Turns) -> list[Lease]:
@@ -92,14 +100,14 @@ def lease(connection: Connection, holder: MemberId, want: Want, skew: timedelta,
         facts = Facts(rules.read(connection), now)
         for _ in range(ROUNDS):
             room = want.count - len(leases)
-            found = _candidates(connection, want, asked | {"count": max(room, LOOK_AT)}, turns)
-            candidates = _learn(connection, queue, [_candidate(queue, row) for row in found], facts)
+            rows, all_there_are = _candidates(connection, want, asked | {"count": max(room, LOOK_AT)}, turns)
+            candidates = _learn(connection, queue, [_candidate(queue, row) for row in rows], facts)
             choice = choose(candidates, room, facts)
             leases += _take(connection, asked, choice.take, facts, turns, want.line)
             _write(
                 connection, queue, choice, facts, skew
             )  # who waits for one of these is blocked after it is leased
-            if len(leases) >= want.count or not (choice.block or choice.later):
+            if len(leases) >= want.count or (all_there_are and not choice.block and not choice.later):
                 break
     return leases
 
@@ -184,19 +192,24 @@ def _candidate(queue: str, row: tuple[Any, ...]) -> Candidate:
 
 def _candidates(
     connection: Connection, want: Want, asked: dict[str, Any], turns: Turns
-) -> list[tuple[Any, ...]]:
-    if want.by_age and (level := connection.execute(OLDEST_LEVEL, asked).fetchall()):
-        return connection.execute(CANDIDATES_LEVEL, asked | {"level": level[0][0]}, binary=True).fetchall()
+) -> tuple[list[tuple[Any, ...]], bool]:
+    """Some, in the order in which they are to run; and whether there are no more."""
+
+    def rows(sql: str, **more: Any) -> list[tuple[Any, ...]]:
+        return connection.execute(sql, asked | more, binary=True).fetchall()
+
+    count: int = asked["count"]
+    if want.by_age and (level := rows(OLDEST_LEVEL)):
+        return rows(CANDIDATES_LEVEL, level=level[0][0]), True
     if want.line.lane is Lane.SOLO:
-        return connection.execute(CANDIDATES, asked, binary=True).fetchall()
-    after = {"after": turns.get(want.line, "")}
-    tenants = [tenant for (tenant,) in connection.execute(TENANTS, asked | after).fetchall()]
-    if not tenants:
-        return []
-    each = -(-asked["count"] // len(tenants))
-    return connection.execute(
-        CANDIDATES_OF, asked | {"tenants": tenants, "each": each}, binary=True
-    ).fetchall()
+        found = rows(CANDIDATES)
+        return found, len(found) < count
+    heads = rows(HEADS, after=turns.get(want.line, ""))
+    if len(heads) > min(count - 1, FEW_TENANTS):  # one of each, and at the next step one more
+        return heads, False
+    each = -(-count // max(1, len(heads)))
+    found = rows(CANDIDATES_OF, tenants=[head[-1] for head in heads], each=each) if heads else []
+    return found, len(found) < count
 
 
 def _learn(
@@ -255,7 +268,7 @@ def _take(
     rows = connection.execute(LEASE_THESE, asked | {"ids": Uuids(sorted(ids))}, binary=True).fetchall()
     place = {id: number for number, id in enumerate(ids)}
     rows.sort(key=lambda row: place[row[0]])
-    if rows[-1][-1] is not None:
+    if rows and rows[-1][-1] is not None:
         turns[line] = rows[-1][-1]
     leases = leases_of([row[:-3] for row in rows])
     for number, (*_, session, limit_key, _) in enumerate(rows):

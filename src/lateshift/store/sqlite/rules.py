@@ -7,6 +7,7 @@ from datetime import timedelta
 from lateshift.model.guard import Bucket, Rule, Rules, Turns
 from lateshift.model.job import Line
 from lateshift.store.contract import LANES
+from lateshift.store.sqlite.blocks import blocks
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.sqlite.times import MICROSECOND
 
@@ -20,18 +21,24 @@ DECLARE = """INSERT INTO rule (scope, name, concurrency, rate, per, burst, set_b
  WHERE concurrency IS NOT ?3 OR rate IS NOT ?4 OR per IS NOT ?5 OR burst IS NOT ?6"""
 WITHDRAW = "DELETE FROM rule WHERE scope = ? AND name = ?"
 
-# What runs, as far as the limit: job_limit_queue, job_limit_task, job_limit_key.
+# So many limits are looked at by one statement.
+BLOCK = 100
+_NAMES = f"WITH k(name) AS (VALUES {', '.join(['(?)'] * BLOCK)})"
+# What runs against each: job_limit_queue, job_limit_task, job_limit_key.
+_COUNTED = "SELECT name, (SELECT count(*) FROM job WHERE state = 2 AND"
 RUNNING = {
-    "queue": """SELECT count(*) FROM (SELECT 1 FROM job WHERE state = 2 AND tenant IS NOT NULL AND queue = ? LIMIT ?)""",
-    "task": """SELECT count(*) FROM (SELECT 1 FROM job WHERE state = 2 AND tenant IS NOT NULL AND task = ? LIMIT ?)""",
-    "key": "SELECT count(*) FROM (SELECT 1 FROM job WHERE state = 2 AND limit_key = ? LIMIT ?)",
+    "queue": f"{_NAMES} {_COUNTED} tenant IS NOT NULL AND queue = k.name) FROM k",
+    "task": f"{_NAMES} {_COUNTED} tenant IS NOT NULL AND task = k.name) FROM k",
+    "key": f"{_NAMES} {_COUNTED} limit_key IS NOT NULL AND limit_key = k.name) FROM k",
 }
 BUCKET = "SELECT tokens, at, promised FROM bucket WHERE key = ?"
 SPEND = """INSERT INTO bucket (key, tokens, at, promised) VALUES (?, ?, ?, ?) ON CONFLICT (key)
  DO UPDATE SET tokens = excluded.tokens, at = excluded.at, promised = excluded.promised"""
 
-# Whether any job waits for it. job_blocked.
-WAITED_FOR = "SELECT 1 FROM job WHERE state = 3 AND blocked_by = ? LIMIT 1"
+# Which of these any job waits for. job_blocked.
+WAITED_FOR = (
+    f"{_NAMES} SELECT name FROM k WHERE EXISTS (SELECT 1 FROM job WHERE state = 3 AND blocked_by = k.name)"
+)
 # The lines in which jobs wait for a limit, from one to the next; and in each those of the tenant whose turn it is.
 # job_blocked.
 NEXT_WAITING_LINE = """SELECT queue, lane FROM job WHERE state = 3 AND blocked_by = ? AND (queue, lane) > (?, ?)
@@ -80,11 +87,20 @@ def read(connection: Connection) -> Rules:
 
 def running(connection: Connection, limits: Mapping[str, Rule]) -> Counter[str]:
     """How many run against each of these, as far as it matters."""
-    found: Counter[str] = Counter()
+    asked: dict[str, list[str]] = {}
     for key, rule in limits.items():
         if rule.concurrency is not None:
             scope, _, name = key.partition(":")
-            found[key] = connection.execute(RUNNING[scope], (name, rule.concurrency)).fetchall()[0][0]
+            asked.setdefault(scope, []).append(name)
+    found: Counter[str] = Counter()
+    for scope, names in asked.items():
+        for block in blocks(names, BLOCK):
+            found.update(
+                {
+                    f"{scope}:{name}": count
+                    for name, count in dict(connection.execute(RUNNING[scope], block)).items()
+                }
+            )
     return found
 
 
@@ -106,20 +122,20 @@ def spend(connection: Connection, spent: Mapping[str, Bucket]) -> None:
 def ready_next(connection: Connection, limits: Mapping[str, Rule], turns: Turns) -> set[Line]:
     """As many as have place, in each line that waits: one of them may be paused, or served by nobody."""
     lines: set[Line] = set()
-    limits = {
-        key: rule
-        for key, rule in limits.items()
-        if connection.execute(WAITED_FOR, (f"limit:{key}",)).fetchall()
+    waits = {f"limit:{key}": key for key in limits}
+    waited = {
+        name for block in blocks(list(waits), BLOCK) for (name,) in connection.execute(WAITED_FOR, block)
     }
+    limits = {waits[name]: limits[waits[name]] for name in sorted(waited)}
     counts = running(connection, limits)
     for key, rule in limits.items():
         free = min(AT_ONCE, (rule.concurrency or 0) - counts[key])
-        waits = f"limit:{key}"
+        named = f"limit:{key}"
         at: tuple[str, int] = ("", -1)
         after, tenants = turns.get(key, ""), set[str]()
-        while free > 0 and (rows := connection.execute(NEXT_WAITING_LINE, (waits, *at)).fetchall()):
+        while free > 0 and (rows := connection.execute(NEXT_WAITING_LINE, (named, *at)).fetchall()):
             at = rows[0]
-            readied = connection.execute(READY_FIRST, (waits, *at, free, after)).fetchall()
+            readied = connection.execute(READY_FIRST, (named, *at, free, after)).fetchall()
             tenants |= {tenant for (tenant,) in readied}
             lines.add(Line(at[0], LANES[at[1]]))
         turns.had(key, after, tenants)

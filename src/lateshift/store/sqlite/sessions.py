@@ -1,12 +1,13 @@
 """Sessions in SQLite: who has the turn, what a session keeps, and what holds it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from lateshift.model.guard import FIRST_NUMBER, Session
 from lateshift.model.job import Holds, Line
 from lateshift.store.contract import LANES, Gap, SessionView, Wakes
+from lateshift.store.sqlite.blocks import blocks
 from lateshift.store.sqlite.database import Connection, Database
 
 # What it keeps, for operators. Primary key; session_held.
@@ -107,7 +108,7 @@ def _view(row: tuple[Any, ...]) -> SessionView:
 def look(connection: Connection, queue: str, names: Sequence[str]) -> dict[str, Session]:
     return {
         name: Session(bool(busy), head, held == "dead", expects, state)
-        for block in _blocks(names)
+        for block in blocks(names, BLOCK)
         for name, busy, head, held, expects, state in connection.execute(LOOK, (*block, queue, queue, queue))
     }
 
@@ -125,16 +126,9 @@ def ready_next(connection: Connection, sessions: Iterable[Named]) -> set[Line]:
     return {
         Line(queue, LANES[lane])
         for queue, names in named.items()
-        for block in _blocks(sorted(names))
+        for block in blocks(sorted(names), BLOCK)
         for (lane,) in connection.execute(READY_HEADS, (*block, queue, queue, queue)).fetchall()
     }
-
-
-def _blocks(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """As many as a statement takes; the last one is filled up with a name that is there already."""
-    for start in range(0, len(names), BLOCK):
-        block = tuple(names[start : start + BLOCK])
-        yield block + block[-1:] * (BLOCK - len(block))
 
 
 def keep_states(connection: Connection, said: Mapping[Named, bytes], now: int) -> None:
