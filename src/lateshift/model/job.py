@@ -47,6 +47,10 @@ class Lane(IntEnum):
     GUARDED = 4  # only one of its `exclusive` key may run, over all machines
 
     @property
+    def label(self) -> str:
+        return self.name.lower()
+
+    @property
     def careful(self) -> bool:
         """Leased with a look at the other running jobs, in a transaction of its own."""
         return self >= Lane.SOLO
