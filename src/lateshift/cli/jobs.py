@@ -9,6 +9,7 @@ import msgspec
 
 from lateshift.cli.acting import complain, report, resolved, untouched
 from lateshift.cli.dead import dead
+from lateshift.cli.explain import explain
 from lateshift.cli.options import job_id as id_type
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import (
@@ -106,6 +107,7 @@ def cancel(named: tuple[str, ...]) -> None:
         complain(store, others)
 
 
+jobs.add_command(explain)
 jobs.add_command(dead)
 jobs.add_command(resubmit)
 

@@ -23,7 +23,7 @@ def list_members() -> None:
         print_json({"members": [member_document(view) for view in found]})
         return
     print_table(
-        ("member", "name", "host", ">pid", ">up", ">running", ">completed", "state"),
+        ("member", "name", "host", ">pid", ">up", ">running", ">completed", "state", "runs"),
         [_row(view) for view in found],
         "No process works on this store.",
     )
@@ -33,4 +33,12 @@ def _row(view: MemberView) -> list[str]:
     return [
         str(view.id), view.name, view.host, str(view.pid), duration(SYSTEM.now() - view.started_at),
         amount(view.stats.get("running", 0)), amount(view.stats.get("completed", 0)), "dead" if view.dead else "alive",
+        _runs(view),
     ]  # fmt: skip
+
+
+def _runs(view: MemberView) -> str:
+    """Its program, and the queues that it serves."""
+    if view.serves is None:
+        return ""
+    return f"{view.serves.program}, {', '.join(view.serves.queues) or 'all queues'}"

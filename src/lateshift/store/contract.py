@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from lateshift.clock import Clock
 from lateshift.model.edit import Edit
+from lateshift.model.explaining.facts import Facts
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Enqueued, JobFilter, JobView, Lane, Lease, Line, NewJob, Note
 from lateshift.model.member import MemberView as MemberView
@@ -191,6 +192,9 @@ class Reports(Protocol):
         endings among the newest ENDINGS_LOOKED_AT jobs that wait, that run, that have ended, and that are dead."""
 
     def members(self) -> list[MemberView]: ...
+
+    def facts(self, id: JobId) -> Facts | None:
+        """All that explains where a job is, as it was at one instant. Each part is bounded; None if there is no job."""
 
 
 class Upkeep(Protocol):

@@ -1,0 +1,255 @@
+"""What keeps a waiting job from being given out: a pause, its own time, another job of its session, its task or a limit."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from lateshift.model.edit import RESUBMITTED
+from lateshift.model.explaining.facts import OTHERS_LOOKED_AT, Facts, Limit, Other, Session
+from lateshift.model.explaining.reason import Reason
+from lateshift.model.explaining.words import Words, bounded, listed, one_line
+from lateshift.model.job import AttemptRecord, State
+from lateshift.model.words import counted, duration, short
+
+ENDED = {
+    "failed": "failed",
+    "complete_by": "ran past its complete-by",
+    "memory": "was stopped: it took more memory than its task may",
+    "process_died": "ended when its process died",
+    "worker_lost": "was lost with its worker",
+}
+
+
+def held_back(facts: Facts, words: Words) -> Iterator[Reason]:
+    """Every reason, not only the first."""
+    yield from _paused(facts, words)
+    seen = [*_session(facts, words), *_singleton(facts, words), *_concurrency(facts, words)]
+    yield from seen
+    if facts.job.state is State.BLOCKED and not seen:
+        yield _let_go(facts)
+    rates = list(_rates(facts, words))
+    yield from rates
+    if facts.job.state is State.SCHEDULED:
+        yield from _time(facts, words, rates)
+
+
+def _paused(facts: Facts, words: Words) -> Iterator[Reason]:
+    if facts.paused is not None:
+        yield Reason(
+            code="queue_paused",
+            says=f"Queue {facts.job.queue} was paused by {facts.paused.by} at {words.gone(facts.paused.at)}.",
+            by=facts.paused.by,
+            since=facts.paused.at,
+            clears_when="when somebody resumes the queue",
+            do=f"lateshift queues resume {facts.job.queue}",
+        )
+
+
+# -- its own time ----------------------------------------------------------------------------------------------------
+
+
+def _time(facts: Facts, words: Words, rates: list[Reason]) -> Iterator[Reason]:
+    job, at = facts.job, facts.at
+    failed = _last_attempt(facts)
+    if job.due_at <= at:
+        yield Reason(
+            code="due",
+            says=f"It was due at {words.gone(job.due_at)}; the next look of a worker makes it ready.",
+            since=job.due_at,
+            clears_when="within a second of a live worker",
+        )
+    elif failed is not None and failed.fence == job.fence:
+        why = _why(failed)
+        yield Reason(
+            code="retry_wait",
+            says=f"Attempt {failed.attempt} of {job.attempts} {ENDED.get(failed.reason, failed.reason)} at "
+            f"{words.gone(failed.at)}{why}; the next one waits.",
+            since=failed.at,
+            clears_at=job.due_at,
+        )
+    elif job.fence > 0:
+        yield Reason(
+            code="put_off",
+            says="A worker had it and put it off: its task asked for that (Snooze), or that worker had no such task.",
+            clears_at=job.due_at,
+        )
+    elif rates:
+        if all(abs(job.due_at - (rate.clears_at or at)) > timedelta(seconds=1) for rate in rates):
+            yield Reason(
+                code="delayed",
+                says="It has a time of its own: the one it was asked for, or when a token is expected for it.",
+                clears_at=job.due_at,
+            )
+    else:
+        yield Reason(
+            code="delayed", says=f"It was enqueued at {words.gone(job.created_at)} for later.", clears_at=job.due_at
+        )  # fmt: skip
+
+
+def _last_attempt(facts: Facts) -> AttemptRecord | None:
+    attempts = [record for record in facts.job.history if record.reason != RESUBMITTED]
+    return attempts[-1] if attempts else None
+
+
+def _why(record: AttemptRecord) -> str:
+    said = ": ".join(part for part in (record.error, record.message) if part)
+    return f" ({one_line(said)})" if said else ""
+
+
+# -- other jobs ------------------------------------------------------------------------------------------------------
+
+
+def _session(facts: Facts, words: Words) -> Iterator[Reason]:
+    session = facts.session
+    if session is None:
+        return
+    if session.held_by is not None:
+        why = f" ({session.held_why})" if session.held_why else ""
+        yield Reason(
+            code="session_held",
+            says=f"Session {session.name} is held by dead letter {session.held_by}{why}: nothing of it runs.",
+            jobs=[session.held_by],
+            clears_when="when that job is resubmitted and completes, or the session is let go",
+            do=f"lateshift jobs resubmit {session.held_by}",
+        )
+    if session.before:
+        yield _in_session(facts, session, words)
+    if _has_gap(facts, session):
+        yield _gap(facts, session, words)
+
+
+def _in_session(facts: Facts, session: Session, words: Words) -> Reason:
+    head, rest = session.before[0], len(session.before) - 1
+    more = f" {bounded(rest, OTHERS_LOOKED_AT, 'more job')} of it stand before this one." if rest > 1 else ""
+    more = " 1 more job of it stands before this one." if rest == 1 else more
+    return Reason(
+        code="session_busy",
+        says=f"The jobs of session {session.name} run one at a time, in order. It is the turn of "
+        f"{words.other(head, alive=_attended(facts, head))}.{more}",
+        jobs=[other.id for other in session.before],
+        clears_when="when that job has ended" if not rest else "when those jobs have ended",
+        do=f"lateshift jobs explain {head.id}",
+    )
+
+
+def _has_gap(facts: Facts, session: Session) -> bool:
+    expected, mine = session.next_sequence, facts.guard.sequence
+    if (facts.guard.blocked_by or "").startswith("sequence:"):
+        return True
+    return session.gap_since is not None and expected is not None and mine is not None and mine > expected
+
+
+def _gap(facts: Facts, session: Session, words: Words) -> Reason:
+    missing = "an earlier number" if session.next_sequence is None else f"number {session.next_sequence}"
+    mine = "one" if facts.guard.sequence is None else f"number {facts.guard.sequence}"
+    since = "" if session.gap_since is None else f" since {words.gone(session.gap_since)}"
+    return Reason(
+        code="sequence_gap",
+        says=f"It is {mine} of session {session.name}, and {missing} is missing{since}.",
+        since=session.gap_since,
+        clears_when=f"when {missing} is enqueued and has run, or the gap is given up",
+    )
+
+
+def _singleton(facts: Facts, words: Words) -> Iterator[Reason]:
+    holder = facts.singleton
+    if holder is not None and holder.id != facts.job.id:
+        latest = _latest(holder.complete_by, words)
+        yield Reason(
+            code="singleton_busy",
+            says=f"One job of {(facts.job.exclusive or '').removeprefix('task:')} runs at a time over all machines, and "
+            f"that is {words.other(holder, alive=_attended(facts, holder))}.",
+            jobs=[holder.id],
+            since=holder.started_at,
+            clears_when=f"when that job has ended{latest}",
+            do=f"lateshift jobs explain {holder.id}",
+        )
+
+
+def _let_go(facts: Facts) -> Reason:
+    what = facts.guard.blocked_by or facts.job.exclusive or "something"
+    return Reason(
+        code="blocked",
+        says=f"It waits for {what}, which nothing holds any more.",
+        clears_when="at the supervisor's next round, within a second or two",
+    )
+
+
+# -- limits ----------------------------------------------------------------------------------------------------------
+
+
+def _concurrency(facts: Facts, words: Words) -> Iterator[Reason]:
+    for limit in facts.limits:
+        if limit.concurrency is None:
+            continue
+        named = facts.guard.blocked_by == f"limit:{limit.scope}:{limit.key}"
+        count, room = len(limit.running), limit.concurrency
+        if count < room and not named:
+            continue
+        soonest = sorted(
+            limit.running, key=lambda other: (other.complete_by is None, other.complete_by, other.id)
+        )
+        first = next((other.complete_by for other in soonest), None)
+        jobs = f": {listed([short(other.id) for other in soonest])}" if soonest else ""
+        yield Reason(
+            code="limit_reached",
+            says=f"{_called(limit)} is at {count:,} of {counted(room, 'job')} at once{jobs}."
+            if count >= room
+            else f"{_called(limit)} was full, and is at {count:,} of {room:,} now: its turn comes at the next round.",
+            jobs=[other.id for other in soonest],
+            by=limit.set_by or None,
+            clears_when=(
+                f"when {'one of them has' if count > 1 else 'that job has'} ended{_latest(first, words)}"
+                if count >= room
+                else "within a second or two"
+            ),
+            do=f"lateshift jobs explain {soonest[0].id}" if count == 1 else None,
+        )
+
+
+def _rates(facts: Facts, words: Words) -> Iterator[Reason]:
+    for limit in facts.limits:
+        refill = _refills_at(limit, facts.at)
+        if refill is None or limit.rate is None or limit.per is None:
+            continue
+        yield Reason(
+            code="rate_limit",
+            says=f"{_called(limit)} lets {limit.rate:,} start in {duration(limit.per)}, and has no token left.",
+            by=limit.set_by or None,
+            clears_at=refill,
+            clears_when="when the next token comes",
+        )
+
+
+def _refills_at(limit: Limit, at: datetime) -> datetime | None:
+    """When there is a whole token again; None if there is one, or no rate."""
+    if limit.rate is None or limit.per is None or limit.tokens is None or limit.tokens_at is None:
+        return None
+    each = limit.per / limit.rate
+    full = float(limit.burst if limit.burst is not None else limit.rate)
+    have = min(full, limit.tokens + max(timedelta(0), at - limit.tokens_at) / each)
+    return None if have >= 1 else at + (1 - have) * each
+
+
+def _called(limit: Limit) -> str:
+    name = f"Limit {limit.key}" if limit.scope == "key" else f"The limit of {limit.scope} {limit.key}"
+    return f"{name}, set by {limit.set_by}," if limit.set_by else name
+
+
+def _latest(moment: datetime | None, words: Words) -> str:
+    return "" if moment is None or moment <= words.at else f", at the latest {words.coming(moment)}"
+
+
+def _attended(facts: Facts, other: Other) -> bool:
+    """A running job whose worker is gone holds on until the supervisor takes it back."""
+    if other.state is not State.RUNNING or other.holder is None:
+        return True
+    return any(member.id == other.holder and not member.dead for member in facts.members)
+
+
+def waits_on_the_dead(facts: Facts) -> bool:
+    others = [
+        *(facts.session.before[:1] if facts.session else []),
+        *([facts.singleton] if facts.singleton else []),
+    ]
+    others += [other for limit in facts.limits for other in limit.running]
+    return not all(_attended(facts, other) for other in others)
