@@ -67,8 +67,15 @@ def nobody_can(crew: Crew, words: Words) -> Iterator[Reason]:
     """Why no worker will take it, however long it waits."""
     if not crew.live:
         yield _no_worker(crew, words)
-    elif crew.unsaid or crew.able:
+    elif crew.able:
         return
+    elif crew.unsaid:
+        yield Reason(
+            code="not_said",
+            says=f"{_alive(len(crew.unsaid))} and {'has' if len(crew.unsaid) == 1 else 'have'} not said what it is there for.",
+            holds=False,
+            clears_when="within a second of a worker's start; one of an older release never says it",
+        )  # fmt: skip
     elif not crew.serving:
         yield _unserved(crew)
     elif not crew.knowing:
