@@ -3,6 +3,7 @@
 from lateshift.app import Lateshift
 from lateshift.errors import Cancel, LateshiftError, LeaseLost, Permanent, Snooze
 from lateshift.handle import Job
+from lateshift.model.explaining.reason import Explanation, Reason
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.retry import NO_RETRY, Retry
 from lateshift.runtime.lock import Lock
@@ -12,6 +13,7 @@ from lateshift.worker.current import acheckpoint, checkpoint, current, last_chec
 __all__ = [
     "NO_RETRY",
     "Cancel",
+    "Explanation",
     "Job",
     "JobFilter",
     "JobView",
@@ -20,6 +22,7 @@ __all__ = [
     "LeaseLost",
     "Lock",
     "Permanent",
+    "Reason",
     "Retry",
     "Snooze",
     "State",

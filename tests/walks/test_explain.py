@@ -1,0 +1,256 @@
+"""`job.explain()` and `lateshift jobs explain`, on both stores: from the enqueue to the end of a job."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lateshift import Explanation, Lateshift, Permanent, Retry, State
+from lateshift.errors import JobUnknown
+from lateshift.model.ids import new_job_id
+from tests.store_contract.driving import Worker, added, make_job
+from tests.store_contract.guarding import add_rule, write
+from tests.walks.commands import Cli, eventually, interrupted, started
+from tests.walks.waiting import until
+
+pytestmark = pytest.mark.anyio
+
+SOON = timedelta(seconds=20)
+
+
+class Empty(Exception):
+    retry_after = 3600
+
+
+@pytest.fixture
+def shop(store_url: str) -> Iterator[Lateshift]:
+    app = Lateshift("shop", store=store_url, version="2.3.1")
+    app.settings = replace(app.settings, threads=1, stop_time=timedelta(milliseconds=200))
+
+    @app.task(queue="orders", retry=Retry(attempts=5))
+    def pack(order: int) -> str:
+        if order < 0:
+            raise Permanent(f"no order {order}")
+        if order == 0:
+            raise Empty("an empty order")
+        return f"packed {order}"
+
+    @app.task(queue="orders", process=True)
+    def shrink() -> None: ...
+
+    yield app
+    app.close()
+
+
+def codes(explanation: Explanation) -> list[str]:
+    return [reason.code for reason in explanation.reasons]
+
+
+def enqueue(app: Lateshift, *args: Any, task: str = "pack", **options: Any) -> Any:
+    return app.find_task(task).options(**options).enqueue(*args)
+
+
+# -- from the program ------------------------------------------------------------------------------------------------
+
+
+def test_a_job_that_several_things_hold_back_names_them_all(shop: Lateshift) -> None:
+    job = enqueue(shop, 1, delay=timedelta(hours=1))
+    shop.store.queues.pause("orders", by="ana")
+    explanation = job.explain()
+
+    assert codes(explanation) == ["no_worker", "queue_paused", "delayed"]
+    assert explanation.reasons[1].by == "ana"
+    assert explanation.not_before == job.view().due_at
+    assert "Queue orders was paused by ana" in str(explanation)
+
+
+async def test_async_code_asks_the_same(shop: Lateshift) -> None:
+    job = enqueue(shop, 1)
+    assert codes(await job.aexplain()) == ["no_worker"]
+
+
+def test_a_job_that_is_gone_cannot_be_explained(shop: Lateshift) -> None:
+    job = enqueue(shop, 1)
+    job.cancel()
+    shop.store.upkeep.erase([job.id])
+    with pytest.raises(JobUnknown, match=str(job.id)):
+        job.explain()
+
+
+async def test_a_failed_attempt_and_a_dead_letter_are_explained(shop: Lateshift) -> None:
+    again, dead = enqueue(shop, 0), enqueue(shop, -1)
+    async with shop.running():
+        await until(again.aview, lambda view: view.state is State.SCHEDULED)
+        await until(dead.aview, lambda view: view.state is State.DEAD)
+        [reason] = (await until(again.aexplain, lambda seen: codes(seen) == ["retry_wait"])).reasons
+    assert "Attempt 1 of 5 failed" in reason.says
+    assert "Empty: an empty order" in reason.says
+
+    [reason] = dead.explain().reasons
+    assert reason.code == "dead_letter"
+    assert "Permanent: no order -1" in reason.says
+    assert reason.do == f"lateshift jobs resubmit {dead.id}"
+
+
+async def test_a_worker_says_what_it_runs_so_that_a_missing_task_is_explained_with_the_versions_alive(
+    shop: Lateshift,
+) -> None:
+    [id] = added(shop.store, make_job(task="pakc", queue="orders"))
+    job = shop.job(id)
+    async with shop.running():
+        explanation = await until(job.aexplain, lambda seen: "task_unknown" in codes(seen))
+        [member] = shop.store.reports.members()
+    assert member.serves is not None
+    assert (member.serves.app, member.serves.version, member.serves.slots["thread"]) == ("shop", "2.3.1", 1)
+    says = explanation.reasons[0].says
+    assert "No live worker that serves queue orders knows the task pakc: there is shop 2.3.1." in says
+    assert "Close to it: pack." in says
+
+
+async def test_a_task_that_is_added_while_a_worker_runs_is_known_soon(shop: Lateshift) -> None:
+    [id] = added(shop.store, make_job(task="late", queue="orders", delay=timedelta(hours=1)))
+    job = shop.job(id)
+    async with shop.running():
+        await until(job.aexplain, lambda seen: "task_unknown" in codes(seen))
+
+        @shop.task(name="late", queue="orders")
+        async def late() -> None: ...
+
+        await until(job.aexplain, lambda seen: codes(seen) == ["delayed"])
+
+
+async def test_a_process_task_is_explained_where_only_threads_and_coroutines_run(shop: Lateshift) -> None:
+    job = enqueue(shop, task="shrink")
+    async with shop.running():
+        explanation = await until(job.aexplain, lambda seen: "executor_missing" in codes(seen))
+    assert "Its task needs processes" in explanation.reasons[0].says
+
+
+async def test_a_full_worker_and_the_line_before_a_job_are_explained_and_who_runs_says_so(
+    shop: Lateshift,
+) -> None:
+    gate = threading.Event()
+
+    @shop.task(queue="orders")
+    def hold() -> None:
+        gate.wait(30)
+
+    first, second, third = (hold.enqueue() for _ in range(3))
+    try:
+        async with shop.running():
+            waiting = await until(
+                third.aexplain,
+                lambda seen: codes(seen) == ["no_room", "in_line"] and State.READY is seen.state,
+            )
+            runs = await until(first.aexplain, lambda seen: "shop 2.3.1" in str(seen))
+            assert codes(runs) == ["running"]
+            assert "1 of 1 threads are taken" in waiting.reasons[0].says
+            assert "1 ready job of queue orders stands before it" in waiting.reasons[1].says
+            gate.set()
+            await asyncio.gather(*(job.aresult(timeout=SOON) for job in (first, second, third)))
+    finally:
+        gate.set()
+    assert codes(third.explain()) == ["completed"]
+
+
+# -- from the command line -------------------------------------------------------------------------------------------
+
+
+def test_the_command_prints_every_reason_with_what_to_do(cli: Cli, shop: Lateshift) -> None:
+    job = enqueue(shop, 1, delay=timedelta(hours=1))
+    shop.store.queues.pause("orders", by="ana")
+    said = cli("jobs", "explain", str(job.id)[-8:])
+
+    assert said.code == 0
+    lines = said.out.splitlines()
+    assert lines[0].split() == ["pack", "is", "scheduled", f"{job.id},", "queue", "orders"]
+    assert lines[1] == "3 things hold it back."
+    for text in ("no_worker", "queue_paused", "delayed", "$ lateshift queues resume orders", "not before"):
+        assert text in said.out, text
+
+
+def test_the_command_prints_a_document_for_programs(cli: Cli, shop: Lateshift) -> None:
+    job = enqueue(shop, 1, at=datetime(2100, 1, 1, tzinfo=UTC))
+    document = cli("jobs", "explain", str(job.id), "--json").document
+    assert {name: document[name] for name in ("id", "task", "queue", "state", "clears_at", "not_before", "estimated")} == {
+        "id": str(job.id), "task": "pack", "queue": "orders", "state": "scheduled", "clears_at": None,
+        "not_before": "2100-01-01T00:00:00Z", "estimated": False,
+    }  # fmt: skip
+    assert [reason["code"] for reason in document["reasons"]] == ["no_worker", "delayed"]
+    assert set(document["reasons"][0]) == {
+        "code", "says", "holds", "jobs", "by", "since", "clears_at", "clears_when", "estimated", "do",
+    }  # fmt: skip
+
+
+def test_the_limit_that_holds_a_job_is_named_with_the_jobs_that_fill_it(cli: Cli, shop: Lateshift) -> None:
+    worker = Worker(shop.store)
+    running, waiting = added(shop.store, make_job(), make_job())
+    assert worker.lease_one().id == running
+    for id in (running, waiting):
+        write(shop.store, id, tenant="", limit_key="tenant:7", lane=4)
+    write(shop.store, waiting, state=3, blocked_by="limit:key:tenant:7")
+    add_rule(shop.store, "key", "tenant", concurrency=1)
+    document = cli("jobs", "explain", str(waiting), "--json").document
+    [reason] = [each for each in document["reasons"] if each["code"] == "limit_reached"]
+
+    assert reason["says"].startswith("Limit tenant:7, set by ana, is at 1 of 1 job at once: ")
+    assert (reason["jobs"], reason["by"]) == ([str(running)], "ana")
+
+
+def test_an_id_that_is_not_there_is_said_so_with_those_that_are_close(cli: Cli, shop: Lateshift) -> None:
+    job = enqueue(shop, 1)
+    text = str(job.id)
+    wrong = text[:-1] + ("0" if text[-1] != "0" else "1")
+    said = cli("jobs", "explain", wrong)
+    assert said.code == 4
+    assert f"There is no job {wrong}" in said.err
+    assert f"Did you mean {job.id} (pack, ready)?" in said.err
+    assert cli("jobs", "explain", wrong[-6:]).code == 4
+    assert cli("jobs", "explain", str(new_job_id())).code == 4
+    assert cli("jobs", "explain", "order-7").code == 2
+
+
+def test_a_narrow_terminal_gets_the_reason_below_its_code(
+    cli: Cli, shop: Lateshift, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rich.console import Console
+
+    job = enqueue(shop, 1)
+    monkeypatch.setattr("lateshift.cli.explain.console", lambda: Console(width=50))
+    lines = cli("jobs", "explain", str(job.id)).out.splitlines()
+    assert "no_worker" in [line.strip() for line in lines]
+    assert all(len(line) <= 50 for line in lines)
+
+
+PROGRAM = """
+from lateshift import Lateshift
+
+app = Lateshift("farm", version="7")
+
+
+@app.task(queue="field")
+def sow() -> None: ...
+"""
+
+
+def test_a_worker_process_says_what_it_serves(cli: Cli, store_url: str, tmp_path: Path) -> None:
+    (tmp_path / "farm.py").write_text(PROGRAM)
+    environment = {"LATESHIFT_STORE": store_url, "LATESHIFT_QUEUES": "field,barn.*"}
+
+    def told() -> list[Any]:
+        return [
+            each["serves"] for each in cli("members", "list", "--json").document["members"] if each["serves"]
+        ]
+
+    with started("work", "farm.py", cwd=tmp_path, **environment) as worker:
+        eventually(lambda: bool(told()), "a worker that says what it serves")
+        [serves] = told()
+        assert (serves["app"], serves["version"], serves["queues"]) == ("farm", "7", ["field", "barn.*"])
+        assert {"coroutine", "thread", "process"} <= set(serves["slots"])
+        assert "farm 7, field, barn.*" in cli("members", "list").out
+        assert interrupted(worker, 30) == 0
