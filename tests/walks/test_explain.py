@@ -1,6 +1,9 @@
 """`job.explain()` and `lateshift jobs explain`, on both stores: from the enqueue to the end of a job."""
 
 import asyncio
+import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +18,7 @@ from lateshift.errors import JobUnknown
 from lateshift.model.ids import new_job_id
 from tests.store_contract.driving import Worker, added, make_job
 from tests.store_contract.guarding import add_rule, write
-from tests.walks.commands import Cli, eventually, interrupted, started
+from tests.walks.commands import Cli, environment, eventually, interrupted, started
 from tests.walks.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -227,6 +230,21 @@ def test_a_narrow_terminal_gets_the_reason_below_its_code(
     assert all(len(line) <= 50 for line in lines)
 
 
+def test_the_program_in_the_documents_does_what_it_says(store_url: str, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "explain.md").read_text()
+    [program] = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    (tmp_path / "stuck.py").write_text(program)
+    said = subprocess.run(
+        [sys.executable, "stuck.py"], cwd=tmp_path, env=environment(LATESHIFT_STORE=store_url), capture_output=True,
+        text=True, timeout=60, check=True,
+    )  # fmt: skip
+    lines = said.stdout.splitlines()
+    assert lines[0].endswith("is scheduled. 2 things hold it back.")
+    assert "no_worker when a worker is started" in lines
+    assert any(line.startswith("delayed 20") for line in lines)
+    assert lines[-1].startswith("not before 20")
+
+
 PROGRAM = """
 from lateshift import Lateshift
 
@@ -240,14 +258,14 @@ def sow() -> None: ...
 
 def test_a_worker_process_says_what_it_serves(cli: Cli, store_url: str, tmp_path: Path) -> None:
     (tmp_path / "farm.py").write_text(PROGRAM)
-    environment = {"LATESHIFT_STORE": store_url, "LATESHIFT_QUEUES": "field,barn.*"}
+    variables = {"LATESHIFT_STORE": store_url, "LATESHIFT_QUEUES": "field,barn.*"}
 
     def told() -> list[Any]:
         return [
             each["serves"] for each in cli("members", "list", "--json").document["members"] if each["serves"]
         ]
 
-    with started("work", "farm.py", cwd=tmp_path, **environment) as worker:
+    with started("work", "farm.py", cwd=tmp_path, **variables) as worker:
         eventually(lambda: bool(told()), "a worker that says what it serves")
         [serves] = told()
         assert (serves["app"], serves["version"], serves["queues"]) == ("farm", "7", ["field", "barn.*"])
