@@ -47,7 +47,7 @@ WAITING: dict[str, tuple[JobView, dict[str, Any], list[str], str]] = {
             SCHEDULED, attempt=2, fence=2, due_at=after(seconds=40),
             history=[failed(1, 1), failed(2, 2, error="ValueError", message="no order 7\nat all")],
         ),
-        {}, ["retry_wait"], "Attempt 2 of 5 failed at 11:59:00 UTC (1m 0s ago) (ValueError: no order 7 at all); the next one waits.",
+        {}, ["retry_wait"], "Attempt 2 of 5 failed at 11:59:00 UTC (1m 0s ago), and the next one waits. It said ValueError: no order 7 at all.",
     ),
     "retry after the complete-by": (
         view(SCHEDULED, attempt=1, fence=1, due_at=after(seconds=40), history=[failed(1, 1, reason="complete_by")]),

@@ -167,6 +167,8 @@ def _print_job(view: JobView) -> None:
     for moment, event in _timeline(view):
         line.add_row(moment, Text(event))
     out.print(line)
+    if not view.state.settled and view.state is not State.RUNNING:
+        out.print(Text(f"\nWhy it waits: lateshift jobs explain {view.id}"))
     trace = next((record.traceback for record in reversed(view.history) if record.traceback), None)
     if trace:
         out.print(Text("\nthe task's traceback, of its latest failure", style="bold"))

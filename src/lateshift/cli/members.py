@@ -3,7 +3,7 @@
 import click
 
 from lateshift.cli.options import listing, opened, wants_json
-from lateshift.cli.output import amount, duration, member_document, print_json, print_table
+from lateshift.cli.output import amount, duration, member_document, print_json, print_table, short
 from lateshift.clock import SYSTEM
 from lateshift.store.contract import MemberView
 
@@ -31,7 +31,7 @@ def list_members() -> None:
 
 def _row(view: MemberView) -> list[str]:
     return [
-        str(view.id), view.name, view.host, str(view.pid), duration(SYSTEM.now() - view.started_at),
+        short(view.id), view.name, view.host, str(view.pid), duration(SYSTEM.now() - view.started_at),
         amount(view.stats.get("running", 0)), amount(view.stats.get("completed", 0)), "dead" if view.dead else "alive",
         _runs(view),
     ]  # fmt: skip

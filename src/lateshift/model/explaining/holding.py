@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from lateshift.model.edit import RESUBMITTED
 from lateshift.model.explaining.facts import OTHERS_LOOKED_AT, Facts, Limit, Other, Session
 from lateshift.model.explaining.reason import Reason
-from lateshift.model.explaining.words import Words, bounded, listed, one_line
+from lateshift.model.explaining.words import Words, bounded, listed, said
 from lateshift.model.job import AttemptRecord, State
 from lateshift.model.words import counted, duration, short
 
@@ -58,11 +58,10 @@ def _time(facts: Facts, words: Words, rates: list[Reason]) -> Iterator[Reason]:
             clears_when="within a second of a live worker",
         )
     elif failed is not None and failed.fence == job.fence:
-        why = _why(failed)
         yield Reason(
             code="retry_wait",
             says=f"Attempt {failed.attempt} of {job.attempts} {ENDED.get(failed.reason, failed.reason)} at "
-            f"{words.gone(failed.at)}{why}; the next one waits.",
+            f"{words.gone(failed.at)}, and the next one waits.{said(failed)}",
             since=failed.at,
             clears_at=job.due_at,
         )
@@ -88,11 +87,6 @@ def _time(facts: Facts, words: Words, rates: list[Reason]) -> Iterator[Reason]:
 def _last_attempt(facts: Facts) -> AttemptRecord | None:
     attempts = [record for record in facts.job.history if record.reason != RESUBMITTED]
     return attempts[-1] if attempts else None
-
-
-def _why(record: AttemptRecord) -> str:
-    said = ": ".join(part for part in (record.error, record.message) if part)
-    return f" ({one_line(said)})" if said else ""
 
 
 # -- other jobs ------------------------------------------------------------------------------------------------------

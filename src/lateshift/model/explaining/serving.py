@@ -73,7 +73,6 @@ def nobody_can(crew: Crew, words: Words) -> Iterator[Reason]:
         yield Reason(
             code="not_said",
             says=f"{_alive(len(crew.unsaid))} and {'has' if len(crew.unsaid) == 1 else 'have'} not said what it is there for.",
-            holds=False,
             clears_when="within a second of a worker's start; one of an older release never says it",
         )  # fmt: skip
     elif not crew.serving:

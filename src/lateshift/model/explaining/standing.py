@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from lateshift.model.explaining.facts import Facts
 from lateshift.model.explaining.reason import Reason
-from lateshift.model.explaining.words import Words, one_line
+from lateshift.model.explaining.words import Words, one_line, said
 from lateshift.model.job import LOSSES_UNTIL_DEAD, Lane, State
 from lateshift.model.member import MemberView
 from lateshift.model.words import counted, duration
@@ -144,12 +144,11 @@ def ended(facts: Facts, words: Words) -> Iterator[Reason]:
             )
         case _:
             last = job.history[-1] if job.history else None
-            said = ": ".join(part for part in (last.error, last.message) if part) if last else ""
             reason = job.reason or "dead"
             yield Reason(
                 code="dead_letter",
                 says=f"It died at {when}, at attempt {job.attempt} of {job.attempts}: {DIED_OF.get(reason, reason)} "
-                f"({reason}).{f' It said {one_line(said)}.' if said else ''}{kept}",
+                f"({reason}).{said(last)}{kept}",
                 holds=False,
                 since=job.settled_at,
                 do=again,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from lateshift.model.explaining.facts import Other
-from lateshift.model.job import State
+from lateshift.model.job import AttemptRecord, State
 from lateshift.model.words import counted, duration
 
 NAMED = 5  # jobs, workers and programs that a sentence names at most
@@ -66,3 +66,9 @@ def bounded(number: int, limit: int, noun: str) -> str:
 def one_line(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= SAID else f"{text[: SAID - 1]}…"
+
+
+def said(record: AttemptRecord | None) -> str:
+    """What an attempt ended with, as a sentence of its own."""
+    text = one_line(": ".join(part for part in (record.error, record.message) if part)) if record else ""
+    return f" It said {text}{'' if text.endswith('.') else '.'}" if text else ""
