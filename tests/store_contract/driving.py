@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, LiteralString, cast
 
 from lateshift.model.ids import JobId, new_job_id, new_member_id
-from lateshift.model.job import JobView, Key, Lane, Lease, Line, NewJob, Spec
+from lateshift.model.job import JobView, Key, Lane, Lease, Line, NewJob, Place, Spec
 from lateshift.model.outcome import Completed, Later, Outcome, Settlement
-from lateshift.store.contract import MemberView, Store, TakenBack, Want
+from lateshift.store.contract import Gap, MemberView, Store, TakenBack, Want
 from lateshift.store.postgres import PostgresStore
 from lateshift.store.sqlite import SqliteStore
 
@@ -37,12 +37,13 @@ def make_job(
     exclusive: str | None = None,
     payload: bytes = b"[]",
     key: Key | None = None,
+    place: Place | None = None,
 ) -> NewJob:
     spec = Spec(
-        task=task, queue=queue, lane=Lane.GUARDED if exclusive else lane, priority=priority, attempts=attempts,
+        task=task, queue=queue, lane=Lane.GUARDED if exclusive or place else lane, priority=priority, attempts=attempts,
         time_limit=time_limit, delay=delay, at=at, exclusive=exclusive,
     )  # fmt: skip
-    return NewJob(new_job_id(), spec, payload, key)
+    return NewJob(new_job_id(), spec, payload, key, place=place)
 
 
 def make_key(text: str, body: bytes = b"[]", window: timedelta = DAY) -> Key:
@@ -120,6 +121,9 @@ class Supervisor:
 
     def unblock(self, limit: int = 1000) -> int:
         return self._store.jobs.unblock(term=self.term, limit=limit)
+
+    def release_waiting(self, limit: int = 1000) -> list[Gap]:
+        return self._store.jobs.release_waiting(term=self.term, limit=limit)
 
     def purge(self, limit: int = 1000) -> int:
         return self._store.upkeep.purge(term=self.term, limit=limit)

@@ -1,4 +1,4 @@
-"""Facts: what surrounds one job, read at one instant, on every store. Sessions and limits are written as rows."""
+"""Facts: what surrounds one job, read at one instant, on every store."""
 
 from datetime import timedelta
 
@@ -7,11 +7,12 @@ import pytest
 from lateshift.clock import ManualClock
 from lateshift.model.explaining import facts as bounds
 from lateshift.model.explaining.facts import Facts
+from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId, new_job_id
-from lateshift.model.job import Lane, State
+from lateshift.model.job import Holds, Lane, NewJob, Place, State
+from lateshift.model.outcome import DeadLettered, Later
 from lateshift.store.contract import Store
-from tests.store_contract.driving import DONE, GUARDED, Supervisor, Worker, added, make_job, see
-from tests.store_contract.guarding import add_rule, add_session, insert, write
+from tests.store_contract.driving import DAY, DONE, GUARDED, Supervisor, Worker, added, make_job, see
 
 MINUTE = timedelta(minutes=1)
 
@@ -22,8 +23,8 @@ def facts(store: Store, id: JobId) -> Facts:
     return found
 
 
-def guarded(store: Store, count: int = 1, task: str = "noop") -> list[JobId]:
-    return added(store, *[make_job(task=task, lane=Lane.GUARDED) for _ in range(count)])
+def guarded(session: str | None = None, tenant: str = "", limit_key: str | None = None) -> NewJob:
+    return make_job(place=Place(session, tenant=tenant, limit_key=limit_key))
 
 
 def test_there_are_no_facts_of_a_job_that_is_not_there(store: Store) -> None:
@@ -82,62 +83,75 @@ def test_a_job_that_is_not_ready_stands_in_no_line(store: Store, worker: Worker)
 
 
 def test_of_a_tenant_its_own_jobs_are_counted_too(store: Store) -> None:
-    theirs, mine, id = guarded(store, 2), guarded(store, 3), guarded(store)[0]
-    for job in theirs:
-        write(store, job, tenant="8")
-    for job in (*mine, id):
-        write(store, job, tenant="7")
+    added(store, *[guarded(tenant="8") for _ in range(2)], *[guarded(tenant="7") for _ in range(3)])
+    [id] = added(store, guarded(tenant="7"))
     assert facts(store, id).line == bounds.Line(ahead=5, of_tenant=3)
 
 
-def test_what_blocks_a_job_and_who_cancelled_it_are_facts(store: Store, worker: Worker) -> None:
-    waiting, running = guarded(store, 2)
-    write(
-        store, waiting, state=3, blocked_by="session:u", session="u", turn=5, sequence=6, tenant="", limit_key="tenant:7"
-    )  # fmt: skip
-    worker.lease_one(GUARDED)
+def test_what_guards_a_job_and_who_cancelled_it_are_facts(store: Store, worker: Worker) -> None:
+    place = Place("u", 1, holds=Holds.ON_GAP, tenant="7", limit_key="tenant:7")
+    running, waiting = added(store, make_job(place=place), guarded(session="u"))
+    worker.lease(10, GUARDED)
     store.jobs.cancel([running], by="ana")
 
-    assert facts(store, waiting).guard == bounds.Guard(
-        lane=Lane.GUARDED,
-        blocked_by="session:u",
-        session="u",
-        turn=5,
-        sequence=6,
-        tenant="",
-        limit_key="tenant:7",
-    )
-    assert facts(store, running).guard.cancel_by == "ana"
+    assert facts(store, running).guard == bounds.Guard(
+        lane=Lane.GUARDED, session="u", turn=1, sequence=1, holds=Holds.ON_GAP, tenant="7", limit_key="tenant:7",
+        cancel_by="ana",
+    )  # fmt: skip
+    guard = facts(store, waiting).guard
+    assert (guard.blocked_by, guard.session, guard.tenant, guard.cancel_by) == ("session:u", "u", "", None)
 
 
 def test_the_jobs_before_it_in_its_session_come_in_order(store: Store, worker: Worker) -> None:
-    ids = guarded(store, 5)
-    head = worker.lease_one(GUARDED).id
-    rest = [id for id in ids if id != head]
-    for turn, id in enumerate([head, rest[2], rest[1], rest[0], rest[3]]):
-        write(store, id, session="u", turn=turn, tenant="")
-    write(store, rest[3], session="other")
-    session = facts(store, rest[0]).session
+    ids = added(store, *[guarded(session="u") for _ in range(4)], guarded(session="other"))
+    head = worker.lease(10, GUARDED)[0].id
+    session = facts(store, ids[3]).session
 
     assert session is not None
-    assert [other.id for other in session.before] == [head, rest[2], rest[1]]
-    first = session.before[0]
+    assert (head, [other.id for other in session.before]) == (ids[0], ids[:3])
+    first, second, _ = session.before
     assert (first.state, first.holder, first.task) == (State.RUNNING, worker.id, "noop")
     assert first.started_at == see(store, head).started_at
     assert first.complete_by == see(store, head).complete_by
-    assert session.before[1].started_at is None
+    assert (second.state, second.started_at) == (State.BLOCKED, None)
+    assert facts(store, ids[0]).session is None
 
 
-def test_what_holds_a_session_is_a_fact(store: Store, clock: ManualClock) -> None:
-    [id] = guarded(store)
-    dead, since = new_job_id(), clock.now().replace(microsecond=0)
-    write(store, id, session="u", turn=9, tenant="")
-    assert facts(store, id).session == bounds.Session(name="u")
+def test_a_job_that_waits_for_another_try_has_the_turn_of_its_session(store: Store, worker: Worker) -> None:
+    head, second = added(store, *[guarded(session="u") for _ in range(2)])
+    worker.settle(worker.lease_one(GUARDED), Later(MINUTE, counts=True, history=b"[]"))
+    mine, theirs = facts(store, head).session, facts(store, second).session
 
-    add_session(store, "u", held_by=dead, held_why="exhausted", gap_since=since, next_sequence=4)
-    assert facts(store, id).session == bounds.Session(
-        name="u", held_by=dead, held_why="exhausted", gap_since=since, next_sequence=4
-    )
+    assert mine is not None
+    assert theirs is not None
+    assert mine.before == []
+    assert [(other.id, other.state) for other in theirs.before] == [(head, State.SCHEDULED)]
+
+
+def test_a_dead_letter_that_holds_a_session_is_a_fact(store: Store, worker: Worker) -> None:
+    place = Place("u", holds=Holds.ON_DEAD)
+    head, second = added(store, make_job(place=place), guarded(session="u"))
+    worker.settle(worker.lease_one(GUARDED), DeadLettered("permanent", b"[]", DAY))
+    assert facts(store, second).session == bounds.Session(name="u", held_by=head, held_why="dead")
+
+
+def test_a_number_that_is_missing_is_a_fact_and_so_is_how_long_that_is_borne(
+    store: Store, worker: Worker, supervisor: Supervisor, clock: ManualClock
+) -> None:
+    place = Place("u", 3, gap_after=MINUTE, holds=Holds.ON_GAP)
+    [id] = added(store, make_job(place=place))
+    assert worker.lease(10, GUARDED) == []
+    found = facts(store, id)
+
+    assert found.guard.blocked_by == "sequence:u"
+    assert found.session is not None
+    assert found.session.gap_until is not None
+    assert abs(found.session.gap_until - found.at - MINUTE).total_seconds() < 5
+    assert (found.session.expects, found.session.held_why) == (1, None)
+
+    clock.move(minutes=2)
+    supervisor.release_waiting()
+    assert facts(store, id).session == bounds.Session(name="u", held_why="gap")
 
 
 def test_who_runs_in_place_of_a_singleton_is_a_fact(store: Store, worker: Worker) -> None:
@@ -152,44 +166,48 @@ def test_who_runs_in_place_of_a_singleton_is_a_fact(store: Store, worker: Worker
 
 
 def test_the_limits_of_a_guarded_job_are_found_with_what_fills_them(store: Store, worker: Worker) -> None:
-    running = guarded(store, 3)
-    leases = worker.lease(3, GUARDED)
-    assert {lease.id for lease in leases} == set(running)
-    for number, id in enumerate(running):
-        write(store, id, tenant="", limit_key=f"tenant:{7 + number // 2}")
-    [id] = guarded(store)
-    write(store, id, tenant="", limit_key="tenant:7", state=3, blocked_by="limit:key:tenant:7")
-    add_rule(store, "key", "tenant", concurrency=2)
-    add_rule(store, "queue", "default", concurrency=3)
-    add_rule(store, "task", "noop", concurrency=8)
-    add_rule(store, "task", "other", concurrency=1)
+    rules = [
+        Rule("key", "tenant", 2),
+        Rule("queue", "default", 4),
+        Rule("task", "noop", 8),
+        Rule("task", "other", 1),
+    ]
+    store.rules.declare(rules, by="ana")
+    keys = ["tenant:7", "tenant:7", "tenant:8", "tenant:7"]
+    *running, id = added(store, *[guarded(limit_key=key) for key in keys])
+    assert {lease.id for lease in worker.lease(10, GUARDED)} == set(running)
 
-    limits = {limit.scope: limit for limit in facts(store, id).limits}
-    assert {scope: limit.key for scope, limit in limits.items()} == {
-        "key": "tenant:7", "queue": "default", "task": "noop",
+    found = facts(store, id)
+    assert found.guard.blocked_by == "limit:key:tenant:7"
+    limits = {limit.scope: limit for limit in found.limits}
+    assert {scope: (limit.key, limit.concurrency) for scope, limit in limits.items()} == {
+        "key": ("tenant:7", 2), "queue": ("default", 4), "task": ("noop", 8),
     }  # fmt: skip
     assert {other.id for other in limits["key"].running} == set(running[:2])
     assert {other.id for other in limits["queue"].running} == set(running)
     assert {other.id for other in limits["task"].running} == set(running)
-    assert (limits["key"].concurrency, limits["key"].set_by) == (2, "ana")
+    assert limits["key"].set_by == "ana"
 
 
-def test_a_rate_comes_with_the_tokens_that_its_bucket_had(store: Store, clock: ManualClock) -> None:
-    [id] = guarded(store)
-    at = clock.now().replace(microsecond=0)
-    write(store, id, tenant="", limit_key="tenant:7")
-    add_rule(store, "key", "tenant", rate=10, per=MINUTE, burst=20)
-    [limit] = facts(store, id).limits
-    assert (limit.rate, limit.per, limit.burst, limit.tokens, limit.running) == (10, MINUTE, 20, None, [])
+def test_a_rate_comes_with_the_tokens_of_its_bucket_and_to_whom_they_are_promised(
+    store: Store, worker: Worker
+) -> None:
+    store.rules.declare([Rule("key", "tenant", None, 10, MINUTE, 1)], by="ana")
+    first, second = added(store, *[guarded(limit_key="tenant:7") for _ in range(2)])
+    [limit] = facts(store, second).limits
+    assert (limit.rate, limit.per, limit.burst, limit.tokens, limit.running) == (10, MINUTE, 1, None, [])
 
-    insert(store, "bucket", key="key:tenant:7", tokens=0.5, at=at)
-    [limit] = facts(store, id).limits
-    assert (limit.tokens, limit.tokens_at) == (0.5, at)
+    assert [lease.id for lease in worker.lease(10, GUARDED)] == [first]
+    found = facts(store, second)
+    [limit] = found.limits
+    assert (found.guard.blocked_by, limit.tokens) == ("rate:key:tenant:7", 0.0)
+    assert limit.promised is not None
+    assert abs((limit.promised - found.job.due_at).total_seconds()) < 0.001
 
 
 def test_limits_are_no_matter_of_a_plain_job(store: Store) -> None:
+    store.rules.declare([Rule("queue", "default", 1)], by="ana")
     [id] = added(store, make_job())
-    add_rule(store, "queue", "default", concurrency=0)
     assert facts(store, id).limits == []
 
 

@@ -95,14 +95,15 @@ SQLITE: list[tuple[str, str, str]] = [
         sqlite.explaining.OLDER_OF_TENANT,
         "job_tenant (queue=? AND lane=? AND tenant=? AND priority=? AND (due_at,id)<(?,?))",
     ),
+    ("HAS_TURN", sqlite.explaining.HAS_TURN, "job_turn (queue=? AND session=?)"),
     (
-        "BEFORE_IN_SESSION",
-        sqlite.explaining.BEFORE_IN_SESSION,
-        "job_session (queue=? AND session=? AND turn<?)",
+        "BEFORE_IN_LINE",
+        sqlite.explaining.BEFORE_IN_LINE,
+        "job_line (queue=? AND session=? AND (turn,id)<(?,?))",
     ),
     ("EXCLUSIVE_HOLDER", sqlite.explaining.EXCLUSIVE_HOLDER, "job_exclusive (exclusive=? AND state=?)"),
-    ("RUNNING_IN_QUEUE", sqlite.explaining.RUNNING_IN_QUEUE, "job_guarded (queue=?)"),
-    ("RUNNING_OF_TASK", sqlite.explaining.RUNNING_OF_TASK, "SCAN job USING INDEX job_guarded"),
+    ("RUNNING_IN_QUEUE", sqlite.explaining.RUNNING_IN_QUEUE, "job_limit_queue (queue=?)"),
+    ("RUNNING_OF_TASK", sqlite.explaining.RUNNING_OF_TASK, "job_limit_task (task=?)"),
     ("RUNNING_OF_KEY", sqlite.explaining.RUNNING_OF_KEY, "job_limit_key (limit_key=?)"),
     ("PURGE_SETTLED", sqlite.upkeep.PURGE_SETTLED, "settled_expires (expires_at<?)"),
     ("ERASE", sqlite.upkeep.ERASE, "PRIMARY KEY (id=?)"),
@@ -186,7 +187,8 @@ AHEAD = {
     "limit": 10_000,
 }  # fmt: skip
 NEW = ("q1", 0, 0, 3, None, None, "noop")
-# CANCELLED_BY and ORDER_STOP may go by the primary key or by the few running jobs.
+# CANCELLED_BY and ORDER_STOP may go by the primary key or by the few running jobs; RUNNING_IN_QUEUE and RUNNING_OF_TASK by
+# either index of the jobs that run against limits.
 POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("LEASE", postgres.leasing.LEASE, LINE, {"job_ready", "job_pkey"}),
     ("LEASE_BY_AGE", postgres.leasing.LEASE_BY_AGE, LINE, {"job_ready", "job_pkey"}),
@@ -266,10 +268,11 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("OLDER", postgres.explaining.OLDER, AHEAD, {"job_ready"}),
     ("HIGHER_OF_TENANT", postgres.explaining.HIGHER_OF_TENANT, AHEAD, {"job_tenant"}),
     ("OLDER_OF_TENANT", postgres.explaining.OLDER_OF_TENANT, AHEAD, {"job_tenant"}),
-    ("BEFORE_IN_SESSION", postgres.explaining.BEFORE_IN_SESSION, ("q1", "s1", 7, 100), {"job_session"}),
+    ("HAS_TURN", postgres.explaining.HAS_TURN, ("q1", "s1", 100), {"job_turn"}),
+    ("BEFORE_IN_LINE", postgres.explaining.BEFORE_IN_LINE, ("q1", "s1", 7, ONE, 100), {"job_line"}),
     ("EXCLUSIVE_HOLDER", postgres.explaining.EXCLUSIVE_HOLDER, ("k1",), {"job_exclusive"}),
-    ("RUNNING_IN_QUEUE", postgres.explaining.RUNNING_IN_QUEUE, ("q1", 100), {"job_guarded"}),
-    ("RUNNING_OF_TASK", postgres.explaining.RUNNING_OF_TASK, ("noop", 100), {"job_guarded"}),
+    ("RUNNING_IN_QUEUE", postgres.explaining.RUNNING_IN_QUEUE, ("q1", 100), set()),
+    ("RUNNING_OF_TASK", postgres.explaining.RUNNING_OF_TASK, ("noop", 100), set()),
     ("RUNNING_OF_KEY", postgres.explaining.RUNNING_OF_KEY, ("k1", 100), {"job_limit_key"}),
     ("PURGE_SETTLED", postgres.upkeep.PURGE_SETTLED, TAKEN, {"settled_expires", "settled_pkey"}),
     ("ERASE", postgres.upkeep.ERASE, (IDS,), {"settled_pkey"}),

@@ -1,12 +1,13 @@
 """From facts to reasons, as a table: each reason alone, then several at once."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from lateshift.model.explaining.facts import AHEAD_LOOKED_AT, Line, Paused, Session
 from lateshift.model.explaining.reason import Explanation
-from lateshift.model.job import JobView, Lane, Progress, State
+from lateshift.model.job import Holds, JobView, Lane, Progress, State
 from lateshift.model.member import Program
 from tests.unit.explaining import (
     AT,
@@ -30,6 +31,7 @@ SCHEDULED, READY, BLOCKED, RUNNING = State.SCHEDULED, State.READY, State.BLOCKED
 HOLDER = worker()
 OLD = Program(app="shop", version="1.9", tasks={"pakc": "thread", "send": "coroutine"})
 LARGE = Program(app="shop", version="3", tasks={"a": "thread"}, left_out=7)
+MINUTE = timedelta(minutes=1)
 BUSY = {"held": {"thread": 16}}
 GUARDED = {"lane": Lane.GUARDED, "tenant": ""}
 
@@ -96,8 +98,8 @@ WAITING: dict[str, tuple[JobView, dict[str, Any], list[str], str]] = {
         "2 workers could run it, and all are full: 32 of 32 threads are taken.",
     ),
     "no room where a guarded body runs": (
-        view(), {"guard": GUARDED, "members": [worker(stats=BUSY)], "line": FIRST}, ["no_room"],
-        "0 of 16 places for guarded jobs and 16 of 16 threads are taken",
+        view(), {"guard": {"lane": Lane.GUARDED_THREAD, "tenant": ""}, "members": [worker(stats=BUSY)], "line": FIRST}, ["no_room"],
+        "16 of 16 threads are taken",
     ),
     "in line": (
         view(), {"line": Line(ahead=30), "members": [worker(stats={"pace": {"orders": {"thread": 1.5}}})]}, ["in_line"],
@@ -124,13 +126,23 @@ WAITING: dict[str, tuple[JobView, dict[str, Any], list[str], str]] = {
         ["session_busy"], "which is due at 12:01:00 UTC (in 1m 0s). 1 more job of it stands before this one.",
     ),
     "session held": (
-        view(BLOCKED), {"guard": GUARDED, "session": Session(name="user:7", held_by=HEAD, held_why="exhausted")},
-        ["session_held"], f"Session user:7 is held by dead letter {HEAD} (exhausted): nothing of it runs.",
+        view(BLOCKED), {"guard": GUARDED, "session": Session(name="user:7", held_by=HEAD, held_why="dead")},
+        ["session_held"], f"Session user:7 is held by dead letter {HEAD}: nothing else of it runs.",
+    ),
+    "session held for a number": (
+        view(BLOCKED), {"guard": GUARDED | {"blocked_by": "sequence:user:7", "sequence": 6},
+                        "session": Session(name="user:7", held_why="gap", expects=4)},
+        ["session_held"], "Session user:7 is held: its number 4 has not come in time.",
     ),
     "sequence gap": (
         view(BLOCKED), {"guard": GUARDED | {"blocked_by": "sequence:user:7", "sequence": 6},
-                        "session": Session(name="user:7", gap_since=before(minutes=2), next_sequence=4)},
-        ["sequence_gap"], "It is number 6 of session user:7, and number 4 is missing since 11:58:00 UTC (2m 0s ago).",
+                        "session": Session(name="user:7", gap_until=after(minutes=2), expects=4)},
+        ["sequence_gap"], "It is number 6 of session user:7, and number 4 has not come.",
+    ),
+    "behind a sequence gap": (
+        view(BLOCKED), {"guard": GUARDED | {"blocked_by": "session:user:7", "sequence": 7},
+                        "session": Session(name="user:7", gap_until=after(minutes=2), expects=4, before=[other(state=BLOCKED)])},
+        ["session_busy", "sequence_gap"], f"It is the turn of pack {HEAD}, which is blocked.",
     ),
     "singleton": (
         view(BLOCKED, exclusive="task:pack"), {"guard": GUARDED, "members": [HOLDER], "singleton": other(holder=HOLDER.id)},
@@ -152,17 +164,32 @@ WAITING: dict[str, tuple[JobView, dict[str, Any], list[str], str]] = {
     ),
     "rate limit": (
         view(SCHEDULED, due_at=after(seconds=30)),
-        {"guard": GUARDED, "limits": [tenant_limit(rate=1, per=after(minutes=1) - AT, tokens=0.0, tokens_at=before(seconds=30))]},
-        ["rate_limit"], "Limit tenant:7 lets 1 start in 1m 0s, and has no token left.",
+        {"guard": GUARDED | {"blocked_by": "rate:key:tenant:7"}, "limits": [tenant_limit(rate=1, per=MINUTE, set_by="ana")]},
+        ["rate_limit"],
+        "Limit tenant:7, set by ana, lets 1 start in 1m 0s, and its tokens are used up or promised to others.",
     ),
-    "rate limit and a later time": (
+    "rate limit whose moment has come": (
+        view(SCHEDULED, due_at=before(seconds=1)),
+        {"guard": GUARDED | {"blocked_by": "rate:key:tenant:7"}, "limits": [tenant_limit(rate=1, per=MINUTE)]},
+        ["due"], "It was due at 11:59:59 UTC (1.0s ago)",
+    ),
+    "rate limit that was withdrawn": (
+        view(SCHEDULED, due_at=after(seconds=30)), {"guard": GUARDED | {"blocked_by": "rate:key:tenant:7"}}, ["rate_limit"],
+        "It waits for a token of the limit key:tenant:7, which was withdrawn since.",
+    ),
+    "a time of its own, whatever the rate": (
         view(SCHEDULED, due_at=after(hours=3)),
-        {"guard": GUARDED, "limits": [tenant_limit(rate=1, per=after(minutes=1) - AT, tokens=0.0, tokens_at=AT)]},
-        ["rate_limit", "delayed"], "has no token left",
+        {"guard": GUARDED, "limits": [tenant_limit(rate=1, per=MINUTE, tokens=0.0, tokens_at=AT, promised=AT)]},
+        ["delayed"], "for later",
+    ),
+    "rate limit of a ready job": (
+        view(), {"guard": GUARDED, "line": FIRST,
+                 "limits": [tenant_limit(rate=1, per=MINUTE, tokens=0.0, tokens_at=AT, promised=AT)]},
+        ["rate_limit", "next"], "its tokens are used up",
     ),
     "rate limit with tokens": (
-        view(), {"guard": GUARDED, "line": FIRST, "limits": [
-            tenant_limit(rate=1, per=after(minutes=1) - AT, tokens=0.0, tokens_at=before(minutes=1))]},
+        view(), {"guard": GUARDED, "line": FIRST,
+                 "limits": [tenant_limit(rate=1, per=MINUTE, tokens=0.0, tokens_at=before(minutes=1), promised=AT)]},
         ["next"], "",
     ),
     "let go": (
@@ -207,7 +234,7 @@ def everything() -> Explanation:
         programs=(OLD,),
         paused=Paused(before(minutes=1), "ana"),
         guard={**GUARDED, "limit_key": "tenant:7"},
-        session=Session(name="u", held_by=HEAD, before=[other(state=READY)]),
+        session=Session(name="u", held_by=HEAD, held_why="dead", before=[other(state=READY)]),
         limits=[tenant_limit(concurrency=1, running=[other()])],
     )
 
@@ -221,19 +248,51 @@ def test_all_reasons_are_told_at_once_those_first_that_somebody_must_see_to() ->
 def test_when_all_clears_is_known_only_if_each_has_its_time() -> None:
     assert everything().clears_at is None
     assert everything().not_before == after(hours=1)
-    timed = explained(
-        view(SCHEDULED, due_at=after(hours=1)),
-        guard=GUARDED,
-        limits=[tenant_limit(rate=1, per=after(minutes=1) - AT, tokens=0.0, tokens_at=AT)],
-    )
-    assert timed.clears_at == timed.not_before == after(hours=1)
+    limit = tenant_limit(rate=1, per=MINUTE, tokens=0.0, tokens_at=AT, promised=AT)
+    pace = {"pace": {"orders": {"guarded": 1.0}}}
+    timed = explained(guard=GUARDED, limits=[limit], line=Line(ahead=90), members=[worker(stats=pace)])
+    assert codes(timed) == ["rate_limit", "in_line"]
+    assert timed.clears_at == timed.not_before == after(seconds=90)
     assert explained(line=FIRST).clears_at is None
 
 
-def test_a_rate_limit_clears_when_the_next_whole_token_comes() -> None:
-    limit = tenant_limit(rate=10, per=after(minutes=1) - AT, tokens=0.25, tokens_at=before(seconds=1.5))
-    [reason] = explained(view(SCHEDULED, due_at=after(seconds=3)), guard=GUARDED, limits=[limit]).reasons
-    assert reason.clears_at == after(seconds=3)  # half a token is there, and one comes in six seconds
+@pytest.mark.parametrize(
+    ("tokens", "promised", "expected"),
+    [
+        (0.25, AT, after(seconds=3)),  # half a token is there by now, and one comes in six seconds
+        (0.25, after(seconds=20), after(seconds=26)),  # behind those who were promised theirs
+        (0.75, AT, None),
+    ],
+)
+def test_a_ready_job_gets_its_token_after_those_who_were_promised_one(
+    tokens: float, promised: Any, expected: Any
+) -> None:
+    limit = tenant_limit(
+        rate=10, per=MINUTE, tokens=tokens, tokens_at=before(seconds=1.5), promised=promised, burst=5
+    )
+    told = {
+        reason.code: reason.clears_at
+        for reason in explained(guard=GUARDED, limits=[limit], line=FIRST).reasons
+    }
+    assert told.get("rate_limit") == expected
+
+
+@pytest.mark.parametrize(
+    ("guard", "ahead", "clears_at", "clears_when"),
+    [
+        ({}, [], after(minutes=2), "when the session goes on without that number, if it does not come"),
+        ({}, [other()], None, "when number 4 is enqueued and has run"),
+        ({"holds": Holds.ON_GAP}, [], None,
+         "when number 4 is enqueued and has run; at 12:02:00 UTC (in 2m 0s) the session is held"),
+    ],
+)  # fmt: skip
+def test_a_missing_number_is_waited_for_as_long_as_the_job_says(
+    guard: Any, ahead: Any, clears_at: Any, clears_when: str
+) -> None:
+    session = Session(name="u", gap_until=after(minutes=2), expects=4, before=ahead)
+    explanation = explained(view(BLOCKED), guard=GUARDED | {"sequence": 6} | guard, session=session)
+    [gap] = [reason for reason in explanation.reasons if reason.code == "sequence_gap"]
+    assert (gap.clears_at, gap.clears_when) == (clears_at, clears_when)
 
 
 def test_a_turn_that_can_be_guessed_is_marked_as_a_guess() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lateshift.model.explaining.facts import Line, Paused, Session
-from lateshift.model.job import Lane, Progress, State
+from lateshift.model.job import Holds, Lane, Progress, State
 from lateshift.model.member import Program
 from tests.unit.explaining import (
     AT,
@@ -49,19 +49,19 @@ workers = st.builds(
 )  # fmt: skip
 sessions = st.builds(
     Session, name=st.just("u"), before=st.lists(others, max_size=3), held_by=st.sampled_from([None, HEAD]),
-    held_why=st.sampled_from([None, "exhausted"]), gap_since=maybe, next_sequence=st.one_of(st.none(), st.integers(0, 9)),
+    held_why=st.sampled_from([None, "dead", "gap"]), gap_until=maybe, expects=st.integers(1, 9),
 )  # fmt: skip
 limits = st.builds(
     tenant_limit, concurrency=st.one_of(st.none(), st.integers(0, 3)), running=st.lists(others, max_size=4),
     rate=st.one_of(st.none(), st.integers(1, 100)), per=st.one_of(st.none(), st.just(timedelta(minutes=1))),
-    burst=st.one_of(st.none(), st.integers(1, 100)), tokens=st.one_of(st.none(), st.floats(0, 100)), tokens_at=maybe,
+    burst=st.integers(1, 100), tokens=st.one_of(st.none(), st.floats(0, 100)), tokens_at=maybe, promised=maybe,
     scope=st.sampled_from(["queue", "task", "key"]), set_by=st.sampled_from(["", "ana"]),
 )  # fmt: skip
 guards = st.fixed_dictionaries(
     {
         "lane": st.sampled_from(Lane), "tenant": st.sampled_from([None, "", "7"]), "kept_until": maybe,
-        "blocked_by": st.sampled_from([None, "session:u", "sequence:u", "task:pack", "limit:key:tenant:7"]),
-        "sequence": st.one_of(st.none(), st.integers(0, 9)), "cancel_by": st.sampled_from([None, "ana"]),
+        "blocked_by": st.sampled_from([None, "session:u", "sequence:u", "task:pack", "limit:key:tenant:7", "rate:key:tenant:7"]),
+        "sequence": st.one_of(st.none(), st.integers(0, 9)), "cancel_by": st.sampled_from([None, "ana"]), "holds": st.sampled_from([Holds(0), Holds.ON_GAP]),
     }
 )  # fmt: skip
 jobs = st.builds(

@@ -15,9 +15,10 @@ import pytest
 
 from lateshift import Explanation, Lateshift, Permanent, Retry, State
 from lateshift.errors import JobUnknown
-from lateshift.model.ids import new_job_id
-from tests.store_contract.driving import Worker, added, make_job
-from tests.store_contract.guarding import add_rule, write
+from lateshift.model.guard import Rule
+from lateshift.model.ids import JobId, new_job_id
+from lateshift.model.job import Place
+from tests.store_contract.driving import GUARDED, Worker, added, make_job
 from tests.walks.commands import Cli, environment, eventually, interrupted, started
 from tests.walks.waiting import until
 
@@ -191,18 +192,34 @@ def test_the_command_prints_a_document_for_programs(cli: Cli, shop: Lateshift) -
 
 
 def test_the_limit_that_holds_a_job_is_named_with_the_jobs_that_fill_it(cli: Cli, shop: Lateshift) -> None:
-    worker = Worker(shop.store)
-    running, waiting = added(shop.store, make_job(), make_job())
-    assert worker.lease_one().id == running
-    for id in (running, waiting):
-        write(shop.store, id, tenant="", limit_key="tenant:7", lane=4)
-    write(shop.store, waiting, state=3, blocked_by="limit:key:tenant:7")
-    add_rule(shop.store, "key", "tenant", concurrency=1)
+    shop.store.rules.declare([Rule("key", "tenant", 1)], by="ana")
+    worker, place = Worker(shop.store), Place(limit_key="tenant:7")
+    running, waiting = added(shop.store, make_job(place=place), make_job(place=place))
+    assert [lease.id for lease in worker.lease(10, GUARDED)] == [running]
     document = cli("jobs", "explain", str(waiting), "--json").document
     [reason] = [each for each in document["reasons"] if each["code"] == "limit_reached"]
 
     assert reason["says"].startswith("Limit tenant:7, set by ana, is at 1 of 1 job at once: ")
     assert (reason["jobs"], reason["by"]) == ([str(running)], "ana")
+
+
+def test_a_session_a_gap_and_a_rate_are_explained(cli: Cli, shop: Lateshift) -> None:
+    shop.store.rules.declare([Rule("key", "tenant", None, 1, timedelta(hours=1), 1)], by="ana")
+    places = [Place("s"), Place("s"), Place("t", 2), Place(limit_key="tenant:7"), Place(limit_key="tenant:7")]
+    head, second, numbered, first, rated = added(shop.store, *[make_job(place=place) for place in places])
+    worker = Worker(shop.store)
+    assert {lease.id for lease in worker.lease(10, GUARDED)} == {head, first}
+
+    def told(id: JobId) -> dict[str, Any]:
+        reasons = cli("jobs", "explain", str(id), "--json").document["reasons"]
+        return {reason["code"]: reason for reason in reasons}
+
+    assert told(second)["session_busy"]["jobs"] == [str(head)]
+    assert "number 1 has not come" in told(numbered)["sequence_gap"]["says"]
+    assert told(numbered)["sequence_gap"]["clears_at"] is not None
+    due = shop.job(rated).view().due_at
+    assert datetime.fromisoformat(told(rated)["rate_limit"]["clears_at"]) == due
+    assert "lets 1 start in 1h 0m" in told(rated)["rate_limit"]["says"]
 
 
 def test_an_id_that_is_not_there_is_said_so_with_those_that_are_close(cli: Cli, shop: Lateshift) -> None:

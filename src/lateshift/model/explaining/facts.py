@@ -4,8 +4,9 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from lateshift.model.guard import FIRST_NUMBER
 from lateshift.model.ids import JobId, MemberId
-from lateshift.model.job import JobView, Lane, State
+from lateshift.model.job import Holds, JobView, Lane, State
 from lateshift.model.member import MemberView, Program
 
 AHEAD_LOOKED_AT = 10_000  # jobs that stand before a job in its line, counted up to here
@@ -22,6 +23,7 @@ class Guard(Struct, frozen=True, kw_only=True):
     session: str | None = None
     turn: int | None = None
     sequence: int | None = None
+    holds: Holds = Holds(0)
     tenant: str | None = None
     limit_key: str | None = None
     cancel_by: str | None = None
@@ -53,22 +55,24 @@ class Limit(Struct, frozen=True, kw_only=True):
     concurrency: int | None = None
     rate: int | None = None
     per: timedelta | None = None
-    burst: int | None = None
+    burst: int = 1
     set_by: str = ""
     running: list[Other] = []
     tokens: float | None = None
     tokens_at: datetime | None = None
+    promised: datetime | None = None  # until when the tokens to come are promised to jobs that wait
 
 
 class Session(Struct, frozen=True, kw_only=True):
-    """The session of this job: who stands before it, and what holds it."""
+    """The session of this job: who has the turn or stands before it in the line, and what holds it. A gap is borne until
+    an instant; then the session goes on without the number, or is held."""
 
     name: str
     before: list[Other] = []
     held_by: JobId | None = None
-    held_why: str | None = None
-    gap_since: datetime | None = None
-    next_sequence: int | None = None
+    held_why: str | None = None  # dead, gap
+    gap_until: datetime | None = None
+    expects: int = FIRST_NUMBER
 
 
 class Line(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,8 @@ from lateshift.model.edit import RESUBMITTED
 from lateshift.model.explaining.facts import OTHERS_LOOKED_AT, Facts, Limit, Other, Session
 from lateshift.model.explaining.reason import Reason
 from lateshift.model.explaining.words import Words, bounded, listed, said
-from lateshift.model.job import AttemptRecord, State
+from lateshift.model.guard import ENOUGH
+from lateshift.model.job import AttemptRecord, Holds, State
 from lateshift.model.words import counted, duration, short
 
 ENDED = {
@@ -26,10 +27,10 @@ def held_back(facts: Facts, words: Words) -> Iterator[Reason]:
     yield from seen
     if facts.job.state is State.BLOCKED and not seen:
         yield _let_go(facts)
-    rates = list(_rates(facts, words))
+    rates = list(_rates(facts))
     yield from rates
-    if facts.job.state is State.SCHEDULED:
-        yield from _time(facts, words, rates)
+    if facts.job.state is State.SCHEDULED and not rates:
+        yield _time(facts, words)
 
 
 def _paused(facts: Facts, words: Words) -> Iterator[Reason]:
@@ -47,41 +48,41 @@ def _paused(facts: Facts, words: Words) -> Iterator[Reason]:
 # -- its own time ----------------------------------------------------------------------------------------------------
 
 
-def _time(facts: Facts, words: Words, rates: list[Reason]) -> Iterator[Reason]:
-    job, at = facts.job, facts.at
-    failed = _last_attempt(facts)
-    if job.due_at <= at:
-        yield Reason(
+def _time(facts: Facts, words: Words) -> Reason:
+    job, failed = facts.job, _last_attempt(facts)
+    waits_for = facts.guard.blocked_by or ""
+    if job.due_at <= facts.at:
+        return Reason(
             code="due",
             says=f"It was due at {words.gone(job.due_at)}; the next look of a worker makes it ready.",
             since=job.due_at,
             clears_when="within a second of a live worker",
         )
-    elif failed is not None and failed.fence == job.fence:
-        yield Reason(
+    if waits_for.startswith("rate:"):
+        return Reason(
+            code="rate_limit",
+            says=f"It waits for a token of the limit {waits_for.removeprefix('rate:')}, which was withdrawn since.",
+            clears_at=job.due_at,
+        )
+    if failed is not None and failed.fence == job.fence:
+        return Reason(
             code="retry_wait",
             says=f"Attempt {failed.attempt} of {job.attempts} {ENDED.get(failed.reason, failed.reason)} at "
             f"{words.gone(failed.at)}, and the next one waits.{said(failed)}",
             since=failed.at,
             clears_at=job.due_at,
         )
-    elif job.fence > 0:
-        yield Reason(
+    if job.fence > 0:
+        return Reason(
             code="put_off",
             says="A worker had it and put it off: its task asked for that (Snooze), or that worker had no such task.",
             clears_at=job.due_at,
         )
-    elif rates:
-        if all(abs(job.due_at - (rate.clears_at or at)) > timedelta(seconds=1) for rate in rates):
-            yield Reason(
-                code="delayed",
-                says="It has a time of its own: the one it was asked for, or when a token is expected for it.",
-                clears_at=job.due_at,
-            )
-    else:
-        yield Reason(
-            code="delayed", says=f"It was enqueued at {words.gone(job.created_at)} for later.", clears_at=job.due_at
-        )  # fmt: skip
+    return Reason(
+        code="delayed",
+        says=f"It was enqueued at {words.gone(job.created_at)} for later.",
+        clears_at=job.due_at,
+    )
 
 
 def _last_attempt(facts: Facts) -> AttemptRecord | None:
@@ -96,19 +97,28 @@ def _session(facts: Facts, words: Words) -> Iterator[Reason]:
     session = facts.session
     if session is None:
         return
-    if session.held_by is not None:
-        why = f" ({session.held_why})" if session.held_why else ""
-        yield Reason(
-            code="session_held",
-            says=f"Session {session.name} is held by dead letter {session.held_by}{why}: nothing of it runs.",
-            jobs=[session.held_by],
-            clears_when="when that job is resubmitted and completes, or the session is let go",
-            do=f"lateshift jobs resubmit {session.held_by}",
-        )
+    if session.held_why is not None:
+        yield _held(session)
     if session.before:
         yield _in_session(facts, session, words)
-    if _has_gap(facts, session):
+    if session.held_why is None and _has_gap(facts, session):
         yield _gap(facts, session, words)
+
+
+def _held(session: Session) -> Reason:
+    if session.held_by is None:
+        return Reason(
+            code="session_held",
+            says=f"Session {session.name} is held: its number {session.expects} has not come in time.",
+            clears_when=f"when number {session.expects} is enqueued, or somebody lets the session go on",
+        )
+    return Reason(
+        code="session_held",
+        says=f"Session {session.name} is held by dead letter {session.held_by}: nothing else of it runs.",
+        jobs=[session.held_by],
+        clears_when="when that job is resubmitted, or somebody lets the session go on",
+        do=f"lateshift jobs resubmit {session.held_by}",
+    )
 
 
 def _in_session(facts: Facts, session: Session, words: Words) -> Reason:
@@ -126,21 +136,28 @@ def _in_session(facts: Facts, session: Session, words: Words) -> Reason:
 
 
 def _has_gap(facts: Facts, session: Session) -> bool:
-    expected, mine = session.next_sequence, facts.guard.sequence
     if (facts.guard.blocked_by or "").startswith("sequence:"):
         return True
-    return session.gap_since is not None and expected is not None and mine is not None and mine > expected
+    mine = facts.guard.sequence
+    return session.gap_until is not None and mine is not None and mine > session.expects
 
 
 def _gap(facts: Facts, session: Session, words: Words) -> Reason:
-    missing = "an earlier number" if session.next_sequence is None else f"number {session.next_sequence}"
     mine = "one" if facts.guard.sequence is None else f"number {facts.guard.sequence}"
-    since = "" if session.gap_since is None else f" since {words.gone(session.gap_since)}"
+    comes, until = f"when number {session.expects} is enqueued and has run", session.gap_until
+    patient = until is None or bool(session.before) or bool(facts.guard.holds & Holds.ON_GAP)
+    held = (
+        f"; at {words.coming(until)} the session is held"
+        if until and facts.guard.holds & Holds.ON_GAP
+        else ""
+    )
     return Reason(
         code="sequence_gap",
-        says=f"It is {mine} of session {session.name}, and {missing} is missing{since}.",
-        since=session.gap_since,
-        clears_when=f"when {missing} is enqueued and has run, or the gap is given up",
+        says=f"It is {mine} of session {session.name}, and number {session.expects} has not come.",
+        clears_at=None if patient else until,
+        clears_when=f"{comes}{held}"
+        if patient
+        else "when the session goes on without that number, if it does not come",
     )
 
 
@@ -200,28 +217,38 @@ def _concurrency(facts: Facts, words: Words) -> Iterator[Reason]:
         )
 
 
-def _rates(facts: Facts, words: Words) -> Iterator[Reason]:
+def _rates(facts: Facts) -> Iterator[Reason]:
+    waits_for = facts.guard.blocked_by or ""
     for limit in facts.limits:
-        refill = _refills_at(limit, facts.at)
-        if refill is None or limit.rate is None or limit.per is None:
-            continue
-        yield Reason(
-            code="rate_limit",
-            says=f"{_called(limit)} lets {limit.rate:,} start in {duration(limit.per)}, and has no token left.",
-            by=limit.set_by or None,
-            clears_at=refill,
-            clears_when="when the next token comes",
+        waits = (
+            facts.job.state is State.SCHEDULED
+            and facts.job.due_at > facts.at
+            and waits_for == f"rate:{limit.scope}:{limit.key}"
         )
+        token_at = facts.job.due_at if waits else _token_at(limit, facts)
+        if limit.rate is not None and limit.per is not None and token_at is not None:
+            yield Reason(
+                code="rate_limit",
+                says=f"{_called(limit)} lets {limit.rate:,} start in {duration(limit.per)}, and its tokens are used up or "
+                "promised to others.",
+                by=limit.set_by or None,
+                clears_at=token_at,
+                clears_when="when there is a token for it",
+            )
 
 
-def _refills_at(limit: Limit, at: datetime) -> datetime | None:
-    """When there is a whole token again; None if there is one, or no rate."""
-    if limit.rate is None or limit.per is None or limit.tokens is None or limit.tokens_at is None:
+def _token_at(limit: Limit, facts: Facts) -> datetime | None:
+    """When a ready job that has none gets a token: after those to whom the next ones are promised. None if there is one
+    now, or no rate."""
+    if facts.job.state is not State.READY or limit.rate is None or limit.per is None:
+        return None
+    if limit.tokens is None or limit.tokens_at is None:
         return None
     each = limit.per / limit.rate
-    full = float(limit.burst if limit.burst is not None else limit.rate)
-    have = min(full, limit.tokens + max(timedelta(0), at - limit.tokens_at) / each)
-    return None if have >= 1 else at + (1 - have) * each
+    have = min(float(limit.burst), limit.tokens + max(timedelta(0), facts.at - limit.tokens_at) / each)
+    if limit.promised is not None and limit.promised > facts.at:
+        return limit.promised + each
+    return None if have >= ENOUGH else facts.at + (1 - have) * each
 
 
 def _called(limit: Limit) -> str:

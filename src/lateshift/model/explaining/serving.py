@@ -18,7 +18,6 @@ PLACES = {
     Lane.THREAD.label: "threads",
     Lane.PROCESS.label: "processes",
     Lane.SOLO.label: "places for suspects",
-    Lane.GUARDED.label: "places for guarded jobs",
 }
 START = "lateshift work PROGRAM"
 
@@ -50,7 +49,8 @@ class Crew:
         """Where the job takes room in such a worker: in the lane it is leased from, and where its body runs."""
         program = self.program(serves)
         body = None if program is None else program.tasks.get(self.facts.job.task)
-        return {self.facts.guard.lane.label, body or self.facts.guard.lane.label}
+        room = self.facts.guard.lane.room.label
+        return {room, body or room}
 
     def free(self, member: MemberView, serves: Serves) -> int:
         held: dict[str, int] = member.stats.get("held", {})

@@ -17,16 +17,17 @@ from lateshift.model.explaining.facts import (
     Paused,
     Session,
 )
-from lateshift.model.job import JobView, State
+from lateshift.model.guard import FIRST_NUMBER
+from lateshift.model.job import Holds, JobView, State
 from lateshift.model.member import MemberView, Program
 from lateshift.store.contract import LANES
 from lateshift.store.postgres.database import Connection
 
 NOW = "SELECT clock_timestamp() + %s::interval"
 # Where the job stands, beyond what JOB shows. Primary keys.
-GUARD = """SELECT lane, blocked_by, session, turn, sequence, tenant, limit_key, cancel_by, NULL::timestamptz
+GUARD = """SELECT lane, holds, blocked_by, session, turn, sequence, tenant, limit_key, cancel_by, NULL::timestamptz
  FROM lateshift.job WHERE id = %(id)s
- UNION ALL SELECT lane, NULL, session, turn, sequence, tenant, limit_key, NULL, expires_at
+ UNION ALL SELECT lane, holds, NULL, session, turn, sequence, tenant, limit_key, NULL, expires_at
  FROM lateshift.settled WHERE id = %(id)s"""
 PAUSED_BY = "SELECT paused_at, paused_by FROM lateshift.queue WHERE name = %s AND paused_at IS NOT NULL"
 
@@ -42,16 +43,20 @@ HIGHER_OF_TENANT = f"SELECT count(*) FROM (SELECT 1 FROM lateshift.job WHERE {_T
 OLDER_OF_TENANT = f"SELECT count(*) FROM (SELECT 1 FROM lateshift.job WHERE {_TENANT} AND {_OLDER}) n"
 
 _OTHER = "id, task, state, due_at, leased_at, complete_by, holder"
-# The jobs of its session that go before it, in order. job_session.
-BEFORE_IN_SESSION = f"""SELECT {_OTHER} FROM lateshift.job WHERE session IS NOT NULL AND queue = %s AND session = %s
- AND turn < %s ORDER BY turn LIMIT %s"""
-SESSION = """SELECT held_by, held_why, gap_since, next_sequence FROM lateshift.session WHERE queue = %s AND name = %s"""
+# Who has the turn in its session: what runs or waits for another try. job_turn.
+HAS_TURN = f"""SELECT {_OTHER} FROM lateshift.job WHERE queue = %s AND session = %s AND session IS NOT NULL
+ AND (state = 2 OR (state = 0 AND (fence > 0 OR blocked_by IS NOT NULL))) LIMIT %s"""
+# Those before it in the line of its session, in order. job_line.
+BEFORE_IN_LINE = f"""SELECT {_OTHER} FROM lateshift.job WHERE queue = %s AND session = %s AND session IS NOT NULL
+ AND state IN (1, 3) AND (turn, id) < (%s, %s) ORDER BY turn, id LIMIT %s"""
+SESSION = """SELECT held_by, held_why, gap_until, next_sequence FROM lateshift.session WHERE queue = %s AND name = %s"""
 # Who holds its exclusive key. job_exclusive.
 EXCLUSIVE_HOLDER = f"SELECT {_OTHER} FROM lateshift.job WHERE exclusive = %s AND state = 2 LIMIT 1"
 
-# The rules that it counts against, and what fills them. Primary keys; job_guarded, whose rows are what runs; job_limit_key.
+# The rules that it counts against, and what fills them. Primary keys; job_limit_queue, job_limit_task,
+# job_limit_key.
 RULE = "SELECT concurrency, rate, per, burst, set_by FROM lateshift.rule WHERE scope = %s AND name = %s"
-BUCKET = "SELECT tokens, at FROM lateshift.bucket WHERE key = %s"
+BUCKET = "SELECT tokens, at, promised FROM lateshift.bucket WHERE key = %s"
 RUNNING_IN_QUEUE = f"""SELECT {_OTHER} FROM lateshift.job
  WHERE state = 2 AND tenant IS NOT NULL AND queue = %s LIMIT %s"""
 RUNNING_OF_TASK = f"""SELECT {_OTHER} FROM lateshift.job
@@ -70,10 +75,10 @@ _RUNNING = {"queue": RUNNING_IN_QUEUE, "task": RUNNING_OF_TASK, "key": RUNNING_O
 
 def gather(connection: Connection, job: JobView, members: list[MemberView], skew: timedelta) -> Facts:
     [[now]] = connection.execute(NOW, (skew,)).fetchall()
-    lane, *row, kept = connection.execute(GUARD, {"id": job.id}).fetchall()[0]
+    lane, holds, *row, kept = connection.execute(GUARD, {"id": job.id}).fetchall()[0]
     blocked_by, session, turn, sequence, tenant, limit_key, cancel_by = row
     guard = Guard(
-        lane=LANES[lane], blocked_by=blocked_by, session=session, turn=turn, sequence=sequence, tenant=tenant,
+        lane=LANES[lane], holds=Holds(holds or 0), blocked_by=blocked_by, session=session, turn=turn, sequence=sequence, tenant=tenant,
         limit_key=limit_key, cancel_by=cancel_by, kept_until=kept,
     )  # fmt: skip
     if job.state.settled:
@@ -119,15 +124,20 @@ def _line(connection: Connection, job: JobView, guard: Guard) -> Line:
 
 
 def _session(connection: Connection, job: JobView, guard: Guard) -> Session | None:
-    if guard.session is None:
+    if guard.session is None or job.state is State.RUNNING:
         return None
     mine = (job.queue, guard.session)
-    before = connection.execute(BEFORE_IN_SESSION, (*mine, guard.turn, OTHERS_LOOKED_AT)).fetchall()
+    before = _others(connection.execute(HAS_TURN, (*mine, OTHERS_LOOKED_AT)).fetchall())
+    if all(other.id != job.id for other in before):
+        line = (*mine, guard.turn, job.id, OTHERS_LOOKED_AT)
+        before += _others(connection.execute(BEFORE_IN_LINE, line).fetchall())
+    else:  # the turn is its own
+        before = []
     rows = connection.execute(SESSION, mine).fetchall()
-    held_by, held_why, gap_since, next_sequence = rows[0] if rows else (None, None, None, None)
+    held_by, held_why, gap_until, expects = rows[0] if rows else (None, None, None, None)
     return Session(
-        name=guard.session, before=_others(before), held_by=held_by, held_why=held_why, gap_since=gap_since,
-        next_sequence=next_sequence,
+        name=guard.session, before=before, held_by=held_by, held_why=held_why, gap_until=gap_until,
+        expects=expects or FIRST_NUMBER,
     )  # fmt: skip
 
 
@@ -156,9 +166,9 @@ def _limits(connection: Connection, job: JobView, guard: Guard) -> list[Limit]:
             )
             found.append(
                 Limit(
-                    scope=scope, key=key, concurrency=concurrency, rate=rate, per=per, burst=burst, set_by=set_by,
+                    scope=scope, key=key, concurrency=concurrency, rate=rate, per=per, burst=burst or 1, set_by=set_by,
                     running=_others(running), tokens=tokens[0][0] if tokens else None,
-                    tokens_at=tokens[0][1] if tokens else None,
+                    tokens_at=tokens[0][1] if tokens else None, promised=tokens[0][2] if tokens else None,
                 )
             )  # fmt: skip
     return found

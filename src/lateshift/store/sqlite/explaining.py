@@ -18,15 +18,17 @@ from lateshift.model.explaining.facts import (
     Paused,
     Session,
 )
-from lateshift.model.job import JobView, State
+from lateshift.model.guard import FIRST_NUMBER
+from lateshift.model.job import Holds, JobView, State
 from lateshift.model.member import MemberView, Program
 from lateshift.store.contract import LANES
 from lateshift.store.sqlite.database import Connection
 from lateshift.store.sqlite.times import to_instant, to_number
 
 # Where the job stands, beyond what JOB shows. Primary keys.
-GUARD = """SELECT lane, blocked_by, session, turn, sequence, tenant, limit_key, cancel_by, NULL FROM job WHERE id = ?1
- UNION ALL SELECT lane, NULL, session, turn, sequence, tenant, limit_key, NULL, expires_at FROM settled WHERE id = ?1"""
+GUARD = """SELECT lane, holds, blocked_by, session, turn, sequence, tenant, limit_key, cancel_by, NULL FROM job WHERE id = ?1
+ UNION ALL SELECT lane, holds, NULL, session, turn, sequence, tenant, limit_key, NULL, expires_at FROM settled
+ WHERE id = ?1"""
 PAUSED_BY = "SELECT paused_at, paused_by FROM queue WHERE name = ? AND paused_at IS NOT NULL"
 
 # How many ready jobs go before it: those of higher priorities, and of its own the older ones. job_ready; of its tenant
@@ -40,19 +42,22 @@ OLDER_OF_TENANT = """SELECT count(*) FROM (SELECT 1 FROM job WHERE state = 1 AND
  AND lane = ? AND tenant = ? AND priority = ? AND (due_at, id) < (?, ?) LIMIT ?)"""
 
 _OTHER = "id, task, state, due_at, leased_at, complete_by, holder"
-# The jobs of its session that go before it, in order. job_session.
-BEFORE_IN_SESSION = f"""SELECT {_OTHER} FROM job WHERE session IS NOT NULL AND queue = ? AND session = ? AND turn < ?
- ORDER BY turn LIMIT ?"""
-SESSION = "SELECT held_by, held_why, gap_since, next_sequence FROM session WHERE queue = ? AND name = ?"
+# Who has the turn in its session: what runs or waits for another try. job_turn.
+HAS_TURN = f"""SELECT {_OTHER} FROM job WHERE queue = ? AND session = ? AND session IS NOT NULL
+ AND (state = 2 OR (state = 0 AND (fence > 0 OR blocked_by IS NOT NULL))) LIMIT ?"""
+# Those before it in the line of its session, in order. job_line.
+BEFORE_IN_LINE = f"""SELECT {_OTHER} FROM job WHERE queue = ? AND session = ? AND session IS NOT NULL AND state IN (1, 3)
+ AND (turn, id) < (?, ?) ORDER BY turn, id LIMIT ?"""
+SESSION = "SELECT held_by, held_why, gap_until, next_sequence FROM session WHERE queue = ? AND name = ?"
 # Who holds its exclusive key. job_exclusive.
 EXCLUSIVE_HOLDER = f"SELECT {_OTHER} FROM job WHERE exclusive = ? AND state = 2 LIMIT 1"
 
-# The rules that it counts against, and what fills them. Primary keys; job_guarded, whose rows are what runs; job_limit_key.
+# The rules that it counts against, and what fills them. Primary keys; job_limit_queue, job_limit_task,
+# job_limit_key.
 RULE = "SELECT concurrency, rate, per, burst, set_by FROM rule WHERE scope = ? AND name = ?"
-BUCKET = "SELECT tokens, at FROM bucket WHERE key = ?"
+BUCKET = "SELECT tokens, at, promised FROM bucket WHERE key = ?"
 RUNNING_IN_QUEUE = f"SELECT {_OTHER} FROM job WHERE state = 2 AND tenant IS NOT NULL AND queue = ? LIMIT ?"
-RUNNING_OF_TASK = f"""SELECT {_OTHER} FROM job INDEXED BY job_guarded
- WHERE state = 2 AND tenant IS NOT NULL AND task = ? LIMIT ?"""
+RUNNING_OF_TASK = f"SELECT {_OTHER} FROM job WHERE state = 2 AND tenant IS NOT NULL AND task = ? LIMIT ?"
 RUNNING_OF_KEY = (
     f"SELECT {_OTHER} FROM job WHERE state = 2 AND limit_key IS NOT NULL AND limit_key = ? LIMIT ?"
 )
@@ -67,10 +72,10 @@ _RUNNING = {"queue": RUNNING_IN_QUEUE, "task": RUNNING_OF_TASK, "key": RUNNING_O
 
 
 def gather(connection: Connection, job: JobView, members: list[MemberView], now: int) -> Facts:
-    lane, *row, kept = connection.execute(GUARD, (job.id.bytes,)).fetchall()[0]
+    lane, holds, *row, kept = connection.execute(GUARD, (job.id.bytes,)).fetchall()[0]
     blocked_by, session, turn, sequence, tenant, limit_key, cancel_by = row
     guard = Guard(
-        lane=LANES[lane], blocked_by=blocked_by, session=session, turn=turn, sequence=sequence, tenant=tenant,
+        lane=LANES[lane], holds=Holds(holds or 0), blocked_by=blocked_by, session=session, turn=turn, sequence=sequence, tenant=tenant,
         limit_key=limit_key, cancel_by=cancel_by, kept_until=_time(kept),
     )  # fmt: skip
     if job.state.settled:
@@ -118,16 +123,20 @@ def _line(connection: Connection, job: JobView, guard: Guard) -> Line:
 
 
 def _session(connection: Connection, job: JobView, guard: Guard) -> Session | None:
-    if guard.session is None:
+    if guard.session is None or job.state is State.RUNNING:
         return None
-    before = connection.execute(
-        BEFORE_IN_SESSION, (job.queue, guard.session, guard.turn, OTHERS_LOOKED_AT)
-    ).fetchall()
-    rows = connection.execute(SESSION, (job.queue, guard.session)).fetchall()
-    held_by, held_why, gap_since, next_sequence = rows[0] if rows else (None, None, None, None)
+    mine = (job.queue, guard.session)
+    before = _others(connection.execute(HAS_TURN, (*mine, OTHERS_LOOKED_AT)).fetchall())
+    if all(other.id != job.id for other in before):
+        line = (*mine, guard.turn, job.id.bytes, OTHERS_LOOKED_AT)
+        before += _others(connection.execute(BEFORE_IN_LINE, line).fetchall())
+    else:  # the turn is its own
+        before = []
+    rows = connection.execute(SESSION, mine).fetchall()
+    held_by, held_why, gap_until, expects = rows[0] if rows else (None, None, None, None)
     return Session(
-        name=guard.session, before=_others(before), held_by=UUID(bytes=held_by) if held_by else None, held_why=held_why,
-        gap_since=_time(gap_since), next_sequence=next_sequence,
+        name=guard.session, before=before, held_by=UUID(bytes=held_by) if held_by else None, held_why=held_why,
+        gap_until=_time(gap_until), expects=expects or FIRST_NUMBER,
     )  # fmt: skip
 
 
@@ -156,9 +165,10 @@ def _limits(connection: Connection, job: JobView, guard: Guard) -> list[Limit]:
             )
             found.append(
                 Limit(
-                    scope=scope, key=key, concurrency=concurrency, rate=rate, set_by=set_by, burst=burst,
+                    scope=scope, key=key, concurrency=concurrency, rate=rate, set_by=set_by, burst=burst or 1,
                     per=None if per is None else timedelta(microseconds=per), running=_others(running),
                     tokens=tokens[0][0] if tokens else None, tokens_at=to_instant(tokens[0][1]) if tokens else None,
+                    promised=to_instant(tokens[0][2]) if tokens else None,
                 )
             )  # fmt: skip
     return found
