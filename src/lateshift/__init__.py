@@ -5,10 +5,11 @@ from lateshift.errors import Cancel, LateshiftError, LeaseLost, Permanent, Snooz
 from lateshift.handle import Job
 from lateshift.model.explaining.reason import Explanation, Reason
 from lateshift.model.job import JobFilter, JobView, State
+from lateshift.model.limit import Limit
 from lateshift.model.retry import NO_RETRY, Retry
 from lateshift.runtime.lock import Lock
 from lateshift.task import Task
-from lateshift.worker.current import acheckpoint, checkpoint, current, last_checkpoint, progress
+from lateshift.worker.current import acheckpoint, checkpoint, current, last_checkpoint, progress, session
 
 __all__ = [
     "NO_RETRY",
@@ -20,6 +21,7 @@ __all__ = [
     "Lateshift",
     "LateshiftError",
     "LeaseLost",
+    "Limit",
     "Lock",
     "Permanent",
     "Reason",
@@ -32,4 +34,5 @@ __all__ = [
     "current",
     "last_checkpoint",
     "progress",
+    "session",
 ]

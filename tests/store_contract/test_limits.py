@@ -107,7 +107,7 @@ def test_all_limits_of_a_job_hold_together(store: Store, worker: Worker) -> None
 
 def test_the_first_to_follow_is_the_one_with_the_highest_priority(store: Store, worker: Worker) -> None:
     store.rules.declare([Rule("task", "noop", 1)], by="code")
-    _, low, high = added(store, limited(priority=9), limited(), limited(priority=5))
+    _, _low, high = added(store, limited(priority=9), limited(), limited(priority=5))
     [held] = worker.lease(5, GUARDED)
     lease(worker)
     worker.settle(held)

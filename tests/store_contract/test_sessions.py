@@ -30,7 +30,7 @@ DEAD = DeadLettered("permanent", b"[]", DAY)
 
 
 def in_session(
-    name: str = "s", *, number: int | None = None, holds: Holds = Holds(0), **more: object
+    name: str = "s", *, number: int | None = None, holds: Holds = Holds.NOTHING, **more: object
 ) -> NewJob:
     return make_job(place=Place(name, number, holds=holds), time_limit=None, **more)  # type: ignore[arg-type]
 
@@ -82,7 +82,7 @@ def test_settling_the_head_readies_the_next_in_the_same_exchange(store: Store, w
 
 
 def test_priority_does_not_change_the_order_within_a_session(store: Store, worker: Worker) -> None:
-    first, second = added(store, in_session(priority=0), in_session(priority=9))
+    first, _second = added(store, in_session(priority=0), in_session(priority=9))
     assert lease_one(worker).id == first
 
 
@@ -123,7 +123,7 @@ def test_a_head_that_is_cancelled_while_it_waits_gives_its_turn_on(store: Store,
 
 
 def test_a_blocked_job_that_is_cancelled_is_passed_over(store: Store, worker: Worker) -> None:
-    first, second, third = added(store, in_session(), in_session(), in_session())
+    _first, second, third = added(store, in_session(), in_session(), in_session())
     store.jobs.cancel([second], by="ana")
     worker.settle(lease_one(worker))
     assert lease_one(worker).id == third
@@ -367,7 +367,7 @@ def test_the_numbers_of_two_sessions_are_two_matters(store: Store, worker: Worke
 def test_the_net_finds_a_session_whose_next_job_nobody_readied(
     store: Store, worker: Worker, supervisor: Supervisor
 ) -> None:
-    first, second = added(store, in_session(), in_session())
+    _first, second = added(store, in_session(), in_session())
     worker.settle(lease_one(worker))
 
     query(store, "UPDATE {job} SET state = 3, blocked_by = 'session:s'")

@@ -14,7 +14,7 @@ from lateshift.model.member import MemberView, Program, Serves
 AT = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 ME = UUID("0195500a-0000-7000-8000-000000000001")
 HEAD = UUID("0195500a-0000-7000-8000-00000000aaaa")
-SLOTS = {"coroutine": 500, "thread": 16, "process": 2, "solo": 1, "guarded": 16}
+SLOTS = {"coroutine": 500, "thread": 16, "process": 2, "solo": 1}
 SHOP = Program(app="shop", version="2.0", tasks={"pack": "thread", "send": "coroutine", "resize": "process"})
 
 

@@ -45,7 +45,7 @@ workers = st.builds(
     worker, st.sampled_from([SHOP, OTHER, HIDING, None]), id=st.sampled_from([None, HEAD]),
     queues=st.sampled_from([(), ("orders",), ("ord*",), ("mail",)]), dead=st.booleans(), left=st.floats(-60, 30),
     slots=st.sampled_from([SLOTS, {"coroutine": 1}, {}]),
-    stats=st.sampled_from([{}, {"held": {"thread": 20, "guarded": 1}}, {"pace": {"orders": {"thread": 0.1}}}]),
+    stats=st.sampled_from([{}, {"held": {"thread": 20, "solo": 1}}, {"pace": {"orders": {"thread": 0.1}}}]),
 )  # fmt: skip
 sessions = st.builds(
     Session, name=st.just("u"), before=st.lists(others, max_size=3), held_by=st.sampled_from([None, HEAD]),

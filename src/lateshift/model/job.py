@@ -113,6 +113,7 @@ class Key(Struct, frozen=True):
 class Holds(IntFlag):
     """What holds a session until somebody lets it go on."""
 
+    NOTHING = 0
     ON_DEAD = 1  # the death of this job
     ON_GAP = 2  # a number before this job's that never came
 
@@ -124,7 +125,7 @@ class Place(Struct, frozen=True, gc=False):
     session: str | None = None
     sequence: int | None = None  # its number in the session
     gap_after: timedelta | None = None  # how long it waits for an earlier number
-    holds: Holds = Holds(0)
+    holds: Holds = Holds.NOTHING
     tenant: str = ""
     limit_key: str | None = None
 

@@ -21,18 +21,19 @@ _MINE = "queue = s.queue AND session = s.name AND session IS NOT NULL"
 _BUSY = f"""(SELECT true FROM lateshift.job WHERE {_MINE}
   AND (state = 2 OR (state = 0 AND (fence > 0 OR blocked_by IS NOT NULL))) LIMIT 1)"""
 # The first in its line. job_line.
-_HEAD = f"(SELECT id FROM lateshift.job WHERE {_MINE} AND state IN (1, 3) ORDER BY turn, id LIMIT 1)"
+_HEAD = f"(SELECT {{}} FROM lateshift.job WHERE {_MINE} AND state IN (1, 3) ORDER BY turn, id LIMIT 1)"
 _NAMED = "unnest(%(queues)s::text[], %(names)s::text[]) AS s (queue, name)"
 # Primary key.
 _KEPT = "(SELECT {} FROM lateshift.session k WHERE k.queue = s.queue AND k.name = s.name LIMIT 1)"
-LOOK = f"""SELECT s.name, coalesce({_BUSY}, false), {_HEAD}, {_KEPT.format("held_why")},
+LOOK = f"""SELECT s.name, coalesce({_BUSY}, false), {_HEAD.format("id")}, {_KEPT.format("held_why")},
  {_KEPT.format("next_sequence")}, {_KEPT.format("state")} FROM {_NAMED}"""
 STATES = f"SELECT s.queue, s.name, {_KEPT.format('state')} FROM {_NAMED}"
 
 # The first in the line of each session whose turn is free, unless it is held. job_line, job_turn, primary keys.
-READY_NEXT = f"""WITH head AS MATERIALIZED (SELECT {_HEAD} AS id FROM {_NAMED}
+READY_HEADS = f"""WITH head AS MATERIALIZED (SELECT {_HEAD.format("CASE state WHEN 3 THEN id END")} AS id
+ FROM {_NAMED}
  WHERE {_BUSY} IS NULL AND {_KEPT.format("held_why")} IS DISTINCT FROM 'dead')
-UPDATE lateshift.job SET state = 1, blocked_by = NULL WHERE id = ANY(ARRAY(SELECT id FROM head)) AND state = 3
+UPDATE lateshift.job SET state = 1, blocked_by = NULL WHERE id = ANY(ARRAY(SELECT id FROM head))
 RETURNING queue, lane"""
 
 # Primary key.
@@ -53,7 +54,7 @@ MISS = f"""INSERT INTO lateshift.session AS k (queue, name, gap_until, touched_a
 # Jobs that have died hold their session, if they were to. Primary keys.
 HOLD = f"""INSERT INTO lateshift.session (queue, name, held_by, held_why, touched_at)
  SELECT queue, session, id, 'dead', {_NOW} FROM lateshift.settled
- WHERE id = ANY(%(ids)s::uuid[]) AND state = 6 AND session IS NOT NULL AND holds & {Holds.ON_DEAD:d} <> 0
+ WHERE id = ANY(%(ids)s::uuid[]) AND session IS NOT NULL AND holds & {Holds.ON_DEAD:d} <> 0
  ON CONFLICT (queue, name) DO UPDATE SET held_by = excluded.held_by, held_why = excluded.held_why,
  touched_at = excluded.touched_at"""
 # What they held goes on. session_held.
@@ -155,7 +156,7 @@ def states(connection: Connection, sessions: Iterable[Named]) -> dict[Named, byt
 def ready_next(connection: Connection, sessions: Iterable[Named]) -> set[Line]:
     """The first in the line of each session whose turn is free, unless it is held. Gives their lines."""
     named = _named(sessions)
-    return lines_of(connection.execute(READY_NEXT, named).fetchall()) if named["names"] else set()
+    return lines_of(connection.execute(READY_HEADS, named).fetchall()) if named["names"] else set()
 
 
 def keep_states(connection: Connection, said: Mapping[Named, bytes], skew: timedelta) -> None:

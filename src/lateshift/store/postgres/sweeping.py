@@ -106,10 +106,9 @@ def take_back(connection: Connection, again: bool, clock: Clock, term: int, limi
                 crashpoint("sweep.mid_batch")
         for key in keys:
             connection.execute(READY_NEXT, {"key": key})
-        ended = [case.job for case in careful if case.state is not State.READY]
-        if ended:
-            sessions.hold(connection, [job.id for job in ended if job.session is not None], clock.offset)
-            guarding.give_on(connection, [guarded(job) for job in ended], known)
+        ended = [case for case in careful if case.state is not State.READY]
+        sessions.hold(connection, [case.job.id for case in ended if case.state is State.DEAD], clock.offset)
+        guarding.give_on(connection, [guarded(case.job) for case in ended], known)
     return taken
 
 

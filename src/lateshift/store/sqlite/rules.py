@@ -31,7 +31,7 @@ SPEND = """INSERT INTO bucket (key, tokens, at, promised) VALUES (?, ?, ?, ?) ON
  DO UPDATE SET tokens = excluded.tokens, at = excluded.at, promised = excluded.promised"""
 
 # The lines in which jobs wait for a limit, from one to the next; and the first of each. job_blocked.
-NEXT_LINE = """SELECT queue, lane FROM job WHERE state = 3 AND blocked_by = ? AND (queue, lane) > (?, ?)
+NEXT_WAITING_LINE = """SELECT queue, lane FROM job WHERE state = 3 AND blocked_by = ? AND (queue, lane) > (?, ?)
  ORDER BY queue, lane LIMIT 1"""
 READY_FIRST = """UPDATE job SET state = 1, blocked_by = NULL WHERE id IN (SELECT id FROM job
  WHERE state = 3 AND blocked_by = ? AND queue = ? AND lane = ? ORDER BY priority DESC, due_at, id LIMIT ?) RETURNING 1"""
@@ -105,7 +105,7 @@ def ready_next(connection: Connection, limits: Mapping[str, Rule]) -> set[Line]:
         free = min(AT_ONCE, (rule.concurrency or 0) - counts[key])
         waits = f"limit:{key}"
         at: tuple[str, int] = ("", -1)
-        while free > 0 and (rows := connection.execute(NEXT_LINE, (waits, *at)).fetchall()):
+        while free > 0 and (rows := connection.execute(NEXT_WAITING_LINE, (waits, *at)).fetchall()):
             at = rows[0]
             if connection.execute(READY_FIRST, (waits, *at, free)).fetchall():
                 lines.add(Line(at[0], LANES[at[1]]))

@@ -31,7 +31,7 @@ HEAD = f"""SELECT id, state, lane FROM job WHERE {_MINE} AND session IS NOT NULL
 # Primary key.
 KEPT = "SELECT held_why, next_sequence, state FROM session WHERE queue = ? AND name = ?"
 
-READY = "UPDATE job SET state = 1, blocked_by = NULL WHERE id = ? AND state = 3"
+READY_HEAD = "UPDATE job SET state = 1, blocked_by = NULL WHERE id = ? AND state = 3"
 
 # Primary key.
 KEEP_STATE = """INSERT INTO session (queue, name, state, touched_at) VALUES (?, ?, ?, ?) ON CONFLICT (queue, name)
@@ -51,7 +51,7 @@ BEAR = "UPDATE session SET gap_until = NULL, held_why = 'gap', touched_at = ?3 W
 NOT_MISSING = "UPDATE session SET gap_until = NULL WHERE queue = ? AND name = ?"
 # A job that has died holds its session, if it was to. Primary keys.
 HOLD = f"""INSERT INTO session (queue, name, held_by, held_why, touched_at)
- SELECT queue, session, id, 'dead', ?2 FROM settled WHERE id = ?1 AND state = 6 AND session IS NOT NULL
+ SELECT queue, session, id, 'dead', ?2 FROM settled WHERE id = ?1 AND session IS NOT NULL
  AND holds & {Holds.ON_DEAD:d} ON CONFLICT (queue, name)
  DO UPDATE SET held_by = excluded.held_by, held_why = excluded.held_why, touched_at = excluded.touched_at"""
 # What it held goes on. session_held.
@@ -124,7 +124,7 @@ def ready_next(connection: Connection, sessions: Iterable[Named]) -> set[Line]:
         for id, state, lane in connection.execute(HEAD, (queue, name)).fetchall():
             kept = connection.execute(KEPT, (queue, name)).fetchall() if state == 3 else []
             if state == 3 and not (kept and kept[0][0] == "dead"):
-                connection.execute(READY, (id,))
+                connection.execute(READY_HEAD, (id,))
                 lines.add(Line(queue, LANES[lane]))
     return lines
 

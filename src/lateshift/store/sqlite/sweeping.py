@@ -90,7 +90,7 @@ def take_back(database: Database, term: int, limit: int) -> list[TakenBack]:
         for key in {case.job.exclusive for case in verdicts} - {None}:
             connection.execute(READY_NEXT, (key,))
         ended = [case for case in verdicts if case.state is not State.READY and case.job.lane.careful]
-        sessions.hold(connection, [case.job.id.bytes for case in ended if case.job.session], now)
+        sessions.hold(connection, [case.job.id.bytes for case in ended if case.state is State.DEAD], now)
         guarding.give_on(connection, [guarded(case.job) for case in ended])
     return taken
 
