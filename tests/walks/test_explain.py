@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from lateshift import Explanation, Lateshift, Permanent, Retry, State
+from lateshift import Explanation, Lateshift, Limit, Permanent, Retry, State
 from lateshift.errors import JobUnknown
 from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId, new_job_id
@@ -160,6 +160,39 @@ async def test_a_full_worker_and_the_line_before_a_job_are_explained_and_who_run
     finally:
         gate.set()
     assert codes(third.explain()) == ["completed"]
+
+
+async def test_what_sessions_and_limits_hold_back_is_explained_while_a_worker_runs(shop: Lateshift) -> None:
+    gate = asyncio.Event()
+    shop.limit("vendor", Limit(concurrency=1))
+    shop.limit("caller", Limit(rate="1/h"))
+
+    @shop.task(queue="calls")
+    async def call() -> None:
+        await gate.wait()
+
+    def enqueued(**options: Any) -> Any:
+        return call.options(**options).enqueue()
+
+    async def codes_of(job: Any) -> list[str]:
+        return codes(await job.aexplain())
+
+    acme, waits = enqueued(limit_key="vendor:acme"), enqueued(limit_key="vendor:acme")
+    head, behind = enqueued(session="user:7"), enqueued(session="user:7")
+    numbered = enqueued(session="user:8", sequence=2, gap_after=timedelta(hours=1))
+    first, rated = enqueued(limit_key="caller:7"), enqueued(limit_key="caller:7")
+    async with shop.running():
+        for job, expected in {
+            acme: "running", waits: "limit_reached", head: "running", behind: "session_busy", numbered: "sequence_gap",
+            first: "running", rated: "rate_limit",
+        }.items():  # fmt: skip
+            await until(lambda job=job: codes_of(job), lambda seen, expected=expected: seen == [expected])  # type: ignore[misc]
+        [reason] = (await waits.aexplain()).reasons
+        assert reason.jobs == [acme.id]
+        assert reason.says.startswith("Limit vendor:acme, set by the code, is at 1 of 1 job at once: ")
+        assert (await behind.aexplain()).reasons[0].jobs == [head.id]
+        gate.set()
+        await asyncio.gather(*(job.aresult(timeout=SOON) for job in (acme, waits, head, behind, first)))
 
 
 # -- from the command line -------------------------------------------------------------------------------------------

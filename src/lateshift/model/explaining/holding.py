@@ -253,7 +253,8 @@ def _token_at(limit: Limit, facts: Facts) -> datetime | None:
 
 def _called(limit: Limit) -> str:
     name = f"Limit {limit.key}" if limit.scope == "key" else f"The limit of {limit.scope} {limit.key}"
-    return f"{name}, set by {limit.set_by}," if limit.set_by else name
+    by = "the code" if limit.set_by == "code" else limit.set_by
+    return f"{name}, set by {by}," if by else name
 
 
 def _latest(moment: datetime | None, words: Words) -> str:
