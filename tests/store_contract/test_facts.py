@@ -10,6 +10,7 @@ from lateshift.model.explaining.facts import Facts
 from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId, new_job_id
 from lateshift.model.job import Holds, Lane, NewJob, Place, State
+from lateshift.model.member import Program, Serves
 from lateshift.model.outcome import DeadLettered, Later
 from lateshift.store.contract import Store
 from tests.store_contract.driving import DAY, DONE, GUARDED, Supervisor, Worker, added, make_job, see
@@ -244,6 +245,36 @@ def test_live_members_come_before_the_dead(store: Store, monkeypatch: pytest.Mon
     members = facts(store, id).members
     assert (members[0].id, members[0].dead) == (crew[2].id, False)
     assert len(members) == 2
+
+
+def test_the_jobs_of_a_session_and_of_a_limit_that_are_looked_at_are_bounded(
+    store: Store, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"lateshift.store.{kind}.explaining.OTHERS_LOOKED_AT", 2)
+    store.rules.declare([Rule("key", "tenant", 4)], by="ana")
+    limited = added(store, *[guarded(limit_key="tenant:7") for _ in range(5)])
+    worker.lease(10, GUARDED)
+    in_session = added(store, *[guarded(session="u") for _ in range(5)])
+
+    [limit] = facts(store, limited[-1]).limits
+    assert len(limit.running) == 2
+    session = facts(store, in_session[-1]).session
+    assert session is not None
+    assert [other.id for other in session.before] == in_session[:2]
+
+
+def test_the_programs_that_are_looked_at_are_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"lateshift.store.{kind}.explaining.PROGRAMS_LOOKED_AT", 2)
+    for number in range(3):
+        program = Program(app="shop", version=str(number), tasks={})
+        serves = Serves(
+            app="shop", version=str(number), code=program.digest, queues=(), slots={}, heartbeat=30.0
+        )
+        assert store.members.introduce(Worker(store).id, serves, program)
+    [id] = added(store, make_job())
+    assert len(facts(store, id).programs) == 2
 
 
 def test_looking_leaves_no_transaction_behind(store: Store, worker: Worker) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lateshift.model.explaining.facts import AHEAD_LOOKED_AT, Line, Paused, Session
+from lateshift.model.explaining.facts import AHEAD_LOOKED_AT, OTHERS_LOOKED_AT, Line, Paused, Session
 from lateshift.model.explaining.reason import Explanation
 from lateshift.model.job import Holds, JobView, Lane, Progress, State
 from lateshift.model.member import Program
@@ -157,7 +157,12 @@ WAITING: dict[str, tuple[JobView, dict[str, Any], list[str], str]] = {
     "concurrency limit of a queue that has room again": (
         view(BLOCKED), {"guard": GUARDED | {"blocked_by": "limit:queue:orders"},
                         "limits": [tenant_limit(scope="queue", key="orders", concurrency=2, running=[other()])]},
-        ["limit_reached"], "The limit of queue orders was full, and is at 1 of 2 now: its turn comes at the next round.",
+        ["limit_reached"], "The limit of queue orders was full, and is at 1 of 2 now.",
+    ),
+    "concurrency limit of more than are looked at": (
+        view(BLOCKED), {"guard": GUARDED | {"blocked_by": "limit:key:tenant:7"},
+                        "limits": [tenant_limit(concurrency=5000, running=[other()] * OTHERS_LOOKED_AT)]},
+        ["limit_reached"], "Limit tenant:7 is at 1,000 or more of 5,000 jobs at once: …00aaaa, …00aaaa",
     ),
     "concurrency limit with room": (
         view(), {"guard": GUARDED, "line": FIRST, "limits": [tenant_limit(concurrency=2, running=[other()])]}, ["next"], "",

@@ -320,5 +320,5 @@ def test_a_worker_process_says_what_it_serves(cli: Cli, store_url: str, tmp_path
         [serves] = told()
         assert (serves["app"], serves["version"], serves["queues"]) == ("farm", "7", ["field", "barn.*"])
         assert {"coroutine", "thread", "process"} <= set(serves["slots"])
-        assert "farm 7, field, barn.*" in cli("members", "list").out
+        assert "farm 7 for field, barn.*" in cli("members", "list").out
         assert interrupted(worker, 30) == 0

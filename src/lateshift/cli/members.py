@@ -3,7 +3,7 @@
 import click
 
 from lateshift.cli.options import listing, opened, wants_json
-from lateshift.cli.output import amount, duration, member_document, print_json, print_table, short
+from lateshift.cli.output import amount, duration, member_document, print_json, print_sentences, short
 from lateshift.clock import SYSTEM
 from lateshift.store.contract import MemberView
 
@@ -22,7 +22,7 @@ def list_members() -> None:
     if wants_json():
         print_json({"members": [member_document(view) for view in found]})
         return
-    print_table(
+    print_sentences(
         ("member", "name", "host", ">pid", ">up", ">running", ">completed", "state", "runs"),
         [_row(view) for view in found],
         "No process works on this store.",
@@ -41,4 +41,4 @@ def _runs(view: MemberView) -> str:
     """Its program, and the queues that it serves."""
     if view.serves is None:
         return ""
-    return f"{view.serves.program}, {', '.join(view.serves.queues) or 'all queues'}"
+    return f"{view.serves.program} for {', '.join(view.serves.queues) or 'all queues'}"

@@ -193,28 +193,40 @@ def _concurrency(facts: Facts, words: Words) -> Iterator[Reason]:
         if limit.concurrency is None:
             continue
         named = facts.guard.blocked_by == f"limit:{limit.scope}:{limit.key}"
-        count, room = len(limit.running), limit.concurrency
-        if count < room and not named:
-            continue
-        soonest = sorted(
-            limit.running, key=lambda other: (other.complete_by is None, other.complete_by, other.id)
-        )
-        first = next((other.complete_by for other in soonest), None)
-        jobs = f": {listed([short(other.id) for other in soonest])}" if soonest else ""
-        yield Reason(
-            code="limit_reached",
-            says=f"{_called(limit)} is at {count:,} of {counted(room, 'job')} at once{jobs}."
-            if count >= room
-            else f"{_called(limit)} was full, and is at {count:,} of {room:,} now: its turn comes at the next round.",
-            jobs=[other.id for other in soonest],
-            by=limit.set_by or None,
-            clears_when=(
-                f"when {'one of them has' if count > 1 else 'that job has'} ended{_latest(first, words)}"
-                if count >= room
-                else "within a second or two"
-            ),
-            do=f"lateshift jobs explain {soonest[0].id}" if count == 1 else None,
-        )
+        more = len(limit.running) >= OTHERS_LOOKED_AT  # than were looked at, perhaps
+        if len(limit.running) >= limit.concurrency or (named and more):
+            yield _full(limit, words, at=f"{len(limit.running):,}{' or more' if more else ''}")
+        elif named:
+            yield Reason(
+                code="limit_reached",
+                says=f"{_called(limit)} was full, and is at {len(limit.running):,} of {limit.concurrency:,} now.",
+                jobs=[other.id for other in limit.running],
+                by=limit.set_by or None,
+                clears_when="at the supervisor's next round, within a second or two",
+            )
+
+
+def _full(limit: Limit, words: Words, at: str) -> Reason:
+    soonest = sorted(
+        limit.running, key=lambda other: (other.complete_by is None, other.complete_by, other.id)
+    )
+    first = soonest[0] if soonest else None
+    jobs = f": {listed([short(other.id) for other in soonest])}" if soonest else ""
+    ended = (
+        "one of them has ended"
+        if len(soonest) > 1
+        else "that job has ended"
+        if first
+        else "the limit is raised"
+    )
+    return Reason(
+        code="limit_reached",
+        says=f"{_called(limit)} is at {at} of {counted(limit.concurrency or 0, 'job')} at once{jobs}.",
+        jobs=[other.id for other in soonest],
+        by=limit.set_by or None,
+        clears_when=f"when {ended}{_latest(first.complete_by, words) if first else ''}",
+        do=f"lateshift jobs explain {first.id}" if first and len(soonest) == 1 else None,
+    )
 
 
 def _rates(facts: Facts) -> Iterator[Reason]:
