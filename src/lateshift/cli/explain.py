@@ -10,7 +10,7 @@ from lateshift.model.explaining.explain import explain as explained
 from lateshift.model.explaining.reason import Explanation, Reason, details
 from lateshift.model.explaining.words import Words
 
-NARROW = 60  # columns below which the code of a reason stands above it
+NARROW = 60  # columns that a sentence wants beside its code; with fewer it stands below
 GAP = 2
 
 
