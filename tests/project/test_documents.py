@@ -80,6 +80,7 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("KEPT", "model.history"),
         ("KEY_LIMIT", "task"),
         ("LOCK_NAME_LIMIT", "app"),
+        ("NAME_LIMIT", "model.placing"),
         ("CHUNK", "client"),
         ("TOGETHER", "client"),
         ("BATCH", "worker.room"),

@@ -16,6 +16,7 @@ from lateshift.store.sqlite import SqliteStore
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 TTL = timedelta(seconds=30)
+TABLES = ("job", "settled", "job_key", "queue", "member", "lock", "audit", "session", "rule", "bucket")
 LINE = Line("default", Lane.COROUTINE)
 GUARDED = Line("default", Lane.GUARDED)
 SOLO = Line("default", Lane.SOLO)
@@ -40,7 +41,7 @@ def make_job(
     place: Place | None = None,
 ) -> NewJob:
     spec = Spec(
-        task=task, queue=queue, lane=Lane.GUARDED if exclusive or place else lane, priority=priority, attempts=attempts,
+        task=task, queue=queue, lane=lane.guarded if exclusive or place else lane, priority=priority, attempts=attempts,
         time_limit=time_limit, delay=delay, at=at, exclusive=exclusive,
     )  # fmt: skip
     return NewJob(new_job_id(), spec, payload, key, place=place)
@@ -144,3 +145,14 @@ def query(store: Store, sql: LiteralString, *parameters: Any) -> list[tuple[Any,
 
 def file_of(url: str) -> Path:
     return Path(url.removeprefix("sqlite:///").partition("?")[0])
+
+
+def empty(store: Store) -> None:
+    if isinstance(store, SqliteStore):
+        with store._database.write() as file:
+            for table in TABLES:
+                file.execute(f"DELETE FROM {table}")
+    elif isinstance(store, PostgresStore):
+        with store._database.connect() as server:
+            for table in TABLES:
+                server.execute(f"DELETE FROM lateshift.{table}".encode())

@@ -57,7 +57,11 @@ SQLITE: list[tuple[str, str, str]] = [
         sqlite.rules.NEXT_WAITING_LINE,
         "job_blocked (blocked_by=? AND (queue,lane)>(?,?))",
     ),
-    ("READY_FIRST", sqlite.rules.READY_FIRST, "job_blocked (blocked_by=? AND queue=? AND lane=?)"),
+    (
+        "READY_FIRST",
+        sqlite.rules.READY_FIRST,
+        "job_blocked (blocked_by=? AND queue=? AND lane=? AND tenant>?)",
+    ),
     ("NEXT_WAIT", sqlite.sweeping.NEXT_WAIT, "job_blocked ((blocked_by,queue)>(?,?))"),
     ("NUMBERED", sqlite.enqueue.NUMBERED, "job_sequence (queue=? AND session=? AND sequence=?)"),
     ("SETTLED", sqlite.enqueue.SETTLED, "PRIMARY KEY (id=?)"),
@@ -253,13 +257,13 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     (
         "READY_FIRST",
         postgres.rules.READY_FIRST,
-        {"waits": "limit:task:noop", "free": 5},
+        {"waits": "limit:task:noop", "free": 5, "after": ""},
         {"job_blocked", "job_pkey"},
     ),
     ("WAITS", postgres.sweeping.WAITS, {"waits": "a", "queue": "q", "limit": 100}, {"job_blocked"}),
     ("NUMBERED", postgres.enqueue.NUMBERED, ("q1", "s1", 5), {"job_sequence"}),
     ("SETTLED", postgres.enqueue.SETTLED, (ONE,), {"settled_pkey"}),
-    ("GUARDED_QUEUES", postgres.jobs.GUARDED_QUEUES, (IDS,), {"job_pkey"}),
+    ("GUARDED", postgres.jobs.GUARDED, (IDS,), {"job_pkey"}),
     ("DEAD_QUEUES", postgres.jobs.DEAD_QUEUES, (IDS,), {"settled_pkey"}),
     ("HELD", postgres.leasing.HELD, LINE, {"job_running"}),
     (

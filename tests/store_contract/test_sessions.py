@@ -374,3 +374,24 @@ def test_the_net_finds_a_session_whose_next_job_nobody_readied(
     assert lease(worker) == []
     supervisor.release_waiting()
     assert lease_one(worker).id == second
+
+
+def test_a_session_is_remembered_for_ninety_days_after_its_last_job(
+    store: Store, worker: Worker, supervisor: Supervisor, clock: ManualClock
+) -> None:
+    added(store, in_session())
+    worker.settle(lease_one(worker), Completed(None, DAY, b"1"))
+    clock.move(days=89)
+    supervisor.purge()
+    assert store.sessions.get("default", "s") is not None
+    clock.move(days=2)
+    supervisor.purge()
+    assert store.sessions.get("default", "s") is None
+
+
+def test_two_running_jobs_of_a_session_are_found_by_a_check(store: Store, worker: Worker) -> None:
+    added(store, in_session("a"), in_session("b"))
+    lease(worker)
+    assert store.upkeep.check() == []
+    query(store, "UPDATE {job} SET session = 'a'")
+    assert store.upkeep.check() == ["1 sessions have two jobs running"]

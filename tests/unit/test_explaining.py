@@ -1,5 +1,6 @@
 """From facts to reasons, as a table: each reason alone, then several at once."""
 
+import shlex
 from datetime import timedelta
 from typing import Any
 
@@ -313,6 +314,13 @@ def test_reasons_name_the_jobs_and_the_people_involved() -> None:
     assert told["queue_paused"].by == "ana"
     assert told["queue_paused"].do == "lateshift queues resume orders"
     assert told["session_held"].do == f"lateshift jobs resubmit {HEAD}"
+
+
+def test_a_command_that_helps_can_be_copied_whatever_the_name_of_a_session() -> None:
+    session = Session(name="user's 7", held_why="gap", expects=4)
+    [reason] = explained(view(BLOCKED), guard=GUARDED, session=session).reasons
+    assert reason.do is not None
+    assert shlex.split(reason.do) == ["lateshift", "sessions", "release", "user's 7", "--queue", "orders"]
 
 
 # -- what runs and what has ended ----------------------------------------------------------------------------------

@@ -4,8 +4,9 @@ A store reads some ready jobs of a guarded line and the facts about them, asks `
 else leases from that queue meanwhile, nor against the same limits."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -37,6 +38,10 @@ Rules = Mapping[tuple[str, str], Rule]
 """By scope and name."""
 
 
+Limits = Mapping[str, Rule]
+"""By what a job counts against: `queue:emails`, `task:send`, `key:vendor:acme`."""
+
+
 def limits_of(rules: Rules, queue: str, task: str, limit_key: str | None) -> Iterator[tuple[str, Rule]]:
     """The limits that a job counts against, each with its key."""
     if not rules:
@@ -59,6 +64,21 @@ def rule_of(rules: Rules, key: str) -> Rule:
     name = counted.partition(":")[0] if scope == "key" else counted
     rule = rules.get((scope, name))
     return Rule(scope, name, NO_LIMIT) if rule is None or rule.concurrency is None else rule
+
+
+class Turns(dict[Any, str]):
+    """The tenant that had the last turn, in a line or at a limit. Only a hint: losing it costs nobody more than a round."""
+
+    MOST = 10_000
+
+    def had(self, where: Any, after: str, tenants: Collection[str]) -> None:
+        """These had a turn, beginning with the one after `after`."""
+        if not tenants:
+            return
+        if len(self) >= self.MOST:  # a program that makes up keys must not grow this for ever
+            self.clear()
+        begun_anew = [tenant for tenant in tenants if tenant <= after]
+        self[where] = max(begun_anew or tenants)
 
 
 class Guarded(Struct, frozen=True, gc=False):
@@ -220,16 +240,18 @@ def _start(job: Candidate, facts: Facts, choice: Choice) -> tuple[str, float] | 
 
 
 def _grown(facts: Facts, key: str, rule: Rule) -> Bucket:
-    """The bucket now; a new one is full. A clock that was set back gives nothing and takes nothing."""
+    """The bucket now; a new one is full. A clock that was set back gives no tokens, and holds nobody to its promises."""
     bucket = facts.buckets.get(key)
     if bucket is None:
         bucket = facts.buckets[key] = Bucket(float(rule.burst), facts.now, facts.now)
+    if facts.now < bucket.at:
+        bucket.promised = min(bucket.promised, facts.now)
     grown = bucket.tokens + max(0.0, facts.now - bucket.at) / rule.spacing
     bucket.tokens, bucket.at = min(float(rule.burst), grown), facts.now
     return bucket
 
 
-def limits_freed(rules: Rules, ended: Iterable[Guarded]) -> dict[str, Rule]:
+def limits_freed(rules: Rules, ended: Iterable[Guarded]) -> Limits:
     """Limits on how many run, in which these have left a place."""
     found = (limits_of(rules, job.queue, job.task, job.limit_key) for job in ended)
     return {key: rule for limits in found for key, rule in limits if rule.concurrency is not None}

@@ -15,6 +15,9 @@ GRACE = timedelta(seconds=2)  # in which a live holder may say itself that it st
 AUDIT_KEPT = timedelta(days=365)  # how long it is known what operators did
 KEEP_CANCELLED = timedelta(days=7)  # how long a job stays that was settled without a worker
 KEEP_DEAD = timedelta(days=90)
+SESSION_KEPT = timedelta(
+    days=90
+)  # how long a session is remembered that no job has touched; and a limit's tokens
 GAP_AFTER = timedelta(
     minutes=1
 )  # how long a numbered job waits for an earlier number, unless it says otherwise

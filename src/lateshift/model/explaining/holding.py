@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from shlex import quote
 
 from lateshift.model.edit import RESUBMITTED
 from lateshift.model.explaining.facts import OTHERS_LOOKED_AT, Facts, Limit, Other, Session
@@ -98,25 +99,26 @@ def _session(facts: Facts, words: Words) -> Iterator[Reason]:
     if session is None:
         return
     if session.held_why is not None:
-        yield _held(session)
+        yield _held(facts, session)
     if session.before:
         yield _in_session(facts, session, words)
     if session.held_why is None and _has_gap(facts, session):
         yield _gap(facts, session, words)
 
 
-def _held(session: Session) -> Reason:
+def _held(facts: Facts, session: Session) -> Reason:
     if session.held_by is None:
         return Reason(
             code="session_held",
             says=f"Session {session.name} is held: its number {session.expects} has not come in time.",
             clears_when=f"when number {session.expects} is enqueued, or somebody lets the session go on",
+            do=f"lateshift sessions release {quote(session.name)} --queue {facts.job.queue}",
         )
     return Reason(
         code="session_held",
         says=f"Session {session.name} is held by dead letter {session.held_by}: nothing else of it runs.",
         jobs=[session.held_by],
-        clears_when="when that job is resubmitted, or somebody lets the session go on",
+        clears_when="when that job is resubmitted, or the session is released (lateshift sessions release)",
         do=f"lateshift jobs resubmit {session.held_by}",
     )
 

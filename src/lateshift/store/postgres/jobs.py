@@ -8,6 +8,7 @@ import msgspec
 from psycopg.errors import UniqueViolation
 
 from lateshift.model.edit import Edit
+from lateshift.model.guard import Guarded, Turns
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Enqueued, Lease, Line, NewJob, Note
 from lateshift.model.outcome import Settlement
@@ -57,8 +58,10 @@ INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, fence, du
 SELECT id, queue, lane, 1, priority, attempts, fence, clock_timestamp() + %s::interval, created_at, time_limit,
  exclusive, task, payload, checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch
 FROM gone RETURNING id, queue, lane"""
-# The queues whose guarded lines these jobs stand in, or stood in. Primary keys.
-GUARDED_QUEUES = "SELECT DISTINCT queue FROM lateshift.job WHERE id = ANY(%s) AND tenant IS NOT NULL"
+# What these leave to others when they end; and the queues in whose sessions they stood. Primary keys.
+GUARDED = (
+    "SELECT queue, task, session, limit_key FROM lateshift.job WHERE id = ANY(%s) AND tenant IS NOT NULL"
+)
 DEAD_QUEUES = "SELECT DISTINCT queue FROM lateshift.settled WHERE id = ANY(%s) AND tenant IS NOT NULL"
 AUDIT = """INSERT INTO lateshift.audit (at, action, subject, actor)
  SELECT clock_timestamp() + %s::interval, %s, subject, %s FROM unnest(%s::text[]) subject"""
@@ -75,7 +78,7 @@ class PostgresJobs:
         self._database = database
         self._clock = database.clock
         self._wakes = wakes
-        self._turns: guarding.Turns = {}
+        self._turns = Turns()
         self._looked_at = ("", "")
 
     def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
@@ -91,10 +94,16 @@ class PostgresJobs:
             connection.kept_cursor.execute(enqueue.INSERT_NOW, enqueue.plain_row(jobs[0]))
             answers = [Enqueued(jobs[0].id, created=True)]
         else:
-            with connection.transaction():
-                answers = _run(connection, enqueue.statements(jobs, skew, again=again))
+            try:
+                answers = self._enqueue_any(connection, again, jobs)
+            except UniqueViolation:  # another caller used a number meanwhile: now it is seen
+                answers = self._enqueue_any(connection, again, jobs)
         crashpoint("enqueue.after_commit")
         return answers
+
+    def _enqueue_any(self, connection: Connection, again: bool, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        with connection.transaction():
+            return _run(connection, enqueue.statements(jobs, self._clock.offset, again=again))
 
     def exchange(
         self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want]
@@ -135,7 +144,7 @@ class PostgresJobs:
         wants = [] if again else [want for want in wants if want.count > 0]
         careful = [settlement for settlement in settlements if settlement.lease.lane.careful]
         plain = [it for it in settlements if not it.lease.lane.careful] if careful else settlements
-        lost, lines = guarding.settle(connection, careful, skew) if careful else ([], set())
+        lost, lines = guarding.settle(connection, careful, skew, self._turns) if careful else ([], set())
         quick = [want for want in wants if not want.line.lane.careful]
         if plain or quick:
             with connection.pipeline():  # one round trip, one commit
@@ -203,12 +212,12 @@ class PostgresJobs:
     def cancel(self, ids: Sequence[JobId], *, by: str) -> list[JobId]:
         def work(connection: Connection, again: bool) -> tuple[set[Line], set[JobId]]:
             with connection.transaction():
-                queues = [queue for (queue,) in connection.execute(GUARDED_QUEUES, (list(ids),)).fetchall()]
-                sessions.lock(connection, queues)
-                known = guarding.lock_limits(connection) if queues else {}
+                guarded = [Guarded(*row) for row in connection.execute(GUARDED, (list(ids),)).fetchall()]
+                sessions.lock(connection, [job.queue for job in guarded])
+                freed = guarding.lock_limits(connection, guarded)
                 found, ended = settling.cancel_waiting(connection, ids, by, self._clock.offset)
                 found |= {id for (id,) in connection.execute(ORDER_STOP, (by, list(ids))).fetchall()}
-                lines = guarding.give_on(connection, ended, known)
+                lines = guarding.give_on(connection, ended, freed, self._turns)
                 self._audit(connection, "cancel", found, by)
                 return lines, found | self._audited(connection, "cancel", ids, by) if again else found
 
@@ -239,7 +248,7 @@ class PostgresJobs:
         return [id for id in ids if id in found]
 
     def take_back(self, *, term: int, limit: int) -> list[TakenBack]:
-        taken = self._database.run(sweeping.take_back, self._clock, term, limit)
+        taken = self._database.run(sweeping.take_back, self._clock, term, limit, self._turns)
         self._wakes.hint({job.line for job in taken})
         return taken
 
@@ -248,7 +257,7 @@ class PostgresJobs:
 
     def release_waiting(self, *, term: int, limit: int) -> list[Gap]:
         gaps, lines, self._looked_at = self._database.run(
-            sweeping.release_waiting, self._clock, term, limit, self._looked_at
+            sweeping.release_waiting, self._clock, term, limit, self._looked_at, self._turns
         )
         self._wakes.hint(lines)
         return gaps

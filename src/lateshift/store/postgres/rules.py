@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
-from lateshift.model.guard import Bucket, Rule, Rules
+from lateshift.model.guard import Bucket, Rule, Rules, Turns
 from lateshift.model.job import Line
 from lateshift.store.contract import LANES
 from lateshift.store.postgres.database import Connection, Database
@@ -43,18 +43,22 @@ SPEND = """INSERT INTO lateshift.bucket (key, tokens, at, promised)
  FROM unnest(%s::text[], %s::float8[], %s::float8[], %s::float8[]) AS new (key, tokens, at, promised)
  ON CONFLICT (key) DO UPDATE SET tokens = excluded.tokens, at = excluded.at, promised = excluded.promised"""
 
-# The first of those who wait for a limit, in each line that has some: one of them may be paused, or served by nobody.
-# job_blocked.
-READY_FIRST = """WITH RECURSIVE line AS (
+# Who wait for a limit, in each line that has some, for one of them may be paused, or served by nobody: of the tenant
+# whose turn it is. job_blocked.
+_WAITING = """SELECT id FROM lateshift.job j WHERE j.state = 3 AND j.blocked_by = %(waits)s AND j.queue = line.queue
+   AND j.lane = line.lane AND j.tenant"""
+_ORDER = "ORDER BY j.tenant, j.priority DESC, j.due_at, j.id LIMIT %(free)s"
+READY_FIRST = f"""WITH RECURSIVE line AS (
   (SELECT queue, lane FROM lateshift.job WHERE state = 3 AND blocked_by = %(waits)s ORDER BY queue, lane LIMIT 1)
   UNION ALL
   SELECT next.queue, next.lane FROM line, LATERAL (SELECT queue, lane FROM lateshift.job
     WHERE state = 3 AND blocked_by = %(waits)s AND (queue, lane) > (line.queue, line.lane)
     ORDER BY queue, lane LIMIT 1) next),
-first AS MATERIALIZED (SELECT next.id FROM line, LATERAL (SELECT id FROM lateshift.job j
-  WHERE j.state = 3 AND j.blocked_by = %(waits)s AND j.queue = line.queue AND j.lane = line.lane
-  ORDER BY j.priority DESC, j.due_at, j.id LIMIT %(free)s FOR UPDATE SKIP LOCKED) next)
-UPDATE lateshift.job SET state = 1, blocked_by = NULL WHERE id = ANY(ARRAY(SELECT id FROM first)) RETURNING queue, lane"""
+first AS MATERIALIZED (SELECT next.id FROM line, LATERAL (
+  SELECT * FROM ({_WAITING} > %(after)s {_ORDER} FOR UPDATE SKIP LOCKED) AS later
+  UNION ALL SELECT * FROM ({_WAITING} <= %(after)s {_ORDER} FOR UPDATE SKIP LOCKED) AS earlier LIMIT %(free)s) next)
+UPDATE lateshift.job SET state = 1, blocked_by = NULL WHERE id = ANY(ARRAY(SELECT id FROM first))
+RETURNING queue, lane, tenant"""
 
 
 class PostgresRules:
@@ -116,15 +120,18 @@ def spend(connection: Connection, spent: Mapping[str, Bucket]) -> None:
         connection.execute(SPEND, [list(column) for column in zip(*rows, strict=True)])
 
 
-def ready_next(connection: Connection, limits: Mapping[str, Rule]) -> set[Line]:
+def ready_next(connection: Connection, limits: Mapping[str, Rule], turns: Turns) -> set[Line]:
     """As many as have place, in each line that waits. Gives those lines."""
     lines: set[Line] = set()
     counts = running(connection, limits)
     for key, rule in sorted(limits.items()):
         free = min(AT_ONCE, (rule.concurrency or 0) - counts[key])
         if free > 0:
-            rows = connection.execute(READY_FIRST, {"waits": f"limit:{key}", "free": free}).fetchall()
-            lines |= lines_of(rows)
+            after = turns.get(key, "")
+            asked = {"waits": f"limit:{key}", "free": free, "after": after}
+            rows = connection.execute(READY_FIRST, asked).fetchall()
+            lines |= lines_of((queue, lane) for queue, lane, _ in rows)
+            turns.had(key, after, {tenant for _, _, tenant in rows})
     return lines
 
 

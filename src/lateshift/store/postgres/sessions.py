@@ -32,8 +32,9 @@ STATES = f"SELECT s.queue, s.name, {_KEPT.format('state')} FROM {_NAMED}"
 # The first in the line of each session whose turn is free, unless it is held. job_line, job_turn, primary keys.
 READY_HEADS = f"""WITH head AS MATERIALIZED (SELECT {_HEAD.format("CASE state WHEN 3 THEN id END")} AS id
  FROM {_NAMED}
- WHERE {_BUSY} IS NULL AND {_KEPT.format("held_why")} IS DISTINCT FROM 'dead')
-UPDATE lateshift.job SET state = 1, blocked_by = NULL WHERE id = ANY(ARRAY(SELECT id FROM head))
+ WHERE {_BUSY} IS NULL AND {_KEPT.format("held_why")} IS DISTINCT FROM 'dead'),
+free AS MATERIALIZED (SELECT id FROM lateshift.job WHERE id = ANY(ARRAY(SELECT id FROM head)) FOR UPDATE SKIP LOCKED)
+UPDATE lateshift.job SET state = 1, blocked_by = NULL WHERE id = ANY(ARRAY(SELECT id FROM free))
 RETURNING queue, lane"""
 
 # Primary key.

@@ -3,7 +3,7 @@
 from typing import Any
 
 from lateshift.clock import Clock
-from lateshift.model.guard import rule_of
+from lateshift.model.guard import Turns, rule_of
 from lateshift.model.job import Line, State
 from lateshift.store.contract import LANES, Gap, TakenBack
 from lateshift.store.crashpoints import crashpoint
@@ -61,7 +61,9 @@ WAITS = """WITH RECURSIVE wait AS (
 SELECT blocked_by, queue FROM wait ORDER BY place"""
 
 
-def take_back(connection: Connection, again: bool, clock: Clock, term: int, limit: int) -> list[TakenBack]:
+def take_back(
+    connection: Connection, again: bool, clock: Clock, term: int, limit: int, turns: Turns
+) -> list[TakenBack]:
     """Writes only when there is something to write: the supervisor asks every second."""
     skew = {"skew": clock.offset}
     [(expired,)] = connection.execute(EXPIRED, skew).fetchall()
@@ -93,7 +95,8 @@ def take_back(connection: Connection, again: bool, clock: Clock, term: int, limi
             return []
         careful = [case for case in verdicts if case.job.lane.careful]
         sessions.lock(connection, [case.job.queue for case in careful])
-        known = guarding.lock_limits(connection) if careful else {}
+        ended = [case for case in careful if case.state is not State.READY]
+        freed = guarding.lock_limits(connection, [guarded(case.job) for case in ended])
         keys = sorted({case.job.exclusive for case in verdicts if case.job.exclusive is not None})
         for key in keys:
             connection.execute(WAIT_FOR_KEY, (key,))
@@ -106,9 +109,8 @@ def take_back(connection: Connection, again: bool, clock: Clock, term: int, limi
                 crashpoint("sweep.mid_batch")
         for key in keys:
             connection.execute(READY_NEXT, {"key": key})
-        ended = [case for case in careful if case.state is not State.READY]
         sessions.hold(connection, [case.job.id for case in ended if case.state is State.DEAD], clock.offset)
-        guarding.give_on(connection, [guarded(case.job) for case in ended], known)
+        guarding.give_on(connection, [guarded(case.job) for case in ended], freed, turns)
     return taken
 
 
@@ -135,7 +137,13 @@ def unblock(connection: Connection, again: bool, clock: Clock, term: int, limit:
 
 
 def release_waiting(
-    connection: Connection, again: bool, clock: Clock, term: int, limit: int, after: tuple[str, str]
+    connection: Connection,
+    again: bool,
+    clock: Clock,
+    term: int,
+    limit: int,
+    after: tuple[str, str],
+    turns: Turns,
 ) -> tuple[list[Gap], set[Line], tuple[str, str]]:
     """What it found, the lines that have ready jobs now, and where to look on."""
     skew = clock.offset
@@ -144,14 +152,16 @@ def release_waiting(
     missing = connection.execute(sessions.MISSING, {"skew": skew, "limit": limit}).fetchall()
     if not waits and not missing:
         return [], set(), ("", "")
-    turns = [(queue, name) for kind, name, queue in split(waits) if kind in ("session", "sequence")]
+    named = [(queue, name) for kind, name, queue in split(waits) if kind in ("session", "sequence")]
     with connection.transaction():
         if not connection.execute(TERM, (term,)).fetchall():
             return [], set(), after
-        sessions.lock(connection, [*(queue for queue, _ in turns), *(queue for queue, _, _ in missing)])
-        known = guarding.lock_limits(connection)
-        gaps = sessions.close_gaps(connection, missing, skew)
-        lines = sessions.ready_next(connection, [*turns, *((gap.queue, gap.session) for gap in gaps)])
+        sessions.lock(connection, [*(queue for queue, _ in named), *(queue for queue, _, _ in missing)])
+        known = rules.read(connection)
         limits = {name: rule_of(known, name) for kind, name, _ in split(waits) if kind == "limit"}
-        lines |= rules.ready_next(connection, limits)
+        if limits:
+            connection.execute(rules.LOCK_LIMITS)
+        gaps = sessions.close_gaps(connection, missing, skew)
+        lines = sessions.ready_next(connection, [*named, *((gap.queue, gap.session) for gap in gaps)])
+        lines |= rules.ready_next(connection, limits, turns)
     return gaps, lines, waits[-1] if len(waits) >= limit else ("", "")

@@ -13,6 +13,7 @@ from lateshift.model.guard import (
     Facts,
     Guarded,
     Rule,
+    Turns,
     choose,
     limits_freed,
     limits_of,
@@ -57,9 +58,6 @@ OF_LEASE = "SELECT session, limit_key FROM job WHERE id = ?"
 ROUNDS = 10  # of blocking, before a claim leaves the rest to the next
 LOOK_AT = 100  # candidates at least: a few that wait for something must not make each step a small one
 
-Turns = dict[Line, str]
-"""The tenant that had the last turn in each line. Only a hint: losing it costs nobody more than a round."""
-
 
 def lease(connection: Connection, holder: MemberId, want: Want, now: int, turns: Turns) -> list[Lease]:
     queue = want.line.queue
@@ -88,7 +86,7 @@ def lease(connection: Connection, holder: MemberId, want: Want, now: int, turns:
 
 
 def settle(
-    connection: Connection, settlements: Sequence[Settlement], now: int
+    connection: Connection, settlements: Sequence[Settlement], now: int, turns: Turns
 ) -> tuple[list[Lease], set[Line]]:
     """Jobs of careful lanes: what they leave to others is given on in the same transaction. Gives the leases that were
     lost, and the lines that have ready jobs now."""
@@ -113,16 +111,18 @@ def settle(
     sessions.keep_states(connection, said, now)
     sessions.hold(connection, dead, now)
     leases = [settlement.lease for settlement in settlements]
-    return lost, give_on(connection, [Guarded(it.queue, it.task, it.session, it.limit_key) for it in leases])
+    return lost, give_on(
+        connection, [Guarded(it.queue, it.task, it.session, it.limit_key) for it in leases], turns
+    )
 
 
-def give_on(connection: Connection, ended: Sequence[Guarded]) -> set[Line]:
+def give_on(connection: Connection, ended: Sequence[Guarded], turns: Turns) -> set[Line]:
     """The turns and places of these are free: ready who waits for them. Gives their lines."""
     lines = sessions.ready_next(
         connection, [(job.queue, job.session) for job in ended if job.session is not None]
     )
     freed = limits_freed(rules.read(connection), ended) if ended else {}
-    return lines | rules.ready_next(connection, freed)
+    return lines | rules.ready_next(connection, freed, turns)
 
 
 def _candidate(queue: str, row: tuple[Any, ...]) -> Candidate:

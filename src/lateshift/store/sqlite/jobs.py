@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from lateshift.model.edit import Edit
-from lateshift.model.guard import Guarded
+from lateshift.model.guard import Guarded, Turns
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Enqueued, Lease, Line, NewJob, Note
 from lateshift.model.outcome import Settlement
@@ -60,7 +60,7 @@ class SqliteJobs:
         self._database = database
         self._clock = database.clock
         self._wakes = wakes
-        self._turns: guarding.Turns = {}
+        self._turns = Turns()
         self._looked_at = ("", "")
 
     def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
@@ -82,7 +82,7 @@ class SqliteJobs:
             now = self._clock.microseconds()
             lost = settling.settle(connection, plain, now)
             if careful:
-                too_late, lines = guarding.settle(connection, careful, now)
+                too_late, lines = guarding.settle(connection, careful, now, self._turns)
                 lost += too_late
             leases = self._lease(connection, holder, wants, now) if wants else []
         crashpoint("worker.after_settle_commit" if settlements else "worker.after_claim_commit")
@@ -166,7 +166,7 @@ class SqliteJobs:
                     found.append(id)
                 ended += [Guarded(*row[:4]) for row in waited if row[4] is not None]
             connection.executemany(AUDIT, [(now, "cancel", str(id), by) for id in found])
-            lines = guarding.give_on(connection, ended)
+            lines = guarding.give_on(connection, ended, self._turns)
         self._wakes.hint(lines)
         return found
 
@@ -194,7 +194,7 @@ class SqliteJobs:
         return found
 
     def take_back(self, *, term: int, limit: int) -> list[TakenBack]:
-        taken = sweeping.take_back(self._database, term, limit)
+        taken = sweeping.take_back(self._database, term, limit, self._turns)
         self._wakes.hint({job.line for job in taken})
         return taken
 
@@ -202,7 +202,9 @@ class SqliteJobs:
         return sweeping.unblock(self._database, term, limit)
 
     def release_waiting(self, *, term: int, limit: int) -> list[Gap]:
-        gaps, lines, self._looked_at = sweeping.release_waiting(self._database, term, limit, self._looked_at)
+        gaps, lines, self._looked_at = sweeping.release_waiting(
+            self._database, term, limit, self._looked_at, self._turns
+        )
         self._wakes.hint(lines)
         return gaps
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from lateshift.model.guard import Bucket, Rule, Rules
+from lateshift.model.guard import Bucket, Rule, Rules, Turns
 from lateshift.model.job import Line
 from lateshift.store.contract import LANES
 from lateshift.store.sqlite.database import Connection, Database
@@ -30,11 +30,15 @@ BUCKET = "SELECT tokens, at, promised FROM bucket WHERE key = ?"
 SPEND = """INSERT INTO bucket (key, tokens, at, promised) VALUES (?, ?, ?, ?) ON CONFLICT (key)
  DO UPDATE SET tokens = excluded.tokens, at = excluded.at, promised = excluded.promised"""
 
-# The lines in which jobs wait for a limit, from one to the next; and the first of each. job_blocked.
+# The lines in which jobs wait for a limit, from one to the next; and in each those of the tenant whose turn it is.
+# job_blocked.
 NEXT_WAITING_LINE = """SELECT queue, lane FROM job WHERE state = 3 AND blocked_by = ? AND (queue, lane) > (?, ?)
  ORDER BY queue, lane LIMIT 1"""
-READY_FIRST = """UPDATE job SET state = 1, blocked_by = NULL WHERE id IN (SELECT id FROM job
- WHERE state = 3 AND blocked_by = ? AND queue = ? AND lane = ? ORDER BY priority DESC, due_at, id LIMIT ?) RETURNING 1"""
+_WAITING = "SELECT id FROM job WHERE state = 3 AND blocked_by = ?1 AND queue = ?2 AND lane = ?3 AND tenant"
+_ORDER = "ORDER BY tenant, priority DESC, due_at, id LIMIT ?4"
+READY_FIRST = f"""UPDATE job SET state = 1, blocked_by = NULL WHERE id IN (SELECT id FROM (
+  SELECT id FROM ({_WAITING} > ?5 {_ORDER})
+  UNION ALL SELECT id FROM ({_WAITING} <= ?5 {_ORDER})) LIMIT ?4) RETURNING tenant"""
 
 
 class SqliteRules:
@@ -97,7 +101,7 @@ def spend(connection: Connection, spent: Mapping[str, Bucket]) -> None:
     connection.executemany(SPEND, rows)
 
 
-def ready_next(connection: Connection, limits: Mapping[str, Rule]) -> set[Line]:
+def ready_next(connection: Connection, limits: Mapping[str, Rule], turns: Turns) -> set[Line]:
     """As many as have place, in each line that waits: one of them may be paused, or served by nobody."""
     lines: set[Line] = set()
     counts = running(connection, limits)
@@ -105,8 +109,11 @@ def ready_next(connection: Connection, limits: Mapping[str, Rule]) -> set[Line]:
         free = min(AT_ONCE, (rule.concurrency or 0) - counts[key])
         waits = f"limit:{key}"
         at: tuple[str, int] = ("", -1)
+        after, tenants = turns.get(key, ""), set[str]()
         while free > 0 and (rows := connection.execute(NEXT_WAITING_LINE, (waits, *at)).fetchall()):
             at = rows[0]
-            if connection.execute(READY_FIRST, (waits, *at, free)).fetchall():
-                lines.add(Line(at[0], LANES[at[1]]))
+            readied = connection.execute(READY_FIRST, (waits, *at, free, after)).fetchall()
+            tenants |= {tenant for (tenant,) in readied}
+            lines.add(Line(at[0], LANES[at[1]]))
+        turns.had(key, after, tenants)
     return lines

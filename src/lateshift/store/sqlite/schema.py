@@ -74,7 +74,8 @@ STEPS: tuple[tuple[str, ...], ...] = (
             WHERE session IS NOT NULL AND sequence IS NOT NULL""",
         """CREATE INDEX job_tenant ON job (queue, lane, tenant, priority DESC, due_at, id)
             WHERE state = 1 AND tenant IS NOT NULL""",
-        "CREATE INDEX job_blocked ON job (blocked_by, queue, lane, priority DESC, due_at, id) WHERE state = 3",
+        """CREATE INDEX job_blocked ON job (blocked_by, queue, lane, tenant, priority DESC, due_at, id)
+            WHERE state = 3""",
         # What runs against a limit: of its queue, of its task, of its key.
         "CREATE INDEX job_limit_queue ON job (queue) WHERE state = 2 AND tenant IS NOT NULL",
         "CREATE INDEX job_limit_task ON job (task) WHERE state = 2 AND tenant IS NOT NULL",

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from lateshift.model.guard import rule_of
+from lateshift.model.guard import Turns, rule_of
 from lateshift.model.job import Line, State
 from lateshift.store.contract import LANES, Gap, TakenBack
 from lateshift.store.crashpoints import crashpoint
@@ -46,7 +46,7 @@ NEXT_WAIT = """SELECT blocked_by, queue FROM job WHERE state = 3 AND (blocked_by
  ORDER BY blocked_by, queue LIMIT 1"""
 
 
-def take_back(database: Database, term: int, limit: int) -> list[TakenBack]:
+def take_back(database: Database, term: int, limit: int, turns: Turns) -> list[TakenBack]:
     """Writes only when there is something to write: the supervisor asks every second."""
     with database.read() as connection:
         [(expired,)] = connection.execute(EXPIRED, (database.clock.microseconds(),)).fetchall()
@@ -91,7 +91,7 @@ def take_back(database: Database, term: int, limit: int) -> list[TakenBack]:
             connection.execute(READY_NEXT, (key,))
         ended = [case for case in verdicts if case.state is not State.READY and case.job.lane.careful]
         sessions.hold(connection, [case.job.id.bytes for case in ended if case.state is State.DEAD], now)
-        guarding.give_on(connection, [guarded(case.job) for case in ended])
+        guarding.give_on(connection, [guarded(case.job) for case in ended], turns)
     return taken
 
 
@@ -122,7 +122,7 @@ def unblock(database: Database, term: int, limit: int) -> int:
 
 
 def release_waiting(
-    database: Database, term: int, limit: int, after: tuple[str, str]
+    database: Database, term: int, limit: int, after: tuple[str, str], turns: Turns
 ) -> tuple[list[Gap], set[Line], tuple[str, str]]:
     """What it found, the lines that have ready jobs now, and where to look on."""
     now = database.clock.microseconds()
@@ -144,5 +144,5 @@ def release_waiting(
         lines = sessions.ready_next(connection, named)
         known = rules.read(connection)
         limits = {name: rule_of(known, name) for kind, name, _ in split(waits) if kind == "limit"}
-        lines |= rules.ready_next(connection, limits)
+        lines |= rules.ready_next(connection, limits, turns)
     return gaps, lines, waits[-1] if len(waits) >= limit else ("", "")
