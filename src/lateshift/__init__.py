@@ -3,6 +3,7 @@
 from lateshift.app import Lateshift
 from lateshift.errors import Cancel, LateshiftError, LeaseLost, Permanent, Snooze
 from lateshift.handle import Job
+from lateshift.model.explaining.reason import Explanation, Reason
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.limit import Limit
 from lateshift.model.retry import NO_RETRY, Retry
@@ -13,6 +14,7 @@ from lateshift.worker.current import acheckpoint, checkpoint, current, last_chec
 __all__ = [
     "NO_RETRY",
     "Cancel",
+    "Explanation",
     "Job",
     "JobFilter",
     "JobView",
@@ -22,6 +24,7 @@ __all__ = [
     "Limit",
     "Lock",
     "Permanent",
+    "Reason",
     "Retry",
     "Snooze",
     "State",

@@ -25,6 +25,7 @@ from lateshift.handle import Job
 from lateshift.model import checks
 from lateshift.model.ids import JobId, new_job_id
 from lateshift.model.limit import Limit
+from lateshift.model.member import VERSION_LIMIT, Program, program_of
 from lateshift.model.retry import Retry
 from lateshift.runtime.aside import aside
 from lateshift.runtime.lock import Lock
@@ -60,10 +61,14 @@ class Lateshift:
     """An app: a name, its tasks and its store.
 
     `store` is a URL; without it LATESHIFT_STORE or lateshift.toml name one, else it is a file, ./lateshift.db.
+    `version` is what its workers say they run, such as a release or a commit; without it, a digest of the tasks.
     """
 
-    def __init__(self, name: str, *, store: str | None = None, clock: Clock = SYSTEM) -> None:
+    def __init__(
+        self, name: str, *, store: str | None = None, version: str | None = None, clock: Clock = SYSTEM
+    ) -> None:
         self.name = name
+        self._version = None if version is None else checks.text("version", version, VERSION_LIMIT)
         self.settings: Settings = load(store=store)
         self.clock = clock
         self.client = Client(lambda: self.store, self.settings.key_window)
@@ -87,6 +92,15 @@ class Lateshift:
                     store.ready()
                     self._store = store
         return self._store
+
+    @property
+    def version(self) -> str:
+        """Which code this is."""
+        return self.program().version
+
+    def program(self) -> Program:
+        """What its workers say of themselves: the app, its version, its tasks."""
+        return program_of(self.name, self._version, {name: task.lane for name, task in self._tasks.items()})
 
     @overload
     def task(self, function: Callable[P, Awaitable[R]], /) -> AsyncTask[P, R]: ...
@@ -222,7 +236,7 @@ class Lateshift:
     async def running(self) -> AsyncIterator[None]:
         """`async with app.running():` works and supervises in this process, beside a web application or in a test."""
         store = await aside(lambda: self.store)
-        async with embedded.running(store, self._tasks, self.settings, self.clock):
+        async with embedded.running(store, self._tasks, self.settings, self.clock, program=self.program):
             yield
 
     @contextmanager

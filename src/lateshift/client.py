@@ -9,6 +9,8 @@ from weakref import WeakKeyDictionary
 
 from lateshift.errors import OptionInvalid, StoreFull, StoreReadOnly, StoreUnavailable
 from lateshift.handle import Job
+from lateshift.model.explaining.explain import explain
+from lateshift.model.explaining.reason import Explanation
 from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId
 from lateshift.model.job import Enqueued, JobView, NewJob
@@ -83,6 +85,13 @@ class Client:
 
     async def aview(self, job_id: JobId) -> JobView | None:
         return await aside(self.view, job_id)
+
+    def explain(self, job_id: JobId) -> Explanation | None:
+        facts = self._open().reports.facts(job_id)
+        return None if facts is None else explain(facts)
+
+    async def aexplain(self, job_id: JobId) -> Explanation | None:
+        return await aside(self.explain, job_id)
 
     def cancel(self, job_id: JobId, by: str = "the caller") -> bool:
         return bool(self._open().jobs.cancel([job_id], by=by))

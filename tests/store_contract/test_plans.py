@@ -4,7 +4,7 @@ On PostgreSQL the connection that explains is the store's own, as it is in use; 
 
 import re
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import ModuleType
 from typing import Any
 from uuid import uuid4
@@ -112,6 +112,29 @@ SQLITE: list[tuple[str, str, str]] = [
     ("BEGINNING", sqlite.reports.BEGINNING, "SEARCH settled USING PRIMARY KEY (id>? AND id<?)"),
     ("ENDING", sqlite.reports.ENDING, "SEARCH job USING PRIMARY KEY (id<?)"),
     ("RUNNING", sqlite.reports.RUNNING, "job_"),
+    ("GUARD", sqlite.explaining.GUARD, "PRIMARY KEY (id=?)"),
+    ("HIGHER", sqlite.explaining.HIGHER, "job_ready (queue=? AND lane=? AND priority>?)"),
+    ("OLDER", sqlite.explaining.OLDER, "job_ready (queue=? AND lane=? AND priority=? AND (due_at,id)<(?,?))"),
+    (
+        "HIGHER_OF_TENANT",
+        sqlite.explaining.HIGHER_OF_TENANT,
+        "job_tenant (queue=? AND lane=? AND tenant=? AND priority>?)",
+    ),
+    (
+        "OLDER_OF_TENANT",
+        sqlite.explaining.OLDER_OF_TENANT,
+        "job_tenant (queue=? AND lane=? AND tenant=? AND priority=? AND (due_at,id)<(?,?))",
+    ),
+    ("HAS_TURN", sqlite.explaining.HAS_TURN, "job_turn (queue=? AND session=?)"),
+    (
+        "BEFORE_IN_LINE",
+        sqlite.explaining.BEFORE_IN_LINE,
+        "job_line (queue=? AND session=? AND (turn,id)<(?,?))",
+    ),
+    ("EXCLUSIVE_HOLDER", sqlite.explaining.EXCLUSIVE_HOLDER, "job_exclusive (exclusive=? AND state=?)"),
+    ("RUNNING_IN_QUEUE", sqlite.explaining.RUNNING_IN_QUEUE, "job_limit_queue (queue=?)"),
+    ("RUNNING_OF_TASK", sqlite.explaining.RUNNING_OF_TASK, "job_limit_task (task=?)"),
+    ("RUNNING_OF_KEY", sqlite.explaining.RUNNING_OF_KEY, "job_limit_key (limit_key=?)"),
     ("PURGE_SETTLED", sqlite.upkeep.PURGE_SETTLED, "settled_expires (expires_at<?)"),
     ("ERASE", sqlite.upkeep.ERASE, "PRIMARY KEY (id=?)"),
     ("PURGE_KEYS", sqlite.upkeep.PURGE_KEYS, "job_key_expires (expires_at<?)"),
@@ -192,9 +215,14 @@ TAKEN = {
 }  # fmt: skip
 FILTER = {"before": ONE, "queue": None, "task": None, "limit": 50, "state": None, "reason": None}
 FOUND = {"low": ONE, "high": ONE, "last": ONE, "looked_at": 100_000, "digits": "ff", "limit": 10}
+AHEAD = {
+    "queue": "q1", "lane": 4, "tenant": "t1", "priority": 1, "due_at": datetime(2026, 1, 1, tzinfo=UTC), "id": ONE,
+    "limit": 10_000,
+}  # fmt: skip
 NAMED = {"queues": ["q1"] * 100, "names": ["s1"] * 100}
 NEW = ("q1", 0, 0, 3, None, None, "noop")
-# CANCELLED_BY and ORDER_STOP may go by the primary key or by the few running jobs.
+# CANCELLED_BY and ORDER_STOP may go by the primary key or by the few running jobs; RUNNING_IN_QUEUE and RUNNING_OF_TASK by
+# either index of the jobs that run against limits.
 POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("LEASE", postgres.leasing.LEASE, LINE, {"job_ready", "job_pkey"}),
     ("LEASE_BY_AGE", postgres.leasing.LEASE_BY_AGE, LINE, {"job_ready", "job_pkey"}),
@@ -333,6 +361,17 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("BEGINNING", postgres.reports.BEGINNING, FOUND, {"job_pkey", "settled_pkey"}),
     ("ENDING", postgres.reports.ENDING, FOUND, {"job_pkey", "job_running", "settled_pkey", "settled_dead"}),
     ("RUNNING", postgres.reports.RUNNING, (100,), {"job_running"}),
+    ("GUARD", postgres.explaining.GUARD, {"id": ONE}, {"job_pkey", "settled_pkey"}),
+    ("HIGHER", postgres.explaining.HIGHER, AHEAD, {"job_ready"}),
+    ("OLDER", postgres.explaining.OLDER, AHEAD, {"job_ready"}),
+    ("HIGHER_OF_TENANT", postgres.explaining.HIGHER_OF_TENANT, AHEAD, {"job_tenant"}),
+    ("OLDER_OF_TENANT", postgres.explaining.OLDER_OF_TENANT, AHEAD, {"job_tenant"}),
+    ("HAS_TURN", postgres.explaining.HAS_TURN, ("q1", "s1", 100), {"job_turn"}),
+    ("BEFORE_IN_LINE", postgres.explaining.BEFORE_IN_LINE, ("q1", "s1", 7, ONE, 100), {"job_line"}),
+    ("EXCLUSIVE_HOLDER", postgres.explaining.EXCLUSIVE_HOLDER, ("k1",), {"job_exclusive"}),
+    ("RUNNING_IN_QUEUE", postgres.explaining.RUNNING_IN_QUEUE, ("q1", 100), set()),
+    ("RUNNING_OF_TASK", postgres.explaining.RUNNING_OF_TASK, ("noop", 100), set()),
+    ("RUNNING_OF_KEY", postgres.explaining.RUNNING_OF_KEY, ("k1", 100), {"job_limit_key"}),
     ("PURGE_SETTLED", postgres.upkeep.PURGE_SETTLED, TAKEN, {"settled_expires", "settled_pkey"}),
     ("ERASE", postgres.upkeep.ERASE, (IDS,), {"settled_pkey"}),
     ("PURGE_KEYS", postgres.upkeep.PURGE_KEYS, TAKEN, {"job_key_expires"}),

@@ -51,6 +51,10 @@ class Lane(IntEnum):
     GUARDED_PROCESS = 6  # processes with such
 
     @property
+    def label(self) -> str:
+        return self.name.lower()
+
+    @property
     def careful(self) -> bool:
         """Leased with a look at the other running jobs, in a transaction of its own."""
         return self >= Lane.SOLO

@@ -13,9 +13,12 @@ from msgspec import Struct
 
 from lateshift.clock import Clock
 from lateshift.model.edit import Edit
+from lateshift.model.explaining.facts import Facts
 from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Enqueued, JobFilter, JobView, Lane, Lease, Line, NewJob, Note
+from lateshift.model.member import MemberView as MemberView
+from lateshift.model.member import Program, Serves
 from lateshift.model.outcome import Settlement
 
 Asked = tuple[str, Sequence[Any]]
@@ -81,20 +84,6 @@ class Grip(Struct, frozen=True):
     name: str
     owner: MemberId
     fence: int
-
-
-class MemberView(Struct, frozen=True, kw_only=True):
-    """A live process, as others see it."""
-
-    id: MemberId
-    name: str
-    kind: str
-    host: str
-    pid: int
-    started_at: datetime
-    expires_at: datetime
-    dead: bool
-    stats: dict[str, Any]
 
 
 class QueueView(Struct, frozen=True, kw_only=True):
@@ -168,6 +157,10 @@ class Jobs(Protocol):
 class Members(Protocol):
     def join(self, member: MemberView, ttl: timedelta) -> None:
         """Make a member known; its leases live as long as its heartbeat does."""
+
+    def introduce(self, id: MemberId, serves: Serves, program: Program) -> bool:
+        """What this member is there for, and which code it runs; said once, and again if that changes. The program is
+        kept once for all members of the same code. False if the member is not known, as before it has joined."""
 
     def beat(self, ids: Sequence[MemberId], ttl: timedelta) -> list[MemberId]:
         """Keep members alive. Gives those that still are: one that was declared dead stays dead."""
@@ -247,6 +240,9 @@ class Reports(Protocol):
         endings among the newest ENDINGS_LOOKED_AT jobs that wait, that run, that have ended, and that are dead."""
 
     def members(self) -> list[MemberView]: ...
+
+    def facts(self, id: JobId) -> Facts | None:
+        """All that explains where a job is, as it was at one instant. Each part is bounded; None if there is no job."""
 
 
 class Upkeep(Protocol):

@@ -40,6 +40,7 @@ from lateshift.worker.executors.threads import Threads
 from lateshift.worker.lines import Lines
 from lateshift.worker.room import rooms
 from lateshift.worker.settler import Settler
+from lateshift.worker.starts import Starts
 from lateshift.worker.tally import Tally
 from lateshift.worker.telling import Missing, tell
 
@@ -58,6 +59,7 @@ class Worker:
         self.member = member
         self.held: set[Attempt] = set()
         self.tally = Tally()
+        self.starts = Starts(clock.monotonic)
         self.stopping = False
         self._store = store
         self._tasks = tasks
@@ -81,6 +83,17 @@ class Worker:
     def use(self, lane: Lane, executor: Executor) -> None:
         """Where the bodies of this lane run. Without one for processes, their jobs go back for a worker that has it."""
         self._executors[lane] = executor
+
+    @property
+    def slots(self) -> dict[str, int]:
+        """How many jobs at once, for each lane that it can run."""
+        usable = {*self._executors, Lane.SOLO}
+        return {lane.label: room.slots for lane, room in self._rooms.items() if lane in usable}
+
+    @property
+    def filled(self) -> dict[str, int]:
+        """How many it has of each lane; a lane without any is left out."""
+        return {lane.label: room.held for lane, room in self._rooms.items() if room.held}
 
     @property
     def quiet(self) -> bool:
@@ -150,7 +163,7 @@ class Worker:
         if answer.lost:
             log.warning("%d settlements came too late: the leases were lost", len(answer.lost))
             self.tally.lost += len(answer.lost)
-        self._lines.answered(said.wants, answer.leases, said.asked, self._clock.monotonic())
+        self.starts.add(self._lines.answered(said.wants, answer.leases, said.asked, self._clock.monotonic()))
         if answer.leases:
             crashpoint("worker.after_claim")
             self._careful = self._careful or any(want.line.lane.careful for want in said.wants)

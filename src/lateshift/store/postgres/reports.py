@@ -6,9 +6,12 @@ from uuid import UUID
 import msgspec
 
 from lateshift.model import history
+from lateshift.model.explaining.facts import MEMBERS_LOOKED_AT, Facts
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, JobView, Progress, State
-from lateshift.store.contract import ENDINGS_LOOKED_AT, MemberView
+from lateshift.model.member import MemberView, Serves
+from lateshift.store.contract import ENDINGS_LOOKED_AT
+from lateshift.store.postgres import explaining
 from lateshift.store.postgres.database import Connection, Database
 
 _HOT = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
@@ -41,10 +44,13 @@ ENDING = """SELECT id FROM (
  WHERE right(replace(id::text, '-', ''), length(%(digits)s::text)) = %(digits)s LIMIT %(limit)s"""
 # job_running
 RUNNING = f"SELECT {_HOT} FROM lateshift.job WHERE state = 2 LIMIT %s"
-MEMBERS = """SELECT id, name, kind, host, pid, started_at, expires_at,
- dead_at IS NOT NULL OR expires_at <= clock_timestamp() + %s::interval, stats FROM lateshift.member ORDER BY started_at"""
+_MEMBERS = """SELECT id, name, kind, host, pid, started_at, expires_at,
+ dead_at IS NOT NULL OR expires_at <= clock_timestamp() + %s::interval, stats, serves FROM lateshift.member"""
+MEMBERS = f"{_MEMBERS} ORDER BY started_at"
+MEMBERS_ALIVE_FIRST = f"{_MEMBERS} ORDER BY dead_at IS NOT NULL, expires_at DESC LIMIT %s"
 
 _progress = msgspec.json.Decoder(Progress)
+_serves = msgspec.json.Decoder(Serves)
 _LAST = UUID(int=2**128 - 1)
 
 
@@ -104,13 +110,19 @@ class PostgresReports:
     def members(self) -> list[MemberView]:
         skew = (self._database.clock.offset,)
         rows = self._database.run(lambda connection, again: connection.execute(MEMBERS, skew).fetchall())
-        return [
-            MemberView(
-                id=id, name=name, kind=kind, host=host, pid=pid, started_at=started, expires_at=expires, dead=dead,
-                stats=msgspec.json.decode(stats),
-            )
-            for id, name, kind, host, pid, started, expires, dead, stats in rows
-        ]  # fmt: skip
+        return [_member(row) for row in rows]
+
+    def facts(self, id: JobId) -> Facts | None:
+        skew = self._database.clock.offset
+
+        def look(connection: Connection) -> Facts | None:
+            rows = connection.execute(JOB, {"id": id}).fetchall()
+            if not rows:
+                return None
+            members = connection.execute(MEMBERS_ALIVE_FIRST, (skew, MEMBERS_LOOKED_AT)).fetchall()
+            return explaining.gather(connection, _view(rows[0]), [_member(row) for row in members], skew)
+
+        return self._database.snapshot(look)
 
 
 def _view(row: tuple[Any, ...]) -> JobView:
@@ -120,4 +132,12 @@ def _view(row: tuple[Any, ...]) -> JobView:
         settled_at=row[13], holder=row[14], cancel_requested=row[15], payload=row[16], result=row[17], reason=row[18],
         progress=_progress.decode(row[19]) if row[19] else None, checkpoint=row[20], history=history.read(row[21]),
         exclusive=row[22],
+    )  # fmt: skip
+
+
+def _member(row: tuple[Any, ...]) -> MemberView:
+    id, name, kind, host, pid, started, expires, dead, stats, serves = row
+    return MemberView(
+        id=id, name=name, kind=kind, host=host, pid=pid, started_at=started, expires_at=expires, dead=dead,
+        stats=msgspec.json.decode(stats), serves=_serves.decode(serves) if serves else None,
     )  # fmt: skip

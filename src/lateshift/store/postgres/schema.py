@@ -102,6 +102,11 @@ STEPS: tuple[tuple[str, ...], ...] = (
             promised timestamptz NOT NULL
         ) WITH (fillfactor = 50)""",
         "CREATE INDEX bucket_at ON lateshift.bucket (at)",
+        # What a worker is there for, and the code that it runs: one row of code for all workers that run it.
+        "ALTER TABLE lateshift.member ADD COLUMN serves bytea, ADD COLUMN code text",
+        """CREATE TABLE lateshift.program (
+            code text PRIMARY KEY, told bytea NOT NULL, seen_at timestamptz NOT NULL
+        )""",
     ),
 )
 

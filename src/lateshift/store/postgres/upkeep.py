@@ -28,6 +28,10 @@ PURGE_KEYS = """DELETE FROM lateshift.job_key WHERE (task, text) IN (SELECT task
 PURGE_MEMBERS = """DELETE FROM lateshift.member m
  WHERE dead_at <= (SELECT clock_timestamp() + %(skew)s::interval - interval '10 minutes')
  AND NOT EXISTS (SELECT 1 FROM lateshift.job j WHERE j.holder = m.id AND j.state = 2)"""
+# Programs that no member runs any more. A scan of the programs, as few as there were releases of late.
+PURGE_PROGRAMS = """DELETE FROM lateshift.program p
+ WHERE seen_at <= (SELECT clock_timestamp() + %(skew)s::interval - interval '10 minutes')
+ AND NOT EXISTS (SELECT 1 FROM lateshift.member m WHERE m.code = p.code)"""
 # What operators did longer ago than AUDIT_KEPT. audit_at.
 PURGE_AUDIT = """DELETE FROM lateshift.audit WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.audit
  WHERE at <= (SELECT clock_timestamp() + %(skew)s::interval - %(audit)s::interval) LIMIT %(limit)s))"""
@@ -73,6 +77,7 @@ class PostgresUpkeep:
                         PURGE_SETTLED,
                         PURGE_KEYS,
                         PURGE_MEMBERS,
+                        PURGE_PROGRAMS,
                         PURGE_AUDIT,
                         PURGE_SESSIONS,
                         PURGE_BUCKETS,

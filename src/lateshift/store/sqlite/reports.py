@@ -7,9 +7,12 @@ from uuid import UUID
 import msgspec
 
 from lateshift.model import history
+from lateshift.model.explaining.facts import MEMBERS_LOOKED_AT, Facts
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, JobView, Progress, State
-from lateshift.store.contract import ENDINGS_LOOKED_AT, MemberView
+from lateshift.model.member import MemberView, Serves
+from lateshift.store.contract import ENDINGS_LOOKED_AT
+from lateshift.store.sqlite import explaining
 from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.times import to_instant
 
@@ -38,10 +41,13 @@ ENDING = """SELECT id FROM (
  WHERE substr(lower(hex(id)), -length(?3)) = ?3 LIMIT ?4"""
 # job_running
 RUNNING = f"SELECT {_HOT} FROM job WHERE state = 2 LIMIT ?"
-MEMBERS = """SELECT id, name, kind, host, pid, started_at, expires_at, dead_at IS NOT NULL OR expires_at <= ?, stats
- FROM member ORDER BY started_at"""
+_MEMBERS = """SELECT id, name, kind, host, pid, started_at, expires_at, dead_at IS NOT NULL OR expires_at <= ?, stats,
+ serves FROM member"""
+MEMBERS = f"{_MEMBERS} ORDER BY started_at"
+MEMBERS_ALIVE_FIRST = f"{_MEMBERS} ORDER BY dead_at IS NOT NULL, expires_at DESC LIMIT ?"
 
 _progress = msgspec.json.Decoder(Progress)
+_serves = msgspec.json.Decoder(Serves)
 _LAST = b"\xff" * 16
 
 
@@ -87,13 +93,16 @@ class SqliteReports:
     def members(self) -> list[MemberView]:
         with self._database.read() as connection:
             rows = connection.execute(MEMBERS, (self._database.clock.microseconds(),)).fetchall()
-        return [
-            MemberView(
-                id=UUID(bytes=id), name=name, kind=kind, host=host, pid=pid, started_at=to_instant(started),
-                expires_at=to_instant(expires), dead=bool(dead), stats=msgspec.json.decode(stats),
-            )
-            for id, name, kind, host, pid, started, expires, dead, stats in rows
-        ]  # fmt: skip
+        return [_member(row) for row in rows]
+
+    def facts(self, id: JobId) -> Facts | None:
+        with self._database.snapshot() as connection:
+            rows = connection.execute(JOB, (id.bytes,)).fetchall()
+            if not rows:
+                return None
+            now = self._database.clock.microseconds()
+            members = connection.execute(MEMBERS_ALIVE_FIRST, (now, MEMBERS_LOOKED_AT)).fetchall()
+            return explaining.gather(connection, _view(rows[0]), [_member(row) for row in members], now)
 
 
 def _view(row: tuple[Any, ...]) -> JobView:
@@ -109,3 +118,12 @@ def _view(row: tuple[Any, ...]) -> JobView:
 
 def _time(value: int | None) -> datetime | None:
     return None if value is None else to_instant(value)
+
+
+def _member(row: tuple[Any, ...]) -> MemberView:
+    id, name, kind, host, pid, started, expires, dead, stats, serves = row
+    return MemberView(
+        id=UUID(bytes=id), name=name, kind=kind, host=host, pid=pid, started_at=to_instant(started),
+        expires_at=to_instant(expires), dead=bool(dead), stats=msgspec.json.decode(stats),
+        serves=_serves.decode(serves) if serves else None,
+    )  # fmt: skip

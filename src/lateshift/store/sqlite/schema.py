@@ -100,6 +100,12 @@ STEPS: tuple[tuple[str, ...], ...] = (
             key TEXT PRIMARY KEY, tokens REAL NOT NULL, at INTEGER NOT NULL, promised INTEGER NOT NULL
         ) WITHOUT ROWID""",
         "CREATE INDEX bucket_at ON bucket (at)",
+        # What a worker is there for, and the code that it runs: one row of code for all workers that run it.
+        "ALTER TABLE member ADD COLUMN serves BLOB",
+        "ALTER TABLE member ADD COLUMN code TEXT",
+        """CREATE TABLE program (
+            code TEXT PRIMARY KEY, told BLOB NOT NULL, seen_at INTEGER NOT NULL
+        ) WITHOUT ROWID""",
     ),
 )
 

@@ -22,6 +22,9 @@ PURGE_KEYS = """DELETE FROM job_key WHERE (task, text) IN
 PURGE_MEMBERS = """DELETE FROM member WHERE dead_at <= ? AND NOT EXISTS
  (SELECT 1 FROM job WHERE holder = member.id AND state = 2)"""
 MEMBER_KEPT = 600 * 1_000_000  # dead members stay in sight for ten minutes
+# Programs that no member runs any more. A scan of the programs, as few as there were releases of late.
+PURGE_PROGRAMS = """DELETE FROM program WHERE seen_at <= ? AND code NOT IN
+ (SELECT code FROM member WHERE code IS NOT NULL)"""
 # What operators did longer ago than AUDIT_KEPT. audit_at.
 PURGE_AUDIT = "DELETE FROM audit WHERE rowid IN (SELECT rowid FROM audit WHERE at <= ? LIMIT ?)"
 # Sessions and tokens that nobody has touched for SESSION_KEPT. session_touched, bucket_at.
@@ -55,6 +58,7 @@ class SqliteUpkeep:
             connection.execute(PURGE_SETTLED, (now, limit))
             connection.execute(PURGE_KEYS, (now, limit))
             connection.execute(PURGE_MEMBERS, (now - MEMBER_KEPT,))
+            connection.execute(PURGE_PROGRAMS, (now - MEMBER_KEPT,))
             connection.execute(PURGE_AUDIT, (now - AUDIT_KEPT // MICROSECOND, limit))
             for sql in (PURGE_SESSIONS, PURGE_BUCKETS):
                 connection.execute(sql, (now - SESSION_KEPT // MICROSECOND, limit))
