@@ -1,10 +1,11 @@
 """Lateshift: background jobs for Python, on a SQLite file or PostgreSQL."""
 
 from lateshift.app import Lateshift
-from lateshift.errors import Cancel, LateshiftError, LeaseLost, Permanent, Snooze
+from lateshift.errors import Cancel, LateshiftError, LeaseLost, Permanent, QueueFull, Snooze
 from lateshift.handle import Job
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.retry import NO_RETRY, Retry
+from lateshift.model.unique import Unique
 from lateshift.runtime.lock import Lock
 from lateshift.task import Task
 from lateshift.worker.current import acheckpoint, checkpoint, current, last_checkpoint, progress
@@ -20,10 +21,12 @@ __all__ = [
     "LeaseLost",
     "Lock",
     "Permanent",
+    "QueueFull",
     "Retry",
     "Snooze",
     "State",
     "Task",
+    "Unique",
     "acheckpoint",
     "checkpoint",
     "current",

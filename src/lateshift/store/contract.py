@@ -104,7 +104,8 @@ ENDINGS_LOOKED_AT = 100_000  # newest jobs of each kind among which the ending o
 
 class Jobs(Protocol):
     def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        """All of them or none. Repeating an id is harmless, also after its job has run."""
+        """All of them or none. Repeating an id is harmless, also after its job has run. One whose key or identity is another
+        job's is not made; its answer names that job."""
 
     def exchange(
         self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want]
@@ -169,6 +170,13 @@ class Queues(Protocol):
 
     def resume(self, name: str, *, by: str) -> bool: ...
 
+    def waiting(self, name: str, limit: int) -> int:
+        """How many jobs of a queue are due and wait, ready or blocked, counted up to `limit`."""
+
+    def shed(self, name: str, count: int, *, below: int | None = None) -> Sequence[JobId]:
+        """Make room: cancel up to `count` ready jobs, those that wait longest; or, of those with a priority under `below`,
+        the lowest, and of equals the one that came last. Gives which. The reason is `shed`."""
+
     def list(self) -> list[QueueView]: ...
 
 
@@ -203,8 +211,8 @@ class Reports(Protocol):
 
 class Upkeep(Protocol):
     def purge(self, *, term: int, limit: int) -> int:
-        """Delete up to `limit` rows of each kind: settled jobs past their retention, keys past their window; and
-        dead members that hold nothing."""
+        """Delete up to `limit` rows of each kind: settled jobs past their retention, keys past their window,
+        identities that name nothing any more; and dead members that hold nothing."""
 
     def erase(self, ids: Sequence[JobId]) -> int:
         """Delete settled jobs before their retention ends. Gives how many; one that is not settled stays."""

@@ -12,6 +12,7 @@ from lateshift.model.job import Enqueued, NewJob, Spec
 from lateshift.store.contract import Statements
 from lateshift.store.hints import written
 from lateshift.store.keys import key_conflict
+from lateshift.store.postgres import uniques
 
 _INSERT = """INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, due_at, created_at, time_limit,
  exclusive, task, payload)"""
@@ -71,7 +72,8 @@ _MICROSECOND = timedelta(microseconds=1)
 def is_plain(job: NewJob, skew: timedelta) -> bool:
     """Whether INSERT_NOW is all there is to do."""
     spec = job.spec
-    return job.first and job.key is None and spec.at is None and spec.delay is None and not skew
+    alone = job.key is None and job.unique is None
+    return job.first and alone and spec.at is None and spec.delay is None and not skew
 
 
 def plain_row(job: NewJob) -> tuple[Any, ...]:
@@ -109,6 +111,8 @@ def statements(
                 continue
         fresh.append(job)
         answers.append(Enqueued(job.id, created=True))
+    if any(job.unique is not None for job in fresh):
+        fresh = yield from uniques.keep_first(fresh, answers, skew, again)
     for (spec, first), group in groupby(fresh, key=_spec_and_first):
         same = list(group)
         first = first and not again

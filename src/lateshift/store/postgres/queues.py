@@ -1,9 +1,12 @@
 """Pausing queues, and how much stands in each, in PostgreSQL."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from lateshift.model.ids import JobId
 from lateshift.model.job import Lane, Line
 from lateshift.store.contract import COUNT_LIMIT, QueueView
+from lateshift.store.postgres import pressure
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.wakes import NotifyWakes
 
@@ -60,6 +63,12 @@ class PostgresQueues:
         resumed = self._database.run(work)
         self._wakes.hint({Line(name, lane) for lane in Lane})
         return resumed
+
+    def waiting(self, name: str, limit: int) -> int:
+        return pressure.waiting(self._database, name, limit)
+
+    def shed(self, name: str, count: int, *, below: int | None = None) -> Sequence[JobId]:
+        return pressure.shed(self._database, name, count, below)
 
     def list(self) -> list[QueueView]:
         def work(connection: Connection, again: bool) -> list[list[tuple[Any, ...]]]:

@@ -90,6 +90,15 @@ STEPS: tuple[tuple[str, ...], ...] = (
             key text PRIMARY KEY, tokens double precision NOT NULL, at timestamptz NOT NULL
         ) WITH (fillfactor = 50)""",
         "CREATE INDEX bucket_at ON lateshift.bucket (at)",
+        # The job that stands for its duplicates: in which of its states, and until when whatever its state. A row that has
+        # expired is looked at: it goes unless its job may still count.
+        """CREATE TABLE lateshift.job_identity (
+            identity uuid PRIMARY KEY, job_id uuid NOT NULL, scope smallint NOT NULL, until timestamptz NOT NULL,
+            expires_at timestamptz NOT NULL
+        ) WITH (fillfactor = 90)""",
+        "CREATE INDEX job_identity_expires ON lateshift.job_identity (expires_at)",
+        # How many wait in a queue though they are due.
+        "CREATE INDEX job_held_up ON lateshift.job (queue) WHERE state = 3",
     ),
 )
 

@@ -125,8 +125,11 @@ def settle_guarded(connection: Connection, settlements: Sequence[Settlement], sk
     return lost
 
 
-def cancel_waiting(connection: Connection, ids: Sequence[JobId], by: str, skew: timedelta) -> set[JobId]:
-    parameters = {"ids": list(ids), "skew": skew, "keep": KEEP_CANCELLED, "reason": f"cancelled by {by}"}
+def cancel_waiting(
+    connection: Connection, ids: Sequence[JobId], by: str, skew: timedelta, *, reason: str | None = None
+) -> set[JobId]:
+    reason = reason or f"cancelled by {by}"
+    parameters = {"ids": list(ids), "skew": skew, "keep": KEEP_CANCELLED, "reason": reason}
     return {id for (id,) in connection.execute(CANCEL_WAITING, parameters).fetchall()}
 
 

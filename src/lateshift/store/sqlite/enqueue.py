@@ -9,6 +9,7 @@ from uuid import UUID
 from lateshift.model.job import Enqueued, NewJob, Spec, State
 from lateshift.store.contract import Statements
 from lateshift.store.keys import key_conflict
+from lateshift.store.sqlite import uniques
 from lateshift.store.sqlite.times import MICROSECOND, to_number
 
 # Plain question marks: the standard library's sqlite3, on which callers run these, wants no numbers.
@@ -58,6 +59,8 @@ def statements(jobs: Sequence[NewJob], now: int) -> Statements:
                 taken.append(mine[:3])
         fresh.append(job)
         answers.append(Enqueued(job.id, created=True))
+    if any(job.unique is not None for job in fresh):
+        fresh = yield from uniques.keep_first(fresh, answers, now)
     for (spec, first), group in groupby(fresh, key=_spec_and_first):
         same, how = list(group), _how(spec, now)
         if first:

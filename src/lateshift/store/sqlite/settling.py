@@ -134,9 +134,11 @@ def _settled_by(connection: Connection, row: tuple[Any, ...]) -> bool:
     return bool(connection.execute(SETTLED_BY, (id, fence, state, reason)).fetchall())
 
 
-def cancel_waiting(connection: Connection, id: JobId, by: str, now: int) -> bool:
+def cancel_waiting(
+    connection: Connection, id: JobId, by: str, now: int, *, reason: str | None = None
+) -> bool:
     keep = KEEP_CANCELLED // MICROSECOND
-    row = (id.bytes, None, now, int(State.CANCELLED), keep, None, None, f"cancelled by {by}")
+    row = (id.bytes, None, now, int(State.CANCELLED), keep, None, None, reason or f"cancelled by {by}")
     moved = connection.execute(COPY_WAITING, row).fetchall()
     connection.execute(DROP_WAITING, (id.bytes,))
     return bool(moved)
