@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, LiteralString, cast
 
 from lateshift.model.ids import JobId, new_job_id, new_member_id
-from lateshift.model.job import JobView, Key, Lane, Lease, Line, NewJob, Spec
+from lateshift.model.job import Identity, JobView, Key, Lane, Lease, Line, NewJob, Scope, Spec
 from lateshift.model.outcome import Completed, Later, Outcome, Settlement
 from lateshift.store.contract import MemberView, Store, TakenBack, Want
 from lateshift.store.postgres import PostgresStore
@@ -37,12 +37,13 @@ def make_job(
     exclusive: str | None = None,
     payload: bytes = b"[]",
     key: Key | None = None,
+    unique: Identity | None = None,
 ) -> NewJob:
     spec = Spec(
         task=task, queue=queue, lane=Lane.GUARDED if exclusive else lane, priority=priority, attempts=attempts,
         time_limit=time_limit, delay=delay, at=at, exclusive=exclusive,
     )  # fmt: skip
-    return NewJob(new_job_id(), spec, payload, key)
+    return NewJob(new_job_id(), spec, payload, key, unique=unique)
 
 
 def make_key(text: str, body: bytes = b"[]", window: timedelta = DAY) -> Key:
@@ -51,6 +52,10 @@ def make_key(text: str, body: bytes = b"[]", window: timedelta = DAY) -> Key:
 
 def keyed(text: str, body: bytes = b"[]", *, task: str = "noop", window: timedelta = DAY) -> NewJob:
     return make_job(task=task, payload=body, key=make_key(text, body, window))
+
+
+def only(text: str, scope: Scope = Scope.UNSETTLED, window: timedelta = timedelta(0)) -> Identity:
+    return Identity(sha256(text.encode()).digest()[:16], scope, window)
 
 
 def added(store: Store, *jobs: NewJob) -> list[JobId]:

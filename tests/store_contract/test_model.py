@@ -34,7 +34,7 @@ from tests.store_contract.model import End, Model, ModelJob, ModelMember
 
 EXAMPLES = int(os.environ.get("LATESHIFT_EXAMPLES", "60"))
 STEPS = 40
-TABLES = ("job", "settled", "job_key", "queue", "member", "lock", "audit")
+TABLES = ("job", "settled", "job_key", "job_identity", "queue", "member", "lock", "audit")
 TTL = 5
 
 LANES = st.sampled_from([Lane.COROUTINE, Lane.THREAD])

@@ -159,7 +159,13 @@ SORTED = {
 }  # in the order of the index, so that the first rows cost as much as they are  # fmt: skip
 
 
-UNTIL_NOW = {"PROMOTE", "PURGE_SETTLED", "PURGE_KEYS", "PURGE_IDENTITIES", "KEEP_IDENTITIES"}  # must not read on past what is due
+UNTIL_NOW = {
+    "PROMOTE",
+    "PURGE_SETTLED",
+    "PURGE_KEYS",
+    "PURGE_IDENTITIES",
+    "KEEP_IDENTITIES",
+}  # must not read on past what is due
 
 # PostgreSQL: statement, parameters, indexes that the plan must use.
 
@@ -243,7 +249,12 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ),
     ("KNOWN_JOBS", postgres.uniques.KNOWN_JOBS, (IDS, IDS), {"job_pkey", "settled_pkey"}),
     ("RELET_KEY", postgres.uniques.RELET_KEY, (ONE, "noop", "k1", ONE), {"job_key_pkey"}),
-    ("COUNT_WAITING", postgres.pressure.COUNT_WAITING, LINE | {"limit": 10_000}, {"job_ready", "job_held_up"}),
+    (
+        "COUNT_WAITING",
+        postgres.pressure.COUNT_WAITING,
+        LINE | {"limit": 10_000},
+        {"job_ready", "job_held_up"},
+    ),
     ("LEVELS", postgres.pressure.LEVELS, LINE, {"job_ready"}),
     ("LONGEST", postgres.pressure.LONGEST, ("q1", 1, 2, 10), {"job_ready"}),
     ("LOWEST", postgres.pressure.LOWEST, ("q1", 1, 2, 10), {"job_ready"}),
