@@ -49,24 +49,25 @@ class Gate:
             now = self._clock.monotonic()
             with self._lock:
                 answer = self._estimate.ask(wanted, now)
-            match answer:
-                case Asked.COUNT:
-                    yield from self._count(now)
-                case Asked.COUNTING:
-                    yield A_MOMENT
-                case Asked.FULL:
-                    if now >= end:
-                        return 0
-                    yield min(self._estimate.pause, end - now)
-                case granted:
-                    return granted
+            if isinstance(answer, int):
+                return answer
+            if answer is Asked.COUNTING:
+                yield A_MOMENT
+                continue
+            full = answer is Asked.FULL or (yield from self._count(now))
+            now = self._clock.monotonic()
+            if full and now >= end:
+                return 0
+            if full:
+                yield min(self._estimate.pause, end - now)
 
-    def _count(self, asked: float) -> Steps[None]:
+    def _count(self, asked: float) -> Steps[bool]:
+        """Whether the queue is full."""
         try:
             waiting = yield partial(self._store.queues.waiting, self.name, self._estimate.most)
             now = self._clock.monotonic()
             with self._lock:
-                self._estimate.counted(waiting, now, now - asked)
+                return self._estimate.counted(waiting, now, now - asked)
         finally:
             with self._lock:
                 self._estimate.end_count()

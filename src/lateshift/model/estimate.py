@@ -2,11 +2,12 @@
 
 from enum import Enum
 
-SHARE = 10  # of the room that was counted, one process uses this part before it counts again
+SHARE = 20  # of the room that was counted, one process uses such a part before it counts again
 REFRESH = 1.0  # seconds that a count is trusted
 PATIENCE = 1.0  # seconds for which a count that is under way keeps others from counting
-PAUSE_LEAST, PAUSE_MOST = 0.02, 0.25  # seconds between two counts of a full queue
-PAUSE_FOR = 5  # times as long as a count took
+FULL_FOR = 5  # times as long as it took to count a full queue, it is taken to be full still
+FULL_MOST = 0.25  # seconds, at most
+PAUSE = 0.02  # seconds, at least, until one who waits has it counted again
 
 
 class Asked(Enum):
@@ -22,12 +23,16 @@ class Estimate:
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.pause = PAUSE_LEAST
+        self._full_for = 0.0
         self._room = 0
         self._full = False
         self._counted_at: float | None = None
         self._counting_since: float | None = None
         self._sending = 0
+
+    @property
+    def pause(self) -> float:
+        return max(self._full_for, PAUSE)
 
     def ask(self, wanted: int, now: float) -> int | Asked:
         """How many of the wanted jobs may go now, at least one; `sent` is told when they are in the store, or failed."""
@@ -37,20 +42,22 @@ class Estimate:
             self._room -= granted
             self._sending += granted
             return granted
-        if age is not None and self._full and age < self.pause:
+        if age is not None and self._full and age < self._full_for:
             return Asked.FULL
         if self._counting_since is not None and now - self._counting_since < PATIENCE:
             return Asked.COUNTING
         self._counting_since = now
         return Asked.COUNT
 
-    def counted(self, waiting: int, now: float, seconds: float) -> None:
-        """So many wait; it took so long to count them. What this process is sending may not be among them yet."""
+    def counted(self, waiting: int, now: float, seconds: float) -> bool:
+        """So many wait; it took so long to count them. What this process is sending may not be among them yet. Gives whether
+        the queue is full."""
         room = self.most - waiting - self._sending
         self._full = room <= 0
         self._room = 0 if self._full else max(1, room // SHARE)
         self._counted_at = now
-        self.pause = min(max(PAUSE_FOR * seconds, PAUSE_LEAST), PAUSE_MOST)
+        self._full_for = min(FULL_FOR * seconds, FULL_MOST)
+        return self._full
 
     def end_count(self) -> None:
         self._counting_since = None
