@@ -32,7 +32,8 @@ def test_a_real_worker_finds_queues_that_appear_at_run_time_within_a_second(
     gallery: Lateshift, tmp_path: Path
 ) -> None:
     @gallery.task(queue="mail")
-    async def thumbnail(path: str) -> str: ...
+    async def thumbnail(path: str) -> str:
+        return path
 
     with started(
         "work", "gallery.py", "--queues", "images.*", cwd=tmp_path, LATESHIFT_STORE=gallery.settings.store
@@ -75,7 +76,8 @@ def test_a_pattern_that_matches_nothing_says_so_at_the_start_and_is_served_all_t
     gallery: Lateshift, tmp_path: Path
 ) -> None:
     @gallery.task(queue="mail")
-    async def thumbnail(path: str) -> str: ...
+    async def thumbnail(path: str) -> str:
+        return path
 
     thumbnail.options(queue="orders").enqueue("x")
     with started(
