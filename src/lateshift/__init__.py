@@ -4,11 +4,12 @@ from lateshift.app import Lateshift
 from lateshift.errors import Cancel, LateshiftError, LeaseLost, Permanent, QueueFull, Snooze
 from lateshift.handle import Job
 from lateshift.model.job import JobFilter, JobView, State
+from lateshift.model.limit import Limit
 from lateshift.model.retry import NO_RETRY, Retry
 from lateshift.model.unique import Unique
 from lateshift.runtime.lock import Lock
 from lateshift.task import Task
-from lateshift.worker.current import acheckpoint, checkpoint, current, last_checkpoint, progress
+from lateshift.worker.current import acheckpoint, checkpoint, current, last_checkpoint, progress, session
 
 __all__ = [
     "NO_RETRY",
@@ -19,6 +20,7 @@ __all__ = [
     "Lateshift",
     "LateshiftError",
     "LeaseLost",
+    "Limit",
     "Lock",
     "Permanent",
     "QueueFull",
@@ -32,4 +34,5 @@ __all__ = [
     "current",
     "last_checkpoint",
     "progress",
+    "session",
 ]

@@ -1,7 +1,7 @@
 """What a caller can do: enqueue one or many, look a job up, cancel, resubmit."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from types import MappingProxyType
@@ -10,8 +10,10 @@ from weakref import WeakKeyDictionary
 
 from lateshift.errors import OptionInvalid, StoreFull, StoreReadOnly, StoreUnavailable
 from lateshift.handle import Job
+from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId
 from lateshift.model.job import Enqueued, JobView, NewJob
+from lateshift.model.limit import Limit
 from lateshift.model.queue import QueueSettings
 from lateshift.pressure import Pressure
 from lateshift.runtime.aside import aside
@@ -40,8 +42,15 @@ class Client:
         self.key_window = key_window
         self.queues = queues
         self._pressure = Pressure(queues)
+        self.limits: dict[str, Limit] = {}  # of each key of a kind
         self._open = store
         self._waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, Together] = WeakKeyDictionary()
+
+    def kinds(self) -> Collection[str]:
+        return self.limits.keys()
+
+    def rules(self) -> list[Rule]:
+        return [limit.rule("key", name) for name, limit in self.limits.items()]
 
     def send(self, call: Call[R], connection: object | None) -> Job[R]:
         store = self._open()

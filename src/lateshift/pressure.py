@@ -75,7 +75,7 @@ class Gate:
     def make_room(self, calls: Calls) -> Steps[int]:
         """For some of these, at the cost of others; 0 if none had to give way."""
         below = calls[0].job.spec.priority if self.settings.when_full == "shed_lowest" else None
-        gone = yield partial(self._store.queues.shed, self.name, len(calls), below=below)
+        gone = yield partial(self._store.jobs.shed, self.name, len(calls), below=below)
         with self._lock:
             self._estimate.forget()
             return self._estimate.force(len(gone))

@@ -1,7 +1,7 @@
 """A task: a function registered under a stable name, with its limits and its retry rule, and typed enqueue."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, update_wrapper
@@ -13,8 +13,12 @@ from lateshift.errors import OptionInvalid, TaskInvalid
 from lateshift.handle import Job
 from lateshift.model import checks
 from lateshift.model.arguments import Arguments, Results, refuse_stars
+from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId, new_job_id
-from lateshift.model.job import PRIORITIES, Identity, Key, Lane, NewJob, Spec
+from lateshift.model.job import PRIORITIES, Identity, Key, Lane, NewJob, Place, Spec
+from lateshift.model.limit import Limit
+from lateshift.model.placing import Then
+from lateshift.model.placing import place as placed
 from lateshift.model.queue import QueueSettings, queue_name
 from lateshift.model.retry import Retry
 from lateshift.model.unique import Unique, Uniqueness, rule_of
@@ -53,6 +57,12 @@ class Sender(Protocol):
     key_window: timedelta
     queues: Mapping[str, QueueSettings]
 
+    def kinds(self) -> Collection[str]:
+        """The limits that callers may name keys of."""
+
+    def rules(self) -> Sequence[Rule]:
+        """What limits more than one task."""
+
     def send(self, call: Call[R], connection: object | None) -> Job[R]: ...
     async def asend(self, call: Call[R], connection: object | None) -> Job[R]: ...
 
@@ -70,18 +80,25 @@ class Limits:
     process: bool = False
     memory: int | None = None
     singleton: bool = False
+    limit: Limit | None = None
     unique: Uniqueness = None
+
+    @property
+    def guarded(self) -> bool:
+        """Whether others decide when its jobs may run."""
+        return self.singleton or self.limit is not None
 
 
 class Bound(Generic[P, R]):
     """A task with options for the calls that follow. Made by `task.options(…)`."""
 
     def __init__(
-        self, task: "Task[P, R]", spec: Spec, key: str | None, window: timedelta, connection: object,
-        unique: Unique | Literal[False] | None = None,
+        self, task: "Task[P, R]", spec: Spec, place: Place | None, key: str | None, window: timedelta,
+        connection: object, unique: Unique | Literal[False] | None = None,
     ) -> None:  # fmt: skip
         self._task = task
         self._spec = spec
+        self._place = place
         self._key = key
         self._window = window
         self._connection = connection
@@ -99,7 +116,7 @@ class Bound(Generic[P, R]):
         if self._key is not None:
             key = Key(self._key, self._task.arguments.digest(payload), self._window)
         unique = self._task.identity(payload, self._spec.queue, self._unique)
-        return Call(self._task, NewJob(new_job_id(), self._spec, payload, key, True, None, unique))
+        return Call(self._task, NewJob(new_job_id(), self._spec, payload, key, True, self._place, unique))
 
 
 class Task(Generic[P, R]):
@@ -147,15 +164,36 @@ class Task(Generic[P, R]):
         priority: int | None = None,
         key: str | None = None,
         key_window: timedelta | None = None,
+        session: str | None = None,
+        sequence: int | None = None,
+        gap_after: timedelta | None = None,
+        on_gap: Then = "go_on",
+        on_dead: Then = "go_on",
+        tenant: str | None = None,
+        limit_key: str | None = None,
         connection: object | None = None,
         unique: Uniqueness = None,
     ) -> Bound[P, R]:
         """The same task with other settings for the calls made on what this returns.
 
         `key`: within `key_window`, the same key and arguments give the same job, other arguments are refused.
-        `connection`: enqueue in the caller's own open transaction. `unique`: instead of the task's; False for none.
+        `session`: its jobs run one at a time, in the order of enqueueing or of their `sequence`, over all workers. A number
+        that is missing is waited for until `gap_after`; then `on_gap`, and at a dead letter `on_dead`, say whether the
+        session goes on or is held. `tenant`: tenants have turns in the queue. `limit_key`: a key of a limit that
+        `app.limit` has declared, such as "vendor:acme". `connection`: enqueue in the caller's own open transaction.
+        `unique`: instead of the task's; False for none.
         """
         spec = self.spec
+        place = placed(
+            session=session, sequence=sequence, gap_after=gap_after, on_gap=on_gap, on_dead=on_dead, tenant=tenant,
+            limit_key=limit_key, kinds=() if limit_key is None else self.sender.kinds(),
+        )  # fmt: skip
+        if place is not None:
+            if place.session is not None and self.limits.singleton:
+                raise OptionInvalid(
+                    f"{self.name} is a singleton: its jobs run one at a time as it is. Leave session out."
+                )
+            spec = _changed(spec, lane=spec.lane.guarded)
         if queue is not None:
             spec = _changed(spec, queue=queue_name(queue))
         if delay is not None or at is not None:
@@ -170,7 +208,7 @@ class Task(Generic[P, R]):
         if window <= timedelta(0):
             raise OptionInvalid("key_window must be longer than nothing.")
         rule = rule_of(self.name, unique, self.arguments.names)
-        return Bound(self, spec, key, window, connection, rule)
+        return Bound(self, spec, place, key, window, connection, rule)
 
     def identity(
         self, payload: bytes, queue: str, rule: Unique | Literal[False] | None = None
@@ -198,7 +236,7 @@ class Task(Generic[P, R]):
         return Spec(
             task=self.name,
             queue=limits.queue,
-            lane=Lane.GUARDED if limits.singleton else self.lane,
+            lane=self.lane.guarded if limits.guarded else self.lane,
             priority=limits.priority,
             attempts=limits.retry.attempts,
             time_limit=limits.time_limit,
@@ -232,6 +270,10 @@ def _check(name: str, limits: Limits, *, is_async: bool) -> None:
             checks.duration(f"{name}: {what}", getattr(limits, what))
     if limits.time_limit is not None and limits.time_limit <= timedelta(0):
         raise OptionInvalid(f"{name}: time_limit must be longer than nothing, or None for no limit.")
+    if limits.limit is not None and not isinstance(limits.limit, Limit):
+        raise OptionInvalid(f"{name}: limit is a Limit, such as Limit(concurrency=5), not {limits.limit!r}.")
+    if limits.limit is not None and limits.singleton:
+        raise OptionInvalid(f"{name}: a singleton is a limit of one: give singleton or limit, not both.")
     if limits.memory is not None and not limits.process:
         raise OptionInvalid(f"{name}: a memory cap needs process=True; a thread cannot be killed alone.")
     if limits.process and is_async:

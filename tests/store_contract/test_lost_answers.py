@@ -133,7 +133,7 @@ def test_shedding_sheds_no_more_than_it_was_asked_to(
     ids = added(store, *[make_job() for _ in range(5)])
     lose_next_answer(skip=lost)
 
-    assert store.queues.shed("default", 2) == ids[:2]
+    assert store.jobs.shed("default", 2) == ids[:2]
     assert len(store.reports.jobs(JobFilter(state=State.READY), 10)) == 3
 
 

@@ -22,10 +22,8 @@ from lateshift.clock import ManualClock
 from lateshift.model.job import JobFilter, Lease, NewJob, Scope, State
 from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later, Outcome
 from lateshift.store.contract import Store
-from tests.store_contract.driving import Supervisor, Worker, make_job, make_key, only
-from tests.store_contract.test_model import empty, minutes, quick_store
-
-__all__ = ["quick_store"]  # a fixture
+from tests.store_contract.driving import Supervisor, Worker, empty, make_job, make_key, only
+from tests.store_contract.test_model import minutes
 
 EXAMPLES = int(os.environ.get("LATESHIFT_EXAMPLES", "60"))
 STEPS = 40

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from lateshift.clock import ManualClock
-from lateshift.errors import KeyConflict
-from lateshift.model.job import JobFilter, NewJob, Scope, State
+from lateshift.errors import KeyConflict, SequenceUsed
+from lateshift.model.job import JobFilter, NewJob, Place, Scope, State
 from lateshift.model.outcome import Cancelled, DeadLettered, Later
 from lateshift.store.contract import Store
 from tests.store_contract.driving import (
@@ -342,3 +342,25 @@ def test_a_window_may_be_any_length(store: Store, clock: ManualClock) -> None:
     store.jobs.enqueue([make_job(unique=only("user 7", NEVER, timedelta(days=3650)))])
     clock.move(days=3649)
     assert not again(store)
+
+
+def test_a_duplicate_takes_no_turn_in_a_session(store: Store, worker: Worker) -> None:
+    place = Place(session="user 7")
+    first, second = make_job(place=place, unique=only("a")), make_job(place=place, unique=only("b"))
+    answers = store.jobs.enqueue([first, make_job(place=place, unique=only("a")), second])
+    assert [answer.id for answer in answers] == [first.id, first.id, second.id]
+    [third] = store.jobs.enqueue([make_job(place=place, unique=only("b"))])  # which is blocked
+    assert (third.id, third.created) == (second.id, False)
+
+    lease = worker.lease_one(GUARDED)
+    worker.settle(lease)
+    assert worker.lease_one(GUARDED).id == second.id
+
+
+def test_a_call_that_a_session_refuses_takes_no_identity(store: Store) -> None:
+    numbered = Place(session="user 7", sequence=1)
+    store.jobs.enqueue([make_job(place=numbered)])
+    with pytest.raises(SequenceUsed):
+        store.jobs.enqueue([make_job(place=numbered, unique=only("a", NEVER, HOUR))])
+
+    assert again(store, "a")

@@ -51,7 +51,7 @@ class FakeQueues:
 class FakeStore:
     def __init__(self) -> None:
         self.clock = Still()
-        self.queues = FakeQueues()
+        self.queues = self.jobs = FakeQueues()
 
 
 @pytest.fixture

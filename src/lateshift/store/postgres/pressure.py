@@ -1,13 +1,10 @@
 """How much waits in a queue, and making room in it, in PostgreSQL."""
 
-from datetime import timedelta
 from typing import Any
 
 from lateshift.model.ids import JobId
 from lateshift.model.job import Lane
-from lateshift.store.postgres import settling
 from lateshift.store.postgres.database import Connection, Database
-from lateshift.store.taking import SHED
 
 # How many jobs of a queue are due and wait, up to a limit. job_ready, job_held_up.
 COUNT_WAITING = """SELECT
@@ -43,13 +40,8 @@ def waiting(database: Database, name: str, limit: int) -> int:
     return min(int(counted), limit)
 
 
-def shed(database: Database, name: str, count: int, below: int | None) -> list[JobId]:
-    """Found first, then cancelled by name: repeated after a lost answer, it sheds no others."""
-    ids = database.run(_find, name, count, below)
-    return database.run(_cancel, ids, database.clock.offset) if ids else []
-
-
-def _find(connection: Connection, again: bool, name: str, count: int, below: int | None) -> list[JobId]:
+def to_shed(connection: Connection, again: bool, name: str, count: int, below: int | None) -> list[JobId]:
+    """Which jobs have to make room."""
     found: list[tuple[Any, ...]] = []
     for lane in map(int, Lane):
         if below is not None:
@@ -59,11 +51,3 @@ def _find(connection: Connection, again: bool, name: str, count: int, below: int
         for (level,) in connection.execute(LEVELS, {"queue": name, "lane": lane}).fetchall():
             found += connection.execute(LONGEST, (name, lane, level, count)).fetchall()
     return [row[-1] for row in sorted(found)[:count]]
-
-
-def _cancel(connection: Connection, again: bool, ids: list[JobId], skew: timedelta) -> list[JobId]:
-    with connection.transaction():
-        found = settling.cancel_waiting(connection, ids, SHED, skew, reason=SHED)
-        if again:
-            found |= {id for (id,) in connection.execute(WERE_SHED, (ids, SHED)).fetchall()}
-    return [id for id in ids if id in found]

@@ -1,9 +1,7 @@
 """Pausing queues, and how much stands in each, in PostgreSQL."""
 
-from collections.abc import Sequence
 from typing import Any
 
-from lateshift.model.ids import JobId
 from lateshift.model.job import Lane, Line
 from lateshift.store.contract import COUNT_LIMIT, QueueView
 from lateshift.store.postgres import pressure
@@ -66,9 +64,6 @@ class PostgresQueues:
 
     def waiting(self, name: str, limit: int) -> int:
         return pressure.waiting(self._database, name, limit)
-
-    def shed(self, name: str, count: int, *, below: int | None = None) -> Sequence[JobId]:
-        return pressure.shed(self._database, name, count, below)
 
     def list(self) -> list[QueueView]:
         def work(connection: Connection, again: bool) -> list[list[tuple[Any, ...]]]:

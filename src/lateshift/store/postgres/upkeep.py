@@ -13,7 +13,7 @@ from lateshift.model.ids import JobId
 from lateshift.store import private
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.sweeping import TERM
-from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT
+from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT, SESSION_KEPT
 
 # Settled jobs past their retention. settled_expires, which serves a bound that is computed once: (SELECT …).
 PURGE_SETTLED = """DELETE FROM lateshift.settled WHERE id = ANY(ARRAY(
@@ -42,12 +42,21 @@ PURGE_MEMBERS = """DELETE FROM lateshift.member m
 # What operators did longer ago than AUDIT_KEPT. audit_at.
 PURGE_AUDIT = """DELETE FROM lateshift.audit WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.audit
  WHERE at <= (SELECT clock_timestamp() + %(skew)s::interval - %(audit)s::interval) LIMIT %(limit)s))"""
+# Sessions and tokens that nobody has touched for SESSION_KEPT. session_touched, bucket_at.
+PURGE_SESSIONS = """DELETE FROM lateshift.session WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.session
+ WHERE touched_at <= (SELECT clock_timestamp() + %(skew)s::interval - %(session)s::interval) LIMIT %(limit)s
+ FOR UPDATE SKIP LOCKED))"""
+PURGE_BUCKETS = """DELETE FROM lateshift.bucket WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.bucket
+ WHERE at <= (SELECT clock_timestamp() + %(skew)s::interval - %(session)s::interval) LIMIT %(limit)s
+ FOR UPDATE SKIP LOCKED))"""
 
 # What must never be: an id in both tables, a running job without a holder, a waiting one with a holder.
 RULES = {
     "{n} jobs are both waiting and settled": "SELECT count(*) FROM lateshift.job JOIN lateshift.settled USING (id)",
     "{n} running jobs have no holder": "SELECT count(*) FROM lateshift.job WHERE state = 2 AND holder IS NULL",
     "{n} waiting jobs have a holder": "SELECT count(*) FROM lateshift.job WHERE state <> 2 AND holder IS NOT NULL",
+    "{n} sessions have two jobs running": """SELECT count(*) FROM (SELECT 1 FROM lateshift.job
+ WHERE state = 2 AND session IS NOT NULL GROUP BY queue, session HAVING count(*) > 1) AS twice""",
 }
 
 
@@ -65,6 +74,7 @@ class PostgresUpkeep:
                 "limit": limit,
                 "audit": AUDIT_KEPT,
                 "identity": IDENTITY_KEPT,
+                "session": SESSION_KEPT,
             }
             with connection.transaction():
                 if not connection.execute(TERM, (term,)).fetchall():
@@ -78,6 +88,8 @@ class PostgresUpkeep:
                         KEEP_IDENTITIES,
                         PURGE_MEMBERS,
                         PURGE_AUDIT,
+                        PURGE_SESSIONS,
+                        PURGE_BUCKETS,
                     )
                 )
 

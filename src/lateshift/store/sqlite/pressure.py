@@ -5,9 +5,7 @@ from uuid import UUID
 
 from lateshift.model.ids import JobId
 from lateshift.model.job import Lane
-from lateshift.store.sqlite import settling
-from lateshift.store.sqlite.database import Database
-from lateshift.store.taking import SHED
+from lateshift.store.sqlite.database import Connection, Database
 
 # How many jobs of a queue are due and wait, up to a limit. job_ready, job_held_up.
 COUNT_WAITING = """SELECT (SELECT count(*) FROM (SELECT 1 FROM job WHERE state = 1 AND queue = ?1 LIMIT ?2))
@@ -36,16 +34,14 @@ def waiting(database: Database, name: str, limit: int) -> int:
     return min(counted, limit)
 
 
-def shed(database: Database, name: str, count: int, below: int | None) -> list[JobId]:
+def to_shed(connection: Connection, name: str, count: int, below: int | None) -> list[JobId]:
+    """Which jobs have to make room."""
     found: list[tuple[Any, ...]] = []
-    with database.write() as connection:
-        now = database.clock.microseconds()
-        for lane in Lane:
-            if below is not None:
-                rows = connection.execute(LOWEST, (name, int(lane), below, count)).fetchall()
-                found += [(priority, -due, id) for priority, due, id in rows]
-                continue
-            for (level,) in connection.execute(LEVELS, (name, int(lane))).fetchall():
-                found += connection.execute(LONGEST, (name, int(lane), level, count)).fetchall()
-        ids = [UUID(bytes=row[-1]) for row in sorted(found)[:count]]
-        return [id for id in ids if settling.cancel_waiting(connection, id, SHED, now, reason=SHED)]
+    for lane in Lane:
+        if below is not None:
+            rows = connection.execute(LOWEST, (name, int(lane), below, count)).fetchall()
+            found += [(priority, -due, id) for priority, due, id in rows]
+            continue
+        for (level,) in connection.execute(LEVELS, (name, int(lane))).fetchall():
+            found += connection.execute(LONGEST, (name, int(lane), level, count)).fetchall()
+    return [UUID(bytes=row[-1]) for row in sorted(found)[:count]]

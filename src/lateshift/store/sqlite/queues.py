@@ -1,9 +1,7 @@
 """Pausing queues, and how much stands in each, in SQLite."""
 
-from collections.abc import Sequence
 from datetime import timedelta
 
-from lateshift.model.ids import JobId
 from lateshift.model.job import Lane, Line
 from lateshift.store.contract import COUNT_LIMIT, QueueView, Wakes
 from lateshift.store.sqlite import pressure
@@ -53,9 +51,6 @@ class SqliteQueues:
 
     def waiting(self, name: str, limit: int) -> int:
         return pressure.waiting(self._database, name, limit)
-
-    def shed(self, name: str, count: int, *, below: int | None = None) -> Sequence[JobId]:
-        return pressure.shed(self._database, name, count, below)
 
     def list(self) -> list[QueueView]:
         with self._database.read() as connection:

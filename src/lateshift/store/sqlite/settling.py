@@ -14,10 +14,13 @@ from lateshift.store.taking import KEEP_CANCELLED, KEEP_LEAST
 _MINE = "id = ?1 AND fence = ?2 AND state = 2"
 # A completion after the complete-by is refused; that an attempt failed or was stopped may still be said.
 _IN_TIME = "(?4 <> 4 OR complete_by IS NULL OR complete_by > ?3)"
-_KEPT = """id, queue, lane, state, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
- leased_at, settled_at, expires_at, exclusive, task, payload, progress, checkpoint, history, result, reason"""
-_MOVED = """id, queue, lane, ?4, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
- leased_at, ?3, ?3 + ?5, exclusive, task, payload, progress, checkpoint, coalesce(?6, history), ?7, ?8"""
+_GUARDS = "session, turn, sequence, gap_after, holds, tenant, limit_key, batch"
+_KEPT = f"""id, queue, lane, state, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
+ leased_at, settled_at, expires_at, exclusive, task, payload, progress, checkpoint, history, result, reason,
+ {_GUARDS}"""
+_MOVED = f"""id, queue, lane, ?4, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
+ leased_at, ?3, ?3 + ?5, exclusive, task, payload, progress, checkpoint, coalesce(?6, history), ?7, ?8,
+ {_GUARDS}"""
 
 # A running job whose lease still holds is settled: copied, then deleted. Primary keys.
 COPY = f"""INSERT INTO settled ({_KEPT}) SELECT {_MOVED} FROM job WHERE {_MINE} AND {_IN_TIME}
@@ -31,7 +34,8 @@ _SAID = f"""WITH said(id, fence, result) AS (VALUES {", ".join(["(?, ?, ?)"] * B
   WHERE job.fence = said.fence AND job.state = 2 AND (job.complete_by IS NULL OR job.complete_by > ?))"""
 COPY_BLOCK = f"""{_SAID} INSERT INTO settled ({_KEPT})
  SELECT id, queue, lane, 4, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
- leased_at, ?, ?, exclusive, task, payload, progress, checkpoint, history, result, NULL FROM mine WHERE true
+ leased_at, ?, ?, exclusive, task, payload, progress, checkpoint, history, result, NULL, {_GUARDS}
+ FROM mine WHERE true
  ON CONFLICT (id) DO NOTHING"""
 DROP_BLOCK = f"{_SAID} DELETE FROM job WHERE id IN (SELECT id FROM mine)"
 # Whether this very settlement was written before (its answer had been lost). Primary key.
@@ -43,9 +47,8 @@ AGAIN = f"""UPDATE job SET state = ?4, due_at = ?5, attempt = attempt - ?6, hist
 CANCELLED_BY = f"SELECT cancel_by FROM job WHERE {_MINE}"
 
 # A waiting job is cancelled at once. Primary keys.
-COPY_WAITING = (
-    f"INSERT INTO settled ({_KEPT}) SELECT {_MOVED} FROM job WHERE id = ?1 AND state IN (0, 1, 3) RETURNING 1"
-)
+COPY_WAITING = f"""INSERT INTO settled ({_KEPT}) SELECT {_MOVED} FROM job WHERE id = ?1 AND state IN (0, 1, 3)
+ RETURNING queue, task, session, limit_key, tenant"""
 DROP_WAITING = "DELETE FROM job WHERE id = ?1 AND state IN (0, 1, 3)"
 
 # The first of the blocked jobs of a key that nobody holds is ready, in each line: one of them may be paused, or served by
@@ -57,7 +60,7 @@ READY_NEXT = """UPDATE job SET state = 1 WHERE id IN (SELECT id FROM (SELECT id,
 
 
 def settle(connection: Connection, settlements: Sequence[Settlement], now: int) -> list[Lease]:
-    """Gives the leases that were lost."""
+    """Gives the leases that were lost. Of jobs in a session, see guarding.settle."""
     completed: dict[timedelta, list[tuple[Lease, bytes | None]]] = {}
     final: list[tuple[Lease, tuple[Any, ...]]] = []
     lost: list[Lease] = []
@@ -134,11 +137,27 @@ def _settled_by(connection: Connection, row: tuple[Any, ...]) -> bool:
     return bool(connection.execute(SETTLED_BY, (id, fence, state, reason)).fetchall())
 
 
+def settle_one(connection: Connection, settlement: Settlement, now: int) -> bool | None:
+    """Whether it was written now; None if it is lost."""
+    lease, outcome = settlement.lease, settlement.outcome
+    match outcome:
+        case Completed(result, keep):
+            row = _completion(lease, result, keep, now)
+        case DeadLettered() | Cancelled():
+            row = _end(lease, outcome, now)
+        case Later():
+            raise TypeError(f"{outcome!r} is no end")
+    written = bool(connection.execute(f"{COPY} RETURNING 1", row).fetchall())
+    connection.execute(DROP, row[:4])
+    return True if written else False if _settled_by(connection, row) else None
+
+
 def cancel_waiting(
     connection: Connection, id: JobId, by: str, now: int, *, reason: str | None = None
-) -> bool:
+) -> list[tuple[Any, ...]]:
+    """What it had, if it was there: queue, task, session, limit key, tenant."""
     keep = KEEP_CANCELLED // MICROSECOND
     row = (id.bytes, None, now, int(State.CANCELLED), keep, None, None, reason or f"cancelled by {by}")
-    moved = connection.execute(COPY_WAITING, row).fetchall()
+    moved: list[tuple[Any, ...]] = connection.execute(COPY_WAITING, row).fetchall()
     connection.execute(DROP_WAITING, (id.bytes,))
-    return bool(moved)
+    return moved
