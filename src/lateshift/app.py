@@ -164,9 +164,7 @@ class Lateshift:
         the same arguments gives the job that is there.
         """
         queue_name(name)
-        settings = QueueSettings(
-            max_ready=max_ready, when_full=when_full, wait=wait, duplicates=duplicates
-        )  # fmt: skip
+        settings = QueueSettings(max_ready=max_ready, when_full=when_full, wait=wait, duplicates=duplicates)
         before = self._queues.setdefault(name, settings)
         if before != settings:
             raise OptionInvalid(

@@ -221,6 +221,17 @@ def test_a_repeat_whose_job_has_ended_does_not_stand_for_a_new_one(store: Store,
     assert see(store, new.id).state is State.READY
 
 
+def test_a_job_that_is_sent_again_does_not_lengthen_its_window(store: Store, clock: ManualClock) -> None:
+    job = make_job(unique=only("user 7", NEVER, HOUR))
+    store.jobs.enqueue([job])
+    clock.move(minutes=61)
+    new = make_job(unique=only("user 7", NEVER, HOUR))
+
+    answers = store.jobs.enqueue([repeated(job), new])
+
+    assert [(answer.id, answer.created) for answer in answers] == [(job.id, True), (new.id, True)]
+
+
 def test_a_duplicate_that_was_refused_may_be_sent_again_later(store: Store, worker: Worker) -> None:
     store.jobs.enqueue([make_job(unique=only("user 7"))])
     job = make_job(unique=only("user 7"))

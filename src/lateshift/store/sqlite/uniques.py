@@ -10,9 +10,10 @@ from lateshift.store.sqlite.times import MICROSECOND
 from lateshift.store.taking import IDENTITY_KEPT
 
 # Take an identity that is free, or whose job stands for nobody any more: by its state, by its window, or because it was
-# cancelled. A job that has ended takes none. Primary keys.
+# cancelled. A job that is there takes none: sent again, it would begin its window anew. Primary keys.
 TAKE_IDENTITY = """INSERT INTO job_identity (identity, job_id, scope, until, expires_at)
  SELECT ?, ?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM settled WHERE id = ?)
+ AND NOT EXISTS (SELECT 1 FROM job WHERE id = ?)
  ON CONFLICT (identity) DO UPDATE SET job_id = excluded.job_id, scope = excluded.scope, until = excluded.until,
  expires_at = excluded.expires_at
  WHERE (job_identity.until <= ? OR EXISTS (SELECT 1 FROM settled WHERE id = job_identity.job_id AND state = 5))
@@ -45,7 +46,10 @@ def keep_first(
         if identity not in first:
             window = job.unique.window // MICROSECOND
             expires = now + max(window, IDENTITY_KEPT // MICROSECOND)
-            yield TAKE_IDENTITY, [(identity, mine, int(job.unique.scope), now + window, expires, mine, now)]
+            yield (
+                TAKE_IDENTITY,
+                [(identity, mine, int(job.unique.scope), now + window, expires, mine, mine, now)],
+            )
         if not job.first and (yield KNOWN_JOB, [(mine, mine)]):
             kept.append(job)
             continue
