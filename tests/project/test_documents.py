@@ -81,6 +81,7 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("LOCK_NAME_LIMIT", "app"),
         ("LARGEST_MAX_READY", "model.queue"),
         ("SHARE", "model.estimate"),
+        ("NAME_LIMIT", "model.placing"),
         ("CHUNK", "client"),
         ("TOGETHER", "client"),
         ("BATCH", "worker.room"),
