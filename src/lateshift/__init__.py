@@ -1,12 +1,13 @@
 """Lateshift: background jobs for Python, on a SQLite file or PostgreSQL."""
 
 from lateshift.app import Lateshift
-from lateshift.errors import Cancel, LateshiftError, LeaseLost, Permanent, Snooze
+from lateshift.errors import Cancel, LateshiftError, LeaseLost, Permanent, QueueFull, Snooze
 from lateshift.handle import Job
 from lateshift.model.explaining.reason import Explanation, Reason
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.limit import Limit
 from lateshift.model.retry import NO_RETRY, Retry
+from lateshift.model.unique import Unique
 from lateshift.runtime.lock import Lock
 from lateshift.task import Task
 from lateshift.worker.current import acheckpoint, checkpoint, current, last_checkpoint, progress, session
@@ -24,11 +25,13 @@ __all__ = [
     "Limit",
     "Lock",
     "Permanent",
+    "QueueFull",
     "Reason",
     "Retry",
     "Snooze",
     "State",
     "Task",
+    "Unique",
     "acheckpoint",
     "checkpoint",
     "current",

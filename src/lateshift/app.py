@@ -26,7 +26,9 @@ from lateshift.model import checks
 from lateshift.model.ids import JobId, new_job_id
 from lateshift.model.limit import Limit
 from lateshift.model.member import VERSION_LIMIT, Program, program_of
+from lateshift.model.queue import QueueSettings, WhenFull, queue_name
 from lateshift.model.retry import Retry
+from lateshift.model.unique import Uniqueness
 from lateshift.runtime.aside import aside
 from lateshift.runtime.lock import Lock
 from lateshift.store.contract import Store
@@ -71,7 +73,8 @@ class Lateshift:
         self._version = None if version is None else checks.text("version", version, VERSION_LIMIT)
         self.settings: Settings = load(store=store)
         self.clock = clock
-        self.client = Client(lambda: self.store, self.settings.key_window)
+        self._queues: dict[str, QueueSettings] = {}
+        self.client = Client(lambda: self.store, self.settings.key_window, self._queues)
         self._tasks: dict[str, Task[..., Any]] = {}
         self._starters: list[Callable[[], Any]] = []
         self._store: Store | None = None
@@ -81,6 +84,11 @@ class Lateshift:
     @property
     def tasks(self) -> Mapping[str, Task[..., Any]]:
         return MappingProxyType(self._tasks)
+
+    @property
+    def queues(self) -> Mapping[str, QueueSettings]:
+        """What was declared of queues; others have no settings."""
+        return MappingProxyType(self._queues)
 
     @property
     def store(self) -> Store:
@@ -121,6 +129,7 @@ class Lateshift:
         memory: int | None = None,
         singleton: bool = False,
         limit: Limit | None = None,
+        unique: Uniqueness = None,
     ) -> Registrar: ...
     def task(
         self,
@@ -137,20 +146,45 @@ class Lateshift:
         memory: int | None = None,
         singleton: bool = False,
         limit: Limit | None = None,
+        unique: Uniqueness = None,
     ) -> Any:
         """Register a function as a task: `@app.task`, or `@app.task(queue="images", retry=Retry(attempts=5))`.
 
         `time_limit`: each attempt's complete-by, counted from its start; None for work that has no end.
         `keep`: how long a completed job and its result stay. `process`: run each attempt in a process of its own,
         killed at the complete-by, and over `memory` bytes. `singleton`: one running job over all machines.
-        `limit`: how many run at once, and how many start in a time, over all machines.
+        `limit`: how many run at once, and how many start in a time, over all machines. `unique`: which calls are one job.
         """
         limits = Limits(
             queue=queue, retry=retry or Retry(), time_limit=time_limit, priority=priority, keep=keep, process=process,
-            memory=memory, singleton=singleton, limit=limit,
+            memory=memory, singleton=singleton, limit=limit, unique=unique,
         )  # fmt: skip
         registrar = Registrar(self, name, limits)
         return registrar if function is None else registrar(function)
+
+    def queue(
+        self,
+        name: str,
+        *,
+        max_ready: int | None = None,
+        when_full: WhenFull = "raise",
+        wait: timedelta = timedelta(0),
+        duplicates: timedelta | None = None,
+    ) -> QueueSettings:
+        """Declare what a queue may hold. A queue need not be declared; but one that is, is declared alike everywhere.
+
+        `max_ready`: so many jobs may be due and wait. At that, an enqueue waits up to `wait`, then does what `when_full`
+        says: "raise" QueueFull, "shed_new", "shed_oldest" or "shed_lowest". `duplicates`: for so long, the same task with
+        the same arguments gives the job that is there.
+        """
+        queue_name(name)
+        settings = QueueSettings(max_ready=max_ready, when_full=when_full, wait=wait, duplicates=duplicates)
+        before = self._queues.setdefault(name, settings)
+        if before != settings:
+            raise OptionInvalid(
+                f"The queue {name} is declared twice, as {before} and as {settings}. Declare it once."
+            )
+        return settings
 
     def limit(self, name: str, limit: Limit) -> None:
         """Limit the jobs of each key that callers name: `app.limit("vendor", Limit(concurrency=5))`, then

@@ -10,6 +10,7 @@ LateshiftError
 │   └── SchemaTooNew · SchemaTooOld
 ├── JobNotCompleted       what `job.result()` raises: JobDead · JobCancelled · ResultTimeout
 ├── ResultInvalid         a result that this code's annotation cannot read
+├── QueueFull             as many jobs wait as the queue may hold; nothing was written
 ├── LeaseLost · LockLost · LockTimeout
 └── NotDrained · CrashUnsafe      in tests, from lateshift.testing
 
@@ -101,6 +102,10 @@ class SchemaTooNew(StoreError):
 
 class SchemaTooOld(StoreError):
     """The store must be migrated before this Lateshift can use it."""
+
+
+class QueueFull(LateshiftError):
+    """As many jobs wait in the queue as its `max_ready`. Nothing was enqueued; it may be tried again."""
 
 
 class JobNotCompleted(LateshiftError):

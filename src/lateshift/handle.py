@@ -31,9 +31,10 @@ class Looker(Protocol):
 
 
 class Job(Generic[R]):
-    """One job. `created` says whether this call made it, or an earlier one with the same key did."""
+    """One job. `created` says whether this call made it, or an earlier one with the same key or identity did. `shed`: it was
+    not made, because its queue was full and is set to shed what comes then."""
 
-    __slots__ = ("_client", "_decode", "created", "id", "task")
+    __slots__ = ("_client", "_decode", "created", "id", "shed", "task")
 
     def __init__(
         self,
@@ -42,10 +43,12 @@ class Job(Generic[R]):
         client: Looker,
         decode: Callable[[bytes | None], R],
         created: bool = True,
+        shed: bool = False,
     ) -> None:
         self.id = job_id
         self.task = task
         self.created = created
+        self.shed = shed
         self._client = client
         self._decode = decode
 
@@ -108,6 +111,10 @@ class Job(Generic[R]):
         yield 0.0
 
     def _found(self, seen: V | None) -> V:
+        if seen is None and self.shed:
+            raise JobUnknown(
+                f"This call of {self.task} was shed: its queue was full, so there is no job. Look at job.shed first."
+            )
         if seen is None:
             raise JobUnknown(f"There is no job {self.id} in the store; it may have passed its retention.")
         return seen

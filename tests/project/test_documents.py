@@ -80,6 +80,8 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("KEPT", "model.history"),
         ("KEY_LIMIT", "task"),
         ("LOCK_NAME_LIMIT", "app"),
+        ("LARGEST_MAX_READY", "model.queue"),
+        ("SHARE", "model.estimate"),
         ("NAME_LIMIT", "model.placing"),
         ("CHUNK", "client"),
         ("TOGETHER", "client"),
@@ -126,8 +128,13 @@ def test_every_public_name_for_tests_is_documented() -> None:
 
 
 def test_every_task_option_is_documented() -> None:
-    text = (DOCS / "tasks.md").read_text()
-    for function in (lateshift.Lateshift.task, lateshift.Task.options):
+    text = (DOCS / "tasks.md").read_text() + (DOCS / "queues.md").read_text()
+    for function in (
+        lateshift.Lateshift.task,
+        lateshift.Task.options,
+        lateshift.Lateshift.queue,
+        lateshift.Unique,
+    ):
         names = [
             each.name
             for each in inspect.signature(function).parameters.values()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, LiteralString, cast
 
 from lateshift.model.ids import JobId, new_job_id, new_member_id
-from lateshift.model.job import JobView, Key, Lane, Lease, Line, NewJob, Place, Spec
+from lateshift.model.job import Identity, JobView, Key, Lane, Lease, Line, NewJob, Place, Scope, Spec
 from lateshift.model.outcome import Completed, Later, Outcome, Settlement
 from lateshift.store.contract import Gap, MemberView, Store, TakenBack, Want
 from lateshift.store.postgres import PostgresStore
@@ -16,7 +16,19 @@ from lateshift.store.sqlite import SqliteStore
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 TTL = timedelta(seconds=30)
-TABLES = ("job", "settled", "job_key", "queue", "member", "lock", "audit", "session", "rule", "bucket")
+TABLES = (
+    "job",
+    "settled",
+    "job_key",
+    "job_identity",
+    "queue",
+    "member",
+    "lock",
+    "audit",
+    "session",
+    "rule",
+    "bucket",
+)
 LINE = Line("default", Lane.COROUTINE)
 GUARDED = Line("default", Lane.GUARDED)
 SOLO = Line("default", Lane.SOLO)
@@ -39,12 +51,13 @@ def make_job(
     payload: bytes = b"[]",
     key: Key | None = None,
     place: Place | None = None,
+    unique: Identity | None = None,
 ) -> NewJob:
     spec = Spec(
         task=task, queue=queue, lane=lane.guarded if exclusive or place else lane, priority=priority, attempts=attempts,
         time_limit=time_limit, delay=delay, at=at, exclusive=exclusive,
     )  # fmt: skip
-    return NewJob(new_job_id(), spec, payload, key, place=place)
+    return NewJob(new_job_id(), spec, payload, key, place=place, unique=unique)
 
 
 def make_key(text: str, body: bytes = b"[]", window: timedelta = DAY) -> Key:
@@ -53,6 +66,10 @@ def make_key(text: str, body: bytes = b"[]", window: timedelta = DAY) -> Key:
 
 def keyed(text: str, body: bytes = b"[]", *, task: str = "noop", window: timedelta = DAY) -> NewJob:
     return make_job(task=task, payload=body, key=make_key(text, body, window))
+
+
+def only(text: str, scope: Scope = Scope.UNSETTLED, window: timedelta = timedelta(0)) -> Identity:
+    return Identity(sha256(text.encode()).digest()[:16], scope, window)
 
 
 def added(store: Store, *jobs: NewJob) -> list[JobId]:

@@ -27,6 +27,7 @@ from tests.store_contract.driving import (
     added,
     keyed,
     make_job,
+    only,
     query,
     see,
 )
@@ -45,17 +46,19 @@ def store(postgres_url: str, clock: ManualClock) -> Iterator[PostgresStore]:
 
 @pytest.fixture
 def lose_next_answer(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> Injured:
-    """The next transaction is carried out, but its answer does not arrive; `meanwhile` happens before the next try."""
+    """The next transaction (after `skip` others) is carried out, but its answer does not arrive; `meanwhile` happens before
+    the next try."""
 
-    def lose(meanwhile: Callable[[], object] = lambda: None) -> None:
+    def lose(meanwhile: Callable[[], object] = lambda: None, skip: int = 0) -> None:
         run = database.Database.run
         lost = False
 
         def run_and_lose(self: database.Database, transaction: Any, *args: Any, **kwargs: Any) -> Any:
             def injured(connection: Any, again: bool, *args: Any, **kwargs: Any) -> Any:
-                nonlocal lost
+                nonlocal lost, skip
                 answer = transaction(connection, again, *args, **kwargs)
-                if not lost:
+                skip -= 1
+                if not lost and skip < 0:
                     lost = True
                     meanwhile()
                     raise psycopg.OperationalError("server closed the connection unexpectedly")
@@ -87,6 +90,51 @@ def test_a_keyed_enqueue_is_the_callers_own(store: PostgresStore, lose_next_answ
 
     assert (answer.id, answer.created) == (job.id, True)
     assert len(store.reports.jobs(JobFilter(), 10)) == 1
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_unique_enqueue_is_the_callers_own(
+    store: PostgresStore, lose_next_answer: Injured, size: int
+) -> None:
+    jobs = [make_job(unique=only(f"{number}")) for number in range(size)]
+    lose_next_answer()
+
+    answers = store.jobs.enqueue(jobs)
+
+    assert [(answer.id, answer.created) for answer in answers] == [(job.id, True) for job in jobs]
+    assert len(store.reports.jobs(JobFilter(), 10)) == size
+    assert not store.jobs.enqueue([make_job(unique=only("0"))])[0].created
+
+
+def test_a_unique_enqueue_is_the_callers_own_though_another_came_after_it_had_run(
+    store: PostgresStore, lose_next_answer: Injured
+) -> None:
+    worker = Worker(store)
+    job, other = make_job(unique=only("0")), make_job(unique=only("0"))
+
+    def run_and_come_again() -> None:
+        worker.settle(worker.lease_one())
+        assert store.jobs.enqueue([other])[0].created
+
+    lose_next_answer(meanwhile=run_and_come_again)
+
+    [answer] = store.jobs.enqueue([job])
+
+    assert (answer.id, answer.created) == (job.id, True)
+    assert see(store, job.id).state is State.COMPLETED
+    assert [lease.id for lease in worker.lease(10)] == [other.id]
+    assert store.upkeep.check() == []
+
+
+@pytest.mark.parametrize("lost", [0, 1], ids=["looking", "shedding"])
+def test_shedding_sheds_no_more_than_it_was_asked_to(
+    store: PostgresStore, lose_next_answer: Injured, lost: int
+) -> None:
+    ids = added(store, *[make_job() for _ in range(5)])
+    lose_next_answer(skip=lost)
+
+    assert store.jobs.shed("default", 2) == ids[:2]
+    assert len(store.reports.jobs(JobFilter(state=State.READY), 10)) == 3
 
 
 @pytest.mark.parametrize("size", [1, 3])

@@ -20,7 +20,7 @@ from tests.postgres_databases import PostgresDatabases, unused_name
 from tests.store_contract.driving import file_of
 
 READY, SCHEDULED, RUNNING, BLOCKED, SETTLED, KEYS = 12_000, 3_000, 300, 500, 20_000, 5_000
-LARGE = {"job", "settled", "job_key"}
+LARGE = {"job", "settled", "job_key", "job_identity"}
 IDS = [uuid4() for _ in range(100)]
 ONE = IDS[0]
 NO_TIME = timedelta(0)
@@ -97,13 +97,23 @@ SQLITE: list[tuple[str, str, str]] = [
     ("INSERT", sqlite.enqueue.INSERT, "PRIMARY KEY (id=?)"),
     ("READ_KEY", sqlite.enqueue.READ_KEY, "PRIMARY KEY (task=? AND text=?)"),
     ("FREE_KEY", sqlite.enqueue.FREE_KEY, "PRIMARY KEY (task=? AND text=?)"),
+    ("TAKE_IDENTITY", sqlite.uniques.TAKE_IDENTITY, "SEARCH job USING PRIMARY KEY (id=?)"),
+    ("READ_IDENTITY", sqlite.uniques.READ_IDENTITY, "PRIMARY KEY (identity=?)"),
+    ("KNOWN_JOB", sqlite.uniques.KNOWN_JOB, "SEARCH settled USING PRIMARY KEY (id=?)"),
+    ("RELET_KEY", sqlite.uniques.RELET_KEY, "PRIMARY KEY (task=? AND text=?)"),
+    ("COUNT_WAITING", sqlite.pressure.COUNT_WAITING, "job_held_up (queue=?)"),
+    ("LEVELS", sqlite.pressure.LEVELS, "job_ready (queue=? AND lane=? AND priority<?)"),
+    ("LONGEST", sqlite.pressure.LONGEST, "job_ready (queue=? AND lane=? AND priority=?)"),
+    ("LOWEST", sqlite.pressure.LOWEST, "job_ready (queue=? AND lane=? AND priority<?)"),
+    ("PURGE_IDENTITIES", sqlite.upkeep.PURGE_IDENTITIES, "job_identity_expires (expires_at<?)"),
+    ("KEEP_IDENTITIES", sqlite.upkeep.KEEP_IDENTITIES, "job_identity_expires (expires_at<?)"),
     ("LEAVE", sqlite.members.LEAVE, "job_running (holder=?)"),
     ("NEXT_READY", sqlite.queues.NEXT_READY, "job_ready (queue>?)"),
     ("COUNT_READY", sqlite.queues.COUNT_READY, "job_ready (queue=?)"),
     ("OLDEST_READY", sqlite.queues.OLDEST_READY, "job_ready (queue=?)"),
     ("COUNT_SCHEDULED", sqlite.queues.COUNT_SCHEDULED, "job_scheduled"),
     ("COUNT_RUNNING", sqlite.queues.COUNT_RUNNING, "job_"),
-    ("COUNT_BLOCKED", sqlite.queues.COUNT_BLOCKED, "job_blocked"),
+    ("COUNT_BLOCKED", sqlite.queues.COUNT_BLOCKED, "job_held_up"),
     ("COUNT_DEAD", sqlite.queues.COUNT_DEAD, "settled_dead"),
     ("JOB", sqlite.reports.JOB, "PRIMARY KEY (id=?)"),
     ("HOT_JOBS", sqlite.reports.HOT_JOBS, "SEARCH job USING PRIMARY KEY (id<?)"),
@@ -148,6 +158,7 @@ UNPLANNED = {
     "INSERT_BLOCK",
     "INSERT_FIRST",
     "INSERT_FIRSTS",
+    "TAKE_IDENTITIES",
 }  # an upsert by primary key has no plan to look at
 
 FILL_SQLITE = f"""
@@ -164,6 +175,8 @@ SELECT randomblob(16), 'q' || (i % 5), 0, CASE WHEN i % 50 = 0 THEN 6 ELSE 4 END
 FROM n;
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {KEYS})
 INSERT INTO job_key (task, text, job_id, digest, expires_at) SELECT 'noop', 'k' || i, randomblob(16), x'00', i FROM n;
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {KEYS})
+INSERT INTO job_identity (identity, job_id, scope, until, expires_at) SELECT randomblob(16), randomblob(16), 2, i, i FROM n;
 """
 
 
@@ -182,7 +195,7 @@ def test_no_statement_reads_a_whole_table_of_a_full_sqlite_file(
     wrong = []
     for name, sql, index in SQLITE:
         plan = "\n".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", anything(sql)))
-        whole = re.search(r"SCAN (job|settled|job_key|[br])\b(?! USING (COVERING )?INDEX)", plan)
+        whole = re.search(r"SCAN (job|settled|job_key|job_identity|[br])\b(?! USING (COVERING )?INDEX)", plan)
         if whole or index not in plan or (name in SORTED and "TEMP B-TREE" in plan):
             wrong.append(f"{name} wants {index}:\n{plan}")
     connection.close()
@@ -198,11 +211,17 @@ def anything(sql: str) -> tuple[int, ...]:
 SORTED = {
     "LEASE", "LEASE_LEVEL", "CANDIDATES", "CANDIDATES_LEVEL", "NEXT_LINE", "NEXT_READY", "PROMOTE", "HOT_JOBS", "COLD_JOBS",
     "DEAD_JOBS", "LEASE_BY_AGE", "LINES", "NEXT_DUE", "CANDIDATES_OF", "WAITING",
-    "NEXT_WAITING_LINE", "NEXT_WAIT",
+    "NEXT_WAITING_LINE", "NEXT_WAIT", "LONGEST", "LOWEST",
 }  # in the order of the index, so that the first rows cost as much as they are  # fmt: skip
 
 
-UNTIL_NOW = {"PROMOTE", "PURGE_SETTLED", "PURGE_KEYS"}  # must not read on past what is due
+UNTIL_NOW = {
+    "PROMOTE",
+    "PURGE_SETTLED",
+    "PURGE_KEYS",
+    "PURGE_IDENTITIES",
+    "KEEP_IDENTITIES",
+}  # must not read on past what is due
 
 # PostgreSQL: statement, parameters, indexes that the plan must use.
 
@@ -211,7 +230,7 @@ LEASES = {"ids": IDS, "fences": [1] * 100, "skew": NO_TIME}
 END = {"states": [6] * 100, "reasons": ["no"] * 100, "histories": [b"[]"] * 100, "keeps": [NO_TIME] * 100}
 TAKEN = {
     "id": ONE, "fence": 1, "losses": 1, "history": b"[]", "lane": 1, "state": 6, "keep": NO_TIME, "reason": "no",
-    "skew": NO_TIME, "limit": 100, "grace": NO_TIME,
+    "skew": NO_TIME, "limit": 100, "grace": NO_TIME, "identity": NO_TIME,
 }  # fmt: skip
 FILTER = {"before": ONE, "queue": None, "task": None, "limit": 50, "state": None, "reason": None}
 FOUND = {"low": ONE, "high": ONE, "last": ONE, "looked_at": 100_000, "digits": "ff", "limit": 10}
@@ -348,11 +367,41 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("UNDO_REPEAT", postgres.enqueue.UNDO_REPEAT, (IDS,), {"job_pkey", "settled_pkey"}),
     ("READ_KEY", postgres.enqueue.READ_KEY, ("noop", "k1"), {"job_key_pkey"}),
     ("FREE_KEY", postgres.enqueue.FREE_KEY, ("noop", "k1", ONE), {"job_key_pkey"}),
+    (
+        "FREE_IDENTITIES",
+        postgres.uniques.FREE_IDENTITIES,
+        (IDS, NO_TIME),
+        {"job_identity_pkey", "job_pkey", "settled_pkey"},
+    ),
+    ("KNOWN_JOBS", postgres.uniques.KNOWN_JOBS, (IDS, IDS), {"job_pkey", "settled_pkey"}),
+    ("RELET_KEY", postgres.uniques.RELET_KEY, (ONE, "noop", "k1", ONE), {"job_key_pkey"}),
+    (
+        "COUNT_WAITING",
+        postgres.pressure.COUNT_WAITING,
+        LINE | {"limit": 10_000},
+        {"job_ready", "job_held_up"},
+    ),
+    ("LEVELS", postgres.pressure.LEVELS, LINE, {"job_ready"}),
+    ("LONGEST", postgres.pressure.LONGEST, ("q1", 1, 2, 10), {"job_ready"}),
+    ("LOWEST", postgres.pressure.LOWEST, ("q1", 1, 2, 10), {"job_ready"}),
+    ("WERE_SHED", postgres.pressure.WERE_SHED, (IDS, "shed"), {"settled_pkey"}),
+    (
+        "PURGE_IDENTITIES",
+        postgres.upkeep.PURGE_IDENTITIES,
+        TAKEN,
+        {"job_identity_expires", "job_identity_pkey", "job_pkey", "settled_pkey"},
+    ),
+    (
+        "KEEP_IDENTITIES",
+        postgres.upkeep.KEEP_IDENTITIES,
+        TAKEN,
+        {"job_identity_expires", "job_identity_pkey", "job_pkey", "settled_pkey"},
+    ),
     ("LEAVE", postgres.members.LEAVE, (IDS[:2],), {"job_running"}),
     ("READY", postgres.queues.READY, {"skew": NO_TIME, "limit": 100}, {"job_ready"}),
     ("COUNT_SCHEDULED", postgres.queues.COUNT_SCHEDULED, (10_000,), {"job_scheduled"}),
     ("COUNT_RUNNING", postgres.queues.COUNT_RUNNING, (10_000,), {"job_running"}),
-    ("COUNT_BLOCKED", postgres.queues.COUNT_BLOCKED, (10_000,), {"job_blocked"}),
+    ("COUNT_BLOCKED", postgres.queues.COUNT_BLOCKED, (10_000,), {"job_held_up"}),
     ("COUNT_DEAD", postgres.queues.COUNT_DEAD, (10_000,), {"settled_dead"}),
     ("JOB", postgres.reports.JOB, {"id": ONE}, {"job_pkey", "settled_pkey"}),
     ("HOT_JOBS", postgres.reports.HOT_JOBS, FILTER, {"job_pkey"}),
@@ -396,6 +445,8 @@ SELECT gen_random_uuid(), 'q' || (i % 5), 0, CASE WHEN i % 50 = 0 THEN 6 ELSE 4 
  now() + i * interval '1 second', 'noop', '[]' FROM generate_series(1, {SETTLED}) i;
 INSERT INTO lateshift.job_key (task, text, job_id, digest, expires_at)
 SELECT 'noop', 'k' || i, gen_random_uuid(), '', now() + i * interval '1 second' FROM generate_series(1, {KEYS}) i;
+INSERT INTO lateshift.job_identity (identity, job_id, scope, until, expires_at)
+SELECT gen_random_uuid(), gen_random_uuid(), 2, now(), now() + i * interval '1 second' FROM generate_series(1, {KEYS}) i;
 INSERT INTO lateshift.member (id, name, kind, host, pid, started_at, expires_at, stats)
 SELECT gen_random_uuid(), 'w', 'worker', 'h', 1, now(), now(), '' FROM generate_series(1, 20);
 """
@@ -498,7 +549,7 @@ def walk(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 # No statement is forgotten
 
 
-TOUCHES = re.compile(r"\b(FROM|INTO|UPDATE)\s+(lateshift\.)?(job|settled|job_key)\b")
+TOUCHES = re.compile(r"\b(FROM|INTO|UPDATE)\s+(lateshift\.)?(job|settled|job_key|job_identity)\b")
 
 
 def is_statement(value: object) -> bool:

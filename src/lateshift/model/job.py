@@ -110,6 +110,23 @@ class Key(Struct, frozen=True):
     window: timedelta
 
 
+class Scope(IntEnum):
+    """In which states a job stands for its duplicates."""
+
+    NONE = 0
+    WAITING = 1
+    UNSETTLED = 2
+
+
+class Identity(Struct, frozen=True, gc=False):
+    """What a job is the only one of: a digest of its task and the arguments that count; for how long, by its states and by
+    time from its enqueue."""
+
+    digest: bytes
+    scope: Scope
+    window: timedelta
+
+
 class Holds(IntFlag):
     """What holds a session until somebody lets it go on."""
 
@@ -140,10 +157,11 @@ class NewJob(Struct, frozen=True, gc=False):
     key: Key | None = None
     first: bool = False
     place: Place | None = None
+    unique: Identity | None = None
 
 
 class Enqueued(Struct, frozen=True, gc=False):
-    """The answer to one NewJob: the job's id, and whether this call made it (else its key had made it before)."""
+    """The answer to one NewJob: the job's id, and whether this call made it (else one with its key or its identity did)."""
 
     id: JobId
     created: bool

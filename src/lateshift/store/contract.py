@@ -106,7 +106,8 @@ ENDINGS_LOOKED_AT = 100_000  # newest jobs of each kind among which the ending o
 
 class Jobs(Protocol):
     def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        """All of them or none. Repeating an id is harmless, also after its job has run."""
+        """All of them or none. Repeating an id is harmless, also after its job has run. One whose key or identity is another
+        job's is not made; its answer names that job."""
 
     def exchange(
         self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want]
@@ -132,6 +133,10 @@ class Jobs(Protocol):
 
     def cancel(self, ids: Sequence[JobId], *, by: str) -> list[JobId]:
         """Waiting jobs are cancelled at once; running ones get a stop order. Gives those it found unsettled."""
+
+    def shed(self, queue: str, count: int, *, below: int | None = None) -> list[JobId]:
+        """Make room in a queue: cancel up to `count` ready jobs, those that wait longest; or, of those with a priority under
+        `below`, the lowest, and of equals the one that came last. Gives which. The reason is `shed`."""
 
     def resubmit(
         self, ids: Sequence[JobId], *, by: str, edits: Mapping[JobId, Edit] | None = None
@@ -179,6 +184,9 @@ class Queues(Protocol):
     def pause(self, name: str, *, by: str) -> None: ...
 
     def resume(self, name: str, *, by: str) -> bool: ...
+
+    def waiting(self, name: str, limit: int) -> int:
+        """How many jobs of a queue are due and wait, ready or blocked, counted up to `limit`."""
 
     def list(self) -> list[QueueView]: ...
 
@@ -247,8 +255,8 @@ class Reports(Protocol):
 
 class Upkeep(Protocol):
     def purge(self, *, term: int, limit: int) -> int:
-        """Delete up to `limit` rows of each kind: settled jobs past their retention, keys past their window; and
-        dead members that hold nothing."""
+        """Delete up to `limit` rows of each kind: settled jobs past their retention, keys past their window,
+        identities that name nothing any more; and dead members that hold nothing."""
 
     def erase(self, ids: Sequence[JobId]) -> int:
         """Delete settled jobs before their retention ends. Gives how many; one that is not settled stays."""

@@ -13,6 +13,10 @@ from lateshift.model.job import LOSSES_UNTIL_DEAD, LOSSES_UNTIL_SOLO, AttemptRec
 KEEP_LEAST = timedelta(minutes=5)  # so that an enqueue repeated after its answer was lost still finds its job
 GRACE = timedelta(seconds=2)  # in which a live holder may say itself that it stopped at the complete-by
 AUDIT_KEPT = timedelta(days=365)  # how long it is known what operators did
+IDENTITY_KEPT = timedelta(
+    hours=1
+)  # how often it is looked whether the job that an identity names is still there
+SHED = "shed"  # why a job was cancelled that made room in a full queue
 KEEP_CANCELLED = timedelta(days=7)  # how long a job stays that was settled without a worker
 KEEP_DEAD = timedelta(days=90)
 SESSION_KEPT = timedelta(

@@ -21,7 +21,8 @@ class InlineClient(Client):
     def __init__(
         self, app: Lateshift, drain: Callable[[], Any], adrain: Callable[[], Coroutine[Any, Any, Any]]
     ) -> None:
-        super().__init__(lambda: app.store, app.settings.key_window)
+        super().__init__(lambda: app.store, app.settings.key_window, app.queues)
+        self.limits = app.client.limits
         self._drain = drain
         self._adrain = adrain
         self._one = threading.Lock()

@@ -13,6 +13,7 @@ from lateshift.model.job import Enqueued, NewJob, Place, Spec
 from lateshift.store.contract import Asked, Rows, Statements
 from lateshift.store.hints import written
 from lateshift.store.keys import key_conflict, number_passed, number_used, numbered
+from lateshift.store.postgres import uniques
 
 _INSERT = """INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, due_at, created_at, time_limit,
  exclusive, task, payload)"""
@@ -92,7 +93,7 @@ def is_plain(job: NewJob, skew: timedelta) -> bool:
     """Whether INSERT_NOW is all there is to do."""
     spec = job.spec
     now = spec.at is None and spec.delay is None and not skew
-    return now and job.first and job.key is None and not spec.lane.careful
+    return now and job.first and job.key is None and job.unique is None and not spec.lane.careful
 
 
 def plain_row(job: NewJob) -> tuple[Any, ...]:
@@ -135,6 +136,8 @@ def statements(
         for row in taken:
             yield FREE_KEY, [row]
         raise wrong
+    if any(job.unique is not None for job in fresh):
+        fresh = yield from uniques.keep_first(fresh, answers, skew, again)
     for (spec, first), group in groupby(fresh, key=_spec_and_first):
         same = list(group)
         first = first and not again

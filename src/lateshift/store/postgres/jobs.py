@@ -8,7 +8,7 @@ import msgspec
 from psycopg.errors import UniqueViolation
 
 from lateshift.model.edit import Edit
-from lateshift.model.guard import Guarded, Turns
+from lateshift.model.guard import Guarded, Limits, Turns
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Enqueued, Lease, Line, NewJob, Note
 from lateshift.model.outcome import Settlement
@@ -16,9 +16,19 @@ from lateshift.store.contract import Exchanged, Gap, Promoted, StopOrder, TakenB
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.lines import served
-from lateshift.store.postgres import editing, enqueue, guarding, leasing, sessions, settling, sweeping
+from lateshift.store.postgres import (
+    editing,
+    enqueue,
+    guarding,
+    leasing,
+    pressure,
+    sessions,
+    settling,
+    sweeping,
+)
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.wakes import NotifyWakes
+from lateshift.store.taking import SHED
 
 _encode = msgspec.json.encode
 
@@ -212,9 +222,7 @@ class PostgresJobs:
     def cancel(self, ids: Sequence[JobId], *, by: str) -> list[JobId]:
         def work(connection: Connection, again: bool) -> tuple[set[Line], set[JobId]]:
             with connection.transaction():
-                guarded = [Guarded(*row) for row in connection.execute(GUARDED, (list(ids),)).fetchall()]
-                sessions.lock(connection, [job.queue for job in guarded])
-                freed = guarding.lock_limits(connection, guarded)
+                freed = self._lock_guards(connection, ids)
                 found, ended = settling.cancel_waiting(connection, ids, by, self._clock.offset)
                 found |= {id for (id,) in connection.execute(ORDER_STOP, (by, list(ids))).fetchall()}
                 lines = guarding.give_on(connection, ended, freed, self._turns)
@@ -224,6 +232,31 @@ class PostgresJobs:
         lines, found = self._database.run(work)
         self._wakes.hint(lines)
         return [id for id in ids if id in found]
+
+    def shed(self, queue: str, count: int, *, below: int | None = None) -> list[JobId]:
+        """Found first, then cancelled by name: repeated after a lost answer, it sheds no others."""
+        ids = self._database.run(pressure.to_shed, queue, count, below)
+
+        def work(connection: Connection, again: bool) -> tuple[set[Line], set[JobId]]:
+            with connection.transaction():
+                freed = self._lock_guards(connection, ids)
+                found, ended = settling.cancel_waiting(connection, ids, SHED, self._clock.offset, reason=SHED)
+                lines = guarding.give_on(connection, ended, freed, self._turns)
+                if again:
+                    found |= {id for (id,) in connection.execute(pressure.WERE_SHED, (ids, SHED)).fetchall()}
+                return lines, found
+
+        if not ids:
+            return []
+        lines, found = self._database.run(work)
+        self._wakes.hint(lines)
+        return [id for id in ids if id in found]
+
+    def _lock_guards(self, connection: Connection, ids: Sequence[JobId]) -> Limits:
+        """What those with guards leave to others is given on while nobody else looks."""
+        guarded = [Guarded(*row) for row in connection.execute(GUARDED, (list(ids),)).fetchall()]
+        sessions.lock(connection, [job.queue for job in guarded])
+        return guarding.lock_limits(connection, guarded)
 
     def resubmit(
         self, ids: Sequence[JobId], *, by: str, edits: Mapping[JobId, Edit] | None = None

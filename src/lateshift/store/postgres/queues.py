@@ -4,6 +4,7 @@ from typing import Any
 
 from lateshift.model.job import Lane, Line
 from lateshift.store.contract import COUNT_LIMIT, QueueView
+from lateshift.store.postgres import pressure
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.wakes import NotifyWakes
 
@@ -60,6 +61,9 @@ class PostgresQueues:
         resumed = self._database.run(work)
         self._wakes.hint({Line(name, lane) for lane in Lane})
         return resumed
+
+    def waiting(self, name: str, limit: int) -> int:
+        return pressure.waiting(self._database, name, limit)
 
     def list(self) -> list[QueueView]:
         def work(connection: Connection, again: bool) -> list[list[tuple[Any, ...]]]:

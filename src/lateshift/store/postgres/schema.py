@@ -107,6 +107,15 @@ STEPS: tuple[tuple[str, ...], ...] = (
         """CREATE TABLE lateshift.program (
             code text PRIMARY KEY, told bytea NOT NULL, seen_at timestamptz NOT NULL
         )""",
+        # The job that stands for its duplicates: in which of its states, and until when whatever its state. A row that has
+        # expired is looked at: it goes unless its job may still count.
+        """CREATE TABLE lateshift.job_identity (
+            identity uuid PRIMARY KEY, job_id uuid NOT NULL, scope smallint NOT NULL, until timestamptz NOT NULL,
+            expires_at timestamptz NOT NULL
+        ) WITH (fillfactor = 90)""",
+        "CREATE INDEX job_identity_expires ON lateshift.job_identity (expires_at)",
+        # How many wait in a queue though they are due.
+        "CREATE INDEX job_held_up ON lateshift.job (queue) WHERE state = 3",
     ),
 )
 

@@ -135,10 +135,11 @@ def receive_telling(
 
 
 def cancel_waiting(
-    connection: Connection, ids: Sequence[JobId], by: str, skew: timedelta
+    connection: Connection, ids: Sequence[JobId], by: str, skew: timedelta, *, reason: str | None = None
 ) -> tuple[set[JobId], list[Guarded]]:
     """Which it found, and what those with guards leave to others."""
-    parameters = {"ids": list(ids), "skew": skew, "keep": KEEP_CANCELLED, "reason": f"cancelled by {by}"}
+    reason = reason or f"cancelled by {by}"
+    parameters = {"ids": list(ids), "skew": skew, "keep": KEEP_CANCELLED, "reason": reason}
     rows = connection.execute(CANCEL_WAITING, parameters).fetchall()
     return {row[0] for row in rows}, [Guarded(*row[1:5]) for row in rows if row[5] is not None]
 

@@ -13,7 +13,7 @@ from lateshift.model.ids import JobId
 from lateshift.store import private
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.sweeping import TERM
-from lateshift.store.taking import AUDIT_KEPT, SESSION_KEPT
+from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT, SESSION_KEPT
 
 # Settled jobs past their retention. settled_expires, which serves a bound that is computed once: (SELECT …).
 PURGE_SETTLED = """DELETE FROM lateshift.settled WHERE id = ANY(ARRAY(
@@ -24,6 +24,17 @@ ERASE = "DELETE FROM lateshift.settled WHERE id = ANY(%s)"
 PURGE_KEYS = """DELETE FROM lateshift.job_key WHERE (task, text) IN (SELECT task, text FROM lateshift.job_key
  WHERE expires_at <= (SELECT clock_timestamp() + %(skew)s::interval) LIMIT %(limit)s)
  AND expires_at <= (SELECT clock_timestamp() + %(skew)s::interval)"""
+# Identities that nobody asks for any more: past their time, and of a job that has completed or is gone. Of those past their
+# time, a job that has not ended is looked at again later, one that may be resubmitted at its retention's end.
+# job_identity_expires, primary keys.
+_NOW = "(SELECT clock_timestamp() + %(skew)s::interval)"
+_DUE = f"""identity = ANY(ARRAY(SELECT identity FROM lateshift.job_identity WHERE expires_at <= {_NOW}
+ ORDER BY expires_at LIMIT %(limit)s)) AND expires_at <= {_NOW}"""
+_LATER = f"""coalesce((SELECT {_NOW} + %(identity)s::interval FROM lateshift.job j WHERE j.id = i.job_id),
+ (SELECT s.expires_at FROM lateshift.settled s WHERE s.id = i.job_id AND s.state IN (5, 6) AND s.expires_at > {_NOW}))"""
+PURGE_IDENTITIES = f"DELETE FROM lateshift.job_identity i WHERE {_DUE} AND {_LATER} IS NULL"
+KEEP_IDENTITIES = f"""UPDATE lateshift.job_identity i SET expires_at = {_LATER}
+ WHERE {_DUE} AND {_LATER} IS NOT NULL"""
 # Dead members that hold nothing any more. A scan of the members.
 PURGE_MEMBERS = """DELETE FROM lateshift.member m
  WHERE dead_at <= (SELECT clock_timestamp() + %(skew)s::interval - interval '10 minutes')
@@ -66,6 +77,7 @@ class PostgresUpkeep:
                 "skew": self._clock.offset,
                 "limit": limit,
                 "audit": AUDIT_KEPT,
+                "identity": IDENTITY_KEPT,
                 "session": SESSION_KEPT,
             }
             with connection.transaction():
@@ -76,6 +88,8 @@ class PostgresUpkeep:
                     for sql in (
                         PURGE_SETTLED,
                         PURGE_KEYS,
+                        PURGE_IDENTITIES,
+                        KEEP_IDENTITIES,
                         PURGE_MEMBERS,
                         PURGE_PROGRAMS,
                         PURGE_AUDIT,

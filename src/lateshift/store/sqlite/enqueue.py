@@ -9,6 +9,7 @@ from lateshift.errors import SequenceUsed
 from lateshift.model.job import Enqueued, NewJob, Place, Spec, State
 from lateshift.store.contract import Asked, Rows, Statements
 from lateshift.store.keys import key_conflict, number_passed, number_used, numbered
+from lateshift.store.sqlite import uniques
 from lateshift.store.sqlite.times import MICROSECOND, to_number
 
 # Plain question marks: the standard library's sqlite3, on which callers run these, wants no numbers.
@@ -73,6 +74,8 @@ def statements(jobs: Sequence[NewJob], now: int) -> Statements:
         for key in taken:
             yield FREE_KEY, [key]
         raise wrong
+    if any(job.unique is not None for job in fresh):
+        fresh = yield from uniques.keep_first(fresh, answers, now)
     for (spec, first, guarded), group in groupby(fresh, key=_alike):
         same, how = list(group), _how(spec, now)
         if guarded:

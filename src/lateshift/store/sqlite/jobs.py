@@ -16,8 +16,9 @@ from lateshift.store.contract import Exchanged, Gap, Promoted, StopOrder, TakenB
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.lines import served
-from lateshift.store.sqlite import editing, enqueue, guarding, leasing, sessions, settling, sweeping
+from lateshift.store.sqlite import editing, enqueue, guarding, leasing, pressure, sessions, settling, sweeping
 from lateshift.store.sqlite.database import Connection, Database
+from lateshift.store.taking import SHED
 
 _encode = msgspec.json.encode
 
@@ -169,6 +170,19 @@ class SqliteJobs:
             lines = guarding.give_on(connection, ended, self._turns)
         self._wakes.hint(lines)
         return found
+
+    def shed(self, queue: str, count: int, *, below: int | None = None) -> list[JobId]:
+        gone: list[JobId] = []
+        ended: list[Guarded] = []
+        with self._database.write() as connection:
+            now = self._clock.microseconds()
+            for id in pressure.to_shed(connection, queue, count, below):
+                waited = settling.cancel_waiting(connection, id, SHED, now, reason=SHED)
+                gone += [id for _ in waited]
+                ended += [Guarded(*row[:4]) for row in waited if row[4] is not None]
+            lines = guarding.give_on(connection, ended, self._turns)
+        self._wakes.hint(lines)
+        return gone
 
     def resubmit(
         self, ids: Sequence[JobId], *, by: str, edits: Mapping[JobId, Edit] | None = None

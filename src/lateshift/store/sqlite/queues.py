@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from lateshift.model.job import Lane, Line
 from lateshift.store.contract import COUNT_LIMIT, QueueView, Wakes
+from lateshift.store.sqlite import pressure
 from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.times import to_instant
 
@@ -47,6 +48,9 @@ class SqliteQueues:
                 connection.execute(AUDIT, (self._clock.microseconds(), "resume", name, by))
         self._wakes.hint({Line(name, lane) for lane in Lane})
         return resumed
+
+    def waiting(self, name: str, limit: int) -> int:
+        return pressure.waiting(self._database, name, limit)
 
     def list(self) -> list[QueueView]:
         with self._database.read() as connection:

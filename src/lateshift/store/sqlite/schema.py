@@ -106,6 +106,15 @@ STEPS: tuple[tuple[str, ...], ...] = (
         """CREATE TABLE program (
             code TEXT PRIMARY KEY, told BLOB NOT NULL, seen_at INTEGER NOT NULL
         ) WITHOUT ROWID""",
+        # The job that stands for its duplicates: in which of its states, and until when whatever its state. A row that has
+        # expired is looked at: it goes unless its job may still count.
+        """CREATE TABLE job_identity (
+            identity BLOB PRIMARY KEY, job_id BLOB NOT NULL, scope INTEGER NOT NULL, until INTEGER NOT NULL,
+            expires_at INTEGER NOT NULL
+        ) WITHOUT ROWID""",
+        "CREATE INDEX job_identity_expires ON job_identity (expires_at)",
+        # How many wait in a queue though they are due.
+        "CREATE INDEX job_held_up ON job (queue) WHERE state = 3",
     ),
 )
 

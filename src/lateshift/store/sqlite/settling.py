@@ -152,10 +152,12 @@ def settle_one(connection: Connection, settlement: Settlement, now: int) -> bool
     return True if written else False if _settled_by(connection, row) else None
 
 
-def cancel_waiting(connection: Connection, id: JobId, by: str, now: int) -> list[tuple[Any, ...]]:
+def cancel_waiting(
+    connection: Connection, id: JobId, by: str, now: int, *, reason: str | None = None
+) -> list[tuple[Any, ...]]:
     """What it had, if it was there: queue, task, session, limit key, tenant."""
     keep = KEEP_CANCELLED // MICROSECOND
-    row = (id.bytes, None, now, int(State.CANCELLED), keep, None, None, f"cancelled by {by}")
+    row = (id.bytes, None, now, int(State.CANCELLED), keep, None, None, reason or f"cancelled by {by}")
     moved: list[tuple[Any, ...]] = connection.execute(COPY_WAITING, row).fetchall()
     connection.execute(DROP_WAITING, (id.bytes,))
     return moved

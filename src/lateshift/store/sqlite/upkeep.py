@@ -9,7 +9,7 @@ from lateshift.store import private
 from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.sweeping import TERM
 from lateshift.store.sqlite.times import MICROSECOND
-from lateshift.store.taking import AUDIT_KEPT, SESSION_KEPT
+from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT, SESSION_KEPT
 
 # Settled jobs past their retention. settled_expires.
 PURGE_SETTLED = "DELETE FROM settled WHERE id IN (SELECT id FROM settled WHERE expires_at <= ? LIMIT ?)"
@@ -18,6 +18,14 @@ ERASE = "DELETE FROM settled WHERE id = ?"
 # Keys past their window. job_key_expires.
 PURGE_KEYS = """DELETE FROM job_key WHERE (task, text) IN
  (SELECT task, text FROM job_key WHERE expires_at <= ? LIMIT ?)"""
+# Identities that nobody asks for any more: past their time, and of a job that has completed or is gone. Of those past their
+# time, a job that has not ended is looked at again later, one that may be resubmitted at its retention's end.
+# job_identity_expires, primary keys.
+_DUE = "identity IN (SELECT identity FROM job_identity WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)"
+_LATER = """coalesce((SELECT ?3 FROM job WHERE id = job_id),
+ (SELECT expires_at FROM settled WHERE id = job_id AND state IN (5, 6) AND expires_at > ?1))"""
+PURGE_IDENTITIES = f"DELETE FROM job_identity WHERE {_DUE} AND {_LATER} IS NULL"
+KEEP_IDENTITIES = f"UPDATE job_identity SET expires_at = {_LATER} WHERE {_DUE} AND {_LATER} IS NOT NULL"
 # Dead members that hold nothing any more. A scan of the members.
 PURGE_MEMBERS = """DELETE FROM member WHERE dead_at <= ? AND NOT EXISTS
  (SELECT 1 FROM job WHERE holder = member.id AND state = 2)"""
@@ -57,6 +65,9 @@ class SqliteUpkeep:
             before = connection.total_changes()
             connection.execute(PURGE_SETTLED, (now, limit))
             connection.execute(PURGE_KEYS, (now, limit))
+            identities = (now, limit, now + IDENTITY_KEPT // MICROSECOND)
+            connection.execute(PURGE_IDENTITIES, identities)
+            connection.execute(KEEP_IDENTITIES, identities)
             connection.execute(PURGE_MEMBERS, (now - MEMBER_KEPT,))
             connection.execute(PURGE_PROGRAMS, (now - MEMBER_KEPT,))
             connection.execute(PURGE_AUDIT, (now - AUDIT_KEPT // MICROSECOND, limit))
