@@ -1,8 +1,10 @@
 """Lateshift: background jobs for Python, on a SQLite file or PostgreSQL."""
 
 from lateshift.app import Lateshift
+from lateshift.batches.handle import Batch, BatchResult
 from lateshift.errors import Cancel, LateshiftError, LeaseLost, Permanent, Snooze
 from lateshift.handle import Job
+from lateshift.model.batch import BatchView
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.retry import NO_RETRY, Retry
 from lateshift.runtime.lock import Lock
@@ -11,6 +13,9 @@ from lateshift.worker.current import acheckpoint, checkpoint, current, last_chec
 
 __all__ = [
     "NO_RETRY",
+    "Batch",
+    "BatchResult",
+    "BatchView",
     "Cancel",
     "Job",
     "JobFilter",

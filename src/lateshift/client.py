@@ -7,8 +7,10 @@ from datetime import timedelta
 from typing import Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
+from lateshift.batches.sending import Making
 from lateshift.errors import OptionInvalid, StoreFull, StoreReadOnly, StoreUnavailable
 from lateshift.handle import Job
+from lateshift.model.batch import BatchId
 from lateshift.model.ids import JobId
 from lateshift.model.job import Enqueued, JobView, NewJob
 from lateshift.runtime.aside import aside
@@ -68,6 +70,12 @@ class Client:
             for chunk in _chunks(calls):
                 made += _made(chunk, await aside(store.jobs.enqueue, chunk))
         return made
+
+    def send_batch(self, making: Making, calls: Iterable[Call[Any]]) -> BatchId:
+        return making.send(self._open, calls)
+
+    async def asend_batch(self, making: Making, calls: Iterable[Call[Any]]) -> BatchId:
+        return await making.asend(self._open, calls)
 
     def view(self, job_id: JobId) -> JobView | None:
         return self._open().reports.job(job_id)

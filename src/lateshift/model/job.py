@@ -132,6 +132,7 @@ class Lease(Struct, frozen=True, eq=False, gc=False):
     exclusive: str | None = None
     checkpoint: bytes | None = None
     history: bytes | None = None
+    batch: UUID | None = None
 
 
 class JobView(Struct, frozen=True, kw_only=True):
@@ -160,6 +161,7 @@ class JobView(Struct, frozen=True, kw_only=True):
     checkpoint: bytes | None
     history: list["AttemptRecord"]
     exclusive: str | None
+    batch: UUID | None = None
 
 
 class Progress(Struct, frozen=True):

@@ -87,6 +87,7 @@ class Sweep:
                 "job %s taken back: %s%s", job.id, job.reason, ", now a dead letter" if job.dead else ""
             )
         self._store.jobs.unblock(term=term, limit=BATCH)
+        self._store.batches.finish(limit=BATCH)
         if self._clock.monotonic() >= self._purge_at:
             self._purge(term)
         return timedelta(0) if len(taken) >= BATCH else EVERY

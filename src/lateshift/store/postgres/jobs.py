@@ -15,7 +15,7 @@ from lateshift.store.contract import Exchanged, Promoted, StopOrder, TakenBack, 
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.lines import served
-from lateshift.store.postgres import editing, enqueue, leasing, settling, sweeping
+from lateshift.store.postgres import batches, editing, enqueue, leasing, settling, sweeping
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.wakes import NotifyWakes
 
@@ -51,11 +51,12 @@ STOP_ORDERS = """SELECT id, fence, cancel_by FROM lateshift.job
 ORDER_STOP = "UPDATE lateshift.job SET cancel_by = %s WHERE id = ANY(%s) AND state = 2 RETURNING id"
 
 # Dead and cancelled jobs are ready again, with fresh attempts and the fence they had. Primary key.
-REVIVE = """WITH gone AS (DELETE FROM lateshift.settled WHERE id = ANY(%s) AND state IN (5, 6) RETURNING *)
+REVIVE = f"""WITH gone AS (DELETE FROM lateshift.settled WHERE id = ANY(%s) AND state IN (5, 6) RETURNING *),
+{settling.counted("-count(*)", "gone.state", "0")}
 INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, fence, due_at, created_at, time_limit,
- exclusive, task, payload, checkpoint, history)
+ exclusive, task, payload, checkpoint, history, batch)
 SELECT id, queue, lane, 1, priority, attempts, fence, clock_timestamp() + %s::interval, created_at, time_limit,
- exclusive, task, payload, checkpoint, history FROM gone RETURNING id, queue, lane"""
+ exclusive, task, payload, checkpoint, history, batch FROM gone RETURNING id, queue, lane"""
 AUDIT = """INSERT INTO lateshift.audit (at, action, subject, actor)
  SELECT clock_timestamp() + %s::interval, %s, subject, %s FROM unnest(%s::text[]) subject"""
 
@@ -86,7 +87,7 @@ class PostgresJobs:
             answers = [Enqueued(jobs[0].id, created=True)]
         else:
             with connection.transaction():
-                answers = _run(connection, enqueue.statements(jobs, skew, again=again))
+                answers = enqueue.run(connection, enqueue.statements(jobs, skew, again=again))
         crashpoint("enqueue.after_commit")
         return answers
 
@@ -96,6 +97,9 @@ class PostgresJobs:
         crashpoint("worker.before_settle" if settlements else "worker.before_claim")
         answer = self._database.run(self._exchange, holder, settlements, wants)
         crashpoint("worker.after_settle_commit" if settlements else "worker.after_claim_commit")
+        of_batches = {settlement.lease.batch for settlement in settlements} - {None}
+        if of_batches:
+            batches.finish_in_need(self._database, self._wakes, [id for id in of_batches if id is not None])
         return answer
 
     def _exchange(
@@ -235,16 +239,3 @@ class PostgresJobs:
         """What an earlier try did, whose answer was lost."""
         parameters = (action, by, [str(id) for id in ids], self._clock.offset)
         return {UUID(subject) for (subject,) in connection.execute(AUDITED, parameters).fetchall()}
-
-
-def _run(connection: Connection, statements: Any) -> list[Enqueued]:
-    """Drive the statements of an enqueue on Lateshift's own connection."""
-    rows: list[tuple[Any, ...]] | None = None
-    try:
-        while True:
-            sql, [parameters] = statements.send(rows)
-            cursor = connection.execute(sql, parameters)
-            rows = cursor.fetchall() if cursor.description else []
-    except StopIteration as stop:
-        answers: list[Enqueued] = stop.value
-        return answers

@@ -14,9 +14,7 @@ from lateshift.model.job import Lease
 from lateshift.store.contract import LANES, Want
 from lateshift.store.postgres.database import Connection
 
-_COLUMNS = (
-    "id, fence, task, payload, attempt, attempts, time_limit, queue, lane, exclusive, checkpoint, history"
-)
+_COLUMNS = "id, fence, task, payload, attempt, attempts, time_limit, queue, lane, exclusive, checkpoint, history, batch"
 _TAKE = """UPDATE lateshift.job SET state = 2, attempt = attempt + 1, fence = fence + 1, holder = %(holder)s,
  leased_at = clock_timestamp() + %(skew)s::interval, complete_by = clock_timestamp() + %(skew)s::interval + time_limit"""
 _OPEN = """NOT EXISTS (SELECT 1 FROM lateshift.queue WHERE name = %(queue)s AND paused_at IS NOT NULL)
@@ -148,6 +146,7 @@ def _leases(rows: Iterable[tuple[Any, ...]]) -> list[Lease]:
             exclusive,
             checkpoint,
             history,
+            batch,
         )
-        for id, fence, task, payload, attempt, attempts, limit, queue, lane, exclusive, checkpoint, history in rows
+        for id, fence, task, payload, attempt, attempts, limit, queue, lane, exclusive, checkpoint, history, batch in rows
     ]

@@ -11,6 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from lateshift.errors import OptionInvalid, StoreError
 from lateshift.model.ids import JobId
 from lateshift.store import private
+from lateshift.store.postgres import batches
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.sweeping import TERM
 from lateshift.store.taking import AUDIT_KEPT
@@ -53,10 +54,11 @@ class PostgresUpkeep:
             with connection.transaction():
                 if not connection.execute(TERM, (term,)).fetchall():
                     return 0
-                return sum(
+                deleted = sum(
                     connection.execute(sql, parameters).rowcount
                     for sql in (PURGE_SETTLED, PURGE_KEYS, PURGE_MEMBERS, PURGE_AUDIT)
                 )
+                return deleted + batches.purge(connection, self._clock.offset, limit)
 
         return self._database.run(work)
 

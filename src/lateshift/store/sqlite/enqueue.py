@@ -1,6 +1,6 @@
 """Enqueue as statements, so that it runs on Lateshift's own connection and on a caller's alike."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any
@@ -9,7 +9,10 @@ from uuid import UUID
 from lateshift.model.job import Enqueued, NewJob, Spec, State
 from lateshift.store.contract import Statements
 from lateshift.store.keys import key_conflict
+from lateshift.store.sqlite.database import Connection
 from lateshift.store.sqlite.times import MICROSECOND, to_number
+
+Inserts = Generator[tuple[str, Sequence[Any]], Any, None]
 
 # Plain question marks: the standard library's sqlite3, on which callers run these, wants no numbers.
 _INSERT = """INSERT INTO job (id, queue, lane, state, priority, attempts, due_at, created_at, time_limit, exclusive,
@@ -23,6 +26,12 @@ INSERT_BLOCK = f"""{_INSERT} SELECT column1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, colum
 # One job, unless its id is there already or has been settled. Primary keys.
 INSERT = f"""{_INSERT} SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
  WHERE NOT EXISTS (SELECT 1 FROM settled WHERE id = ?) ON CONFLICT (id) DO NOTHING"""
+
+# Jobs of a batch, one and so many. Their ids were never sent before: the batch knows how far it has come. Primary key.
+_INSERT_BATCH = _INSERT.replace("payload)", "payload, batch)")
+INSERT_BATCH = f"{_INSERT_BATCH} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT_BATCH_BLOCK = f"""{_INSERT_BATCH} SELECT column1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, column2, ?
+ FROM (VALUES {", ".join(["(?, ?)"] * BLOCK)})"""
 
 # Take a key that is free or past its window. Primary key.
 TAKE_KEY = """INSERT INTO job_key (task, text, job_id, digest, expires_at) VALUES (?, ?, ?, ?, ?)
@@ -60,6 +69,9 @@ def statements(jobs: Sequence[NewJob], now: int) -> Statements:
         answers.append(Enqueued(job.id, created=True))
     for (spec, first), group in groupby(fresh, key=_spec_and_first):
         same, how = list(group), _how(spec, now)
+        if spec.batch is not None:
+            yield from _of_batch(same, how, spec.batch.bytes)
+            continue
         if first:
             for start in range(0, len(same) - BLOCK + 1, BLOCK):
                 pairs = [(job.id.bytes, job.payload) for job in same[start : start + BLOCK]]
@@ -69,6 +81,32 @@ def statements(jobs: Sequence[NewJob], now: int) -> Statements:
         if rows:
             yield (INSERT_FIRST, rows) if first else (INSERT, [(*row, row[0]) for row in rows])
     return answers
+
+
+def _of_batch(jobs: Sequence[NewJob], how: tuple[Any, ...], batch: bytes) -> Inserts:
+    whole = len(jobs) // BLOCK * BLOCK
+    for start in range(0, whole, BLOCK):
+        pairs = [(job.id.bytes, job.payload) for job in jobs[start : start + BLOCK]]
+        yield INSERT_BATCH_BLOCK, [(*how, batch, *chain.from_iterable(pairs))]
+    rows = [(job.id.bytes, *how, job.payload, batch) for job in jobs[whole:]]
+    if rows:
+        yield INSERT_BATCH, rows
+
+
+def run(connection: Connection, statements: Statements) -> list[Enqueued]:
+    """Drive the statements of an enqueue on Lateshift's own connection."""
+    rows: Any = None
+    try:
+        while True:
+            sql, parameters = statements.send(rows)
+            if len(parameters) == 1:
+                rows = connection.execute(sql, parameters[0]).fetchall()
+            else:
+                connection.executemany(sql, parameters)
+                rows = []
+    except StopIteration as stop:
+        answers: list[Enqueued] = stop.value
+        return answers
 
 
 _spec_and_first = attrgetter("spec", "first")

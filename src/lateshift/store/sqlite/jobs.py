@@ -1,5 +1,6 @@
 """The life of a job in SQLite: enqueue, lease, settle, and what operators do to it. Each verb is one transaction."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -15,8 +16,8 @@ from lateshift.store.contract import Exchanged, Promoted, StopOrder, TakenBack, 
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.lines import served
-from lateshift.store.sqlite import editing, enqueue, leasing, settling, sweeping
-from lateshift.store.sqlite.database import Connection, Database
+from lateshift.store.sqlite import batches, editing, enqueue, leasing, settling, sweeping
+from lateshift.store.sqlite.database import Database
 
 _encode = msgspec.json.encode
 
@@ -45,10 +46,10 @@ ORDER_STOP = "UPDATE job SET cancel_by = ? WHERE id = ? AND state = 2 RETURNING 
 
 # A dead or cancelled job is ready again, with fresh attempts and the fence it had. Primary key.
 REVIVE = """INSERT INTO job (id, queue, lane, state, priority, attempts, fence, due_at, created_at, time_limit,
- exclusive, task, payload, checkpoint, history)
+ exclusive, task, payload, checkpoint, history, batch)
  SELECT id, queue, lane, 1, priority, attempts, fence, ?2, created_at, time_limit, exclusive, task, payload,
- checkpoint, history FROM settled WHERE id = ?1 AND state IN (5, 6) RETURNING queue, lane"""
-FORGET_SETTLED = "DELETE FROM settled WHERE id = ?"
+ checkpoint, history, batch FROM settled WHERE id = ?1 AND state IN (5, 6) RETURNING queue, lane"""
+FORGET_SETTLED = "DELETE FROM settled WHERE id = ? RETURNING batch, state"
 AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 
 
@@ -62,7 +63,7 @@ class SqliteJobs:
 
     def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         with self._database.write() as connection:
-            answers = _run(connection, enqueue.statements(jobs, self._clock.microseconds()))
+            answers = enqueue.run(connection, enqueue.statements(jobs, self._clock.microseconds()))
             crashpoint("enqueue.before_commit")
         crashpoint("enqueue.after_commit")
         self._wakes.hint(lines_of(jobs))
@@ -74,9 +75,13 @@ class SqliteJobs:
         crashpoint("worker.before_settle" if settlements else "worker.before_claim")
         with self._database.write() as connection:
             now = self._clock.microseconds()
-            lost = settling.settle(connection, settlements, now)
+            ended: Counter[batches.Ending] = Counter()
+            lost = settling.settle(connection, settlements, now, ended)
+            called = batches.count(connection, ended, now) if ended else None
             leases = leasing.lease(connection, holder, wants, now)
         crashpoint("worker.after_settle_commit" if settlements else "worker.after_claim_commit")
+        if called:
+            self._wakes.hint(called)
         return Exchanged(leases, lost)
 
     def held(self, holder: MemberId) -> list[Lease]:
@@ -131,12 +136,14 @@ class SqliteJobs:
     def cancel(self, ids: Sequence[JobId], *, by: str) -> list[JobId]:
         with self._database.write() as connection:
             now = self._clock.microseconds()
+            ended: Counter[batches.Ending] = Counter()
             found = [
                 id
                 for id in ids
-                if settling.cancel_waiting(connection, id, by, now)
+                if settling.cancel_waiting(connection, id, by, now, ended)
                 or connection.execute(ORDER_STOP, (by, id.bytes)).fetchall()
             ]
+            batches.count(connection, ended, now)
             connection.executemany(AUDIT, [(now, "cancel", str(id), by) for id in found])
         return found
 
@@ -147,6 +154,7 @@ class SqliteJobs:
         lines: set[Line] = set()
         with self._database.write() as connection:
             now = self._clock.microseconds()
+            ended: Counter[batches.Ending] = Counter()
             for id in ids:
                 if (
                     edits
@@ -155,9 +163,12 @@ class SqliteJobs:
                 ):
                     continue
                 for queue, lane in connection.execute(REVIVE, (id.bytes, now)).fetchall():
-                    connection.execute(FORGET_SETTLED, (id.bytes,))
+                    [(batch, state)] = connection.execute(FORGET_SETTLED, (id.bytes,)).fetchall()
+                    if batch is not None:
+                        ended[batch, state] -= 1
                     found.append(id)
                     lines.add(Line(queue, lane_of(lane)))
+            batches.count(connection, ended, now)
             connection.executemany(AUDIT, [(now, "resubmit", str(id), by) for id in found])
         self._wakes.hint(lines)
         return found
@@ -169,19 +180,3 @@ class SqliteJobs:
 
     def unblock(self, *, term: int, limit: int) -> int:
         return sweeping.unblock(self._database, term, limit)
-
-
-def _run(connection: Connection, statements: Any) -> list[Enqueued]:
-    """Drive the statements of an enqueue on Lateshift's own connection."""
-    rows: list[tuple[Any, ...]] | None = None
-    try:
-        while True:
-            sql, parameters = statements.send(rows)
-            if len(parameters) == 1:
-                rows = connection.execute(sql, parameters[0]).fetchall()
-            else:
-                connection.executemany(sql, parameters)
-                rows = []
-    except StopIteration as stop:
-        answers: list[Enqueued] = stop.value
-        return answers

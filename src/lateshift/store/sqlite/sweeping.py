@@ -1,10 +1,12 @@
 """What the supervisor does to jobs: read, decide, then write with the fence, so that a settlement in between wins."""
 
+from collections import Counter
 from uuid import UUID
 
 from lateshift.model.job import Line, State
 from lateshift.store.contract import LANES, TakenBack
 from lateshift.store.crashpoints import crashpoint
+from lateshift.store.sqlite import batches
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.sqlite.settling import COPY, READY_NEXT
 from lateshift.store.sqlite.times import MICROSECOND
@@ -26,7 +28,7 @@ OVERDUE = """SELECT id, fence, queue, lane, attempt, attempts, losses, holder,
 # Taken back: ready again with what was learnt. Primary key.
 READY_AGAIN = """UPDATE job SET state = 1, due_at = ?3, lane = ?4, losses = ?5, history = ?6, holder = NULL,
  leased_at = NULL, complete_by = NULL WHERE id = ?1 AND fence = ?2 AND state = 2 RETURNING 1"""
-COPY_TAKEN = f"{COPY} RETURNING 1"
+COPY_TAKEN = f"{COPY} RETURNING batch"
 DROP_TAKEN = "DELETE FROM job WHERE id = ? AND fence = ? AND state = 2"
 COUNT_LOSS = "UPDATE job SET losses = ? WHERE id = ? AND fence = ? AND state = 2"
 
@@ -73,18 +75,20 @@ def take_back(database: Database, term: int, limit: int) -> list[TakenBack]:
             return []
         now = database.clock.microseconds()
         taken: list[TakenBack] = []
+        ended: Counter[batches.Ending] = Counter()
         for number, case in enumerate(verdicts):
-            if _carry_out(connection, case, now):
+            if _carry_out(connection, case, now, ended):
                 dead = case.state is State.DEAD
                 taken.append(TakenBack(case.job.id, Line(case.job.queue, case.lane), case.reason, dead))
             if number == len(verdicts) // 2:
                 crashpoint("sweep.mid_batch")
         for key in {case.job.exclusive for case in verdicts} - {None}:
             connection.execute(READY_NEXT, (key,))
+        batches.count(connection, ended, now)
     return taken
 
 
-def _carry_out(connection: Connection, case: Verdict, now: int) -> bool:
+def _carry_out(connection: Connection, case: Verdict, now: int, ended: Counter[batches.Ending]) -> bool:
     job = case.job
     if case.state is State.READY:
         row = (job.id.bytes, job.fence, now, int(case.lane), case.losses, case.history)
@@ -94,6 +98,9 @@ def _carry_out(connection: Connection, case: Verdict, now: int) -> bool:
     end = (job.id.bytes, job.fence, now, int(case.state), keep, case.history, None, case.reason)
     moved = connection.execute(COPY_TAKEN, end).fetchall()
     connection.execute(DROP_TAKEN, (job.id.bytes, job.fence))
+    for (batch,) in moved:
+        if batch is not None:
+            ended[batch, int(case.state)] += 1
     return bool(moved)
 
 

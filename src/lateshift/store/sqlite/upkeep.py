@@ -6,6 +6,7 @@ from pathlib import Path
 from lateshift.errors import OptionInvalid
 from lateshift.model.ids import JobId
 from lateshift.store import private
+from lateshift.store.sqlite import batches
 from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.sweeping import TERM
 from lateshift.store.sqlite.times import MICROSECOND
@@ -50,7 +51,8 @@ class SqliteUpkeep:
             connection.execute(PURGE_KEYS, (now, limit))
             connection.execute(PURGE_MEMBERS, (now - MEMBER_KEPT,))
             connection.execute(PURGE_AUDIT, (now - AUDIT_KEPT // MICROSECOND, limit))
-            return connection.total_changes() - before
+            deleted = connection.total_changes() - before
+            return deleted + batches.purge(connection, now, limit)
 
     def erase(self, ids: Sequence[JobId]) -> int:
         with self._database.write() as connection:
