@@ -49,7 +49,13 @@ def make_job(
 
 
 def make_batch(
-    store: Store, count: int, *, added: int | None = None, then: bool = True, on_failure: bool = True, attempts: int = 3
+    store: Store,
+    count: int,
+    *,
+    added: int | None = None,
+    then: bool = True,
+    on_failure: bool = True,
+    attempts: int = 3,
 ) -> tuple[NewBatch, list[NewJob]]:
     """A batch of so many jobs, of which the first `added` (else all) are in the store."""
     id = new_job_id()

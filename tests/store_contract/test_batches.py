@@ -10,7 +10,7 @@ from lateshift.errors import BatchClosed, BatchUnknown, KeyConflict
 from lateshift.model.batch import NewBatch, job_id_at, place_of
 from lateshift.model.ids import new_job_id
 from lateshift.model.job import NewJob, State
-from lateshift.model.outcome import Cancelled, DeadLettered, Settlement
+from lateshift.model.outcome import Cancelled, DeadLettered, Outcome, Settlement
 from lateshift.store.batching import BATCH_KEPT
 from lateshift.store.contract import Store
 from tests.store_contract.driving import (
@@ -148,7 +148,7 @@ def test_each_end_is_counted_once(store: Store, worker: Worker) -> None:
     leases = worker.lease(5)
     assert counts(store, batch) == (1, 5, 0, 0, 0)
 
-    said = [DONE, DONE, DEAD, STOPPED, FAILED]
+    said: list[Outcome] = [DONE, DONE, DEAD, STOPPED, FAILED]
     for _ in range(2):  # said again, as when the answer was lost
         settlements = [Settlement(lease, outcome) for lease, outcome in zip(leases, said, strict=True)]
         store.jobs.exchange(worker.id, settlements, [])
@@ -317,7 +317,12 @@ def test_a_batch_without_callbacks_just_ends(store: Store, worker: Worker) -> No
     worker.settle(bad, DEAD)
 
     view = look(store, batch)
-    assert (view.finished, view.finished_at is not None, view.then, view.on_failure) == (True, True, None, None)
+    assert (view.finished, view.finished_at is not None, view.then, view.on_failure) == (
+        True,
+        True,
+        None,
+        None,
+    )
 
 
 def test_a_callback_whose_id_is_taken_keeps_no_job_from_being_settled(store: Store, worker: Worker) -> None:

@@ -15,7 +15,7 @@ from lateshift.model.batch import JOBS_LIMIT, BatchId, job_id_at
 from lateshift.model.job import NewJob, Spec
 from lateshift.task import Call, Task
 
-IN_MEMORY = 16 * 1024 * 1024  # bytes of calls that are not worth a file
+IN_MEMORY = 4 * 1024 * 1024  # bytes of calls that are not worth a file
 SPECS_KEPT = 1000  # kinds of call that are written down once
 CHUNK = 1000  # jobs in one durable commit
 CHUNK_BYTES = 8 * 1024 * 1024  # of their payloads, about

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from lateshift.cli import exits
+from lateshift.cli.batches import batches
 from lateshift.cli.bench import bench
 from lateshift.cli.check import check
 from lateshift.cli.jobs import jobs
@@ -58,7 +59,7 @@ def lateshift() -> None:
     """
 
 
-for command in (up, work, check, jobs, queues, members, store, bench):
+for command in (up, work, check, jobs, batches, queues, members, store, bench):
     lateshift.add_command(command)
 
 
