@@ -149,7 +149,7 @@ class BatchMachine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         for table in ("{job}", "{settled}", "{batch}", "{audit}", "{lock}", "{member}"):
-            query(self.store, f"DELETE FROM {table}")  # type: ignore[arg-type]
+            query(self.store, f"DELETE FROM {table}")
         if isinstance(self.store, PostgresStore):
             query(self.store, "DELETE FROM {batch_count}")
         self.supervisor = Supervisor(self.store)

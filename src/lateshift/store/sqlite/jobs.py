@@ -79,8 +79,11 @@ class SqliteJobs:
             lost = settling.settle(connection, settlements, now, ended)
             called = batches.count(connection, ended, now) if ended else None
             leases = leasing.lease(connection, holder, wants, now)
+            if called:
+                crashpoint("batch.before_finish_commit")
         crashpoint("worker.after_settle_commit" if settlements else "worker.after_claim_commit")
         if called:
+            crashpoint("batch.after_finish_commit")
             self._wakes.hint(called)
         return Exchanged(leases, lost)
 
