@@ -80,6 +80,8 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("KEY_LIMIT", "task"),
         ("LOCK_NAME_LIMIT", "app"),
         ("CHUNK", "client"),
+        ("JOBS_LIMIT", "model.batch"),
+        ("NAME_LIMIT", "model.batch"),
         ("TOGETHER", "client"),
         ("BATCH", "worker.room"),
         ("COUNT_LIMIT", "store.contract"),

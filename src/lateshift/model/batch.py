@@ -65,8 +65,8 @@ class BatchView(Struct, frozen=True, kw_only=True):
 
     @property
     def finished(self) -> bool:
-        """All have ended. Resubmitting one of them makes it unfinished again."""
-        return self.sealed and self.done >= self.total
+        """All have ended, and what follows is enqueued. Resubmitting one of them makes it unfinished again."""
+        return self.finished_at is not None and self.done >= self.total
 
 
 class Standing(Struct, frozen=True, kw_only=True):
