@@ -9,14 +9,16 @@ from lateshift.clock import ManualClock
 from lateshift.errors import BatchClosed, BatchUnknown, KeyConflict
 from lateshift.model.batch import NewBatch, job_id_at, place_of
 from lateshift.model.ids import new_job_id
-from lateshift.model.job import NewJob, State
+from lateshift.model.job import Lane, NewJob, State
 from lateshift.model.outcome import Cancelled, DeadLettered, Outcome, Settlement
+from lateshift.store import postgres, sqlite
 from lateshift.store.batching import BATCH_KEPT
 from lateshift.store.contract import Store
 from tests.store_contract.driving import (
     DAY,
     DONE,
     FAILED,
+    GUARDED,
     Supervisor,
     Worker,
     added,
@@ -223,6 +225,36 @@ def test_plain_jobs_count_for_no_batch(store: Store, worker: Worker) -> None:
     assert store.batches.finish(limit=10) == 0
     assert store.batches.newest(None, 10) == []
     assert see(store, id).batch is None
+
+
+def test_jobs_that_only_one_may_run_of_are_counted(store: Store, worker: Worker) -> None:
+    batch, jobs = make_batch(store, 3, added=0)
+    spec = replace(jobs[0].spec, lane=Lane.GUARDED, exclusive="task:report")
+    store.batches.add(batch.id, 0, [replace(job, spec=spec) for job in jobs])
+
+    for outcome in (DONE, DEAD, DONE):
+        [lease] = worker.lease(3, GUARDED)
+        worker.settle(lease, outcome)
+
+    assert counts(store, batch) == (0, 0, 2, 1, 0)
+    assert callbacks(store) == ["on_failure"]
+
+
+def test_plain_jobs_are_written_as_they_were_without_batches() -> None:
+    """No statement more, and no parameter more."""
+    jobs = [make_job() for _ in range(sqlite.enqueue.BLOCK + 1)]
+    jobs = [replace(job, first=True) for job in jobs]
+    sent = list(sqlite.enqueue.statements(jobs, 0))
+    assert [sql for sql, _ in sent] == [sqlite.enqueue.INSERT_BLOCK, sqlite.enqueue.INSERT_FIRST]
+    assert [len(rows[0]) for _, rows in sent] == [10 + 2 * sqlite.enqueue.BLOCK, 12]
+    [(sql, [row])] = postgres.enqueue.statements(jobs, timedelta(0))
+    assert (sql, len(row)) == (postgres.enqueue.INSERT_FIRSTS, 12)
+    [(sql, [row])] = postgres.enqueue.statements(jobs[:1], timedelta(0))
+    assert (sql, len(row)) == (postgres.enqueue.INSERT_NOW, 9)
+    for sql in (sqlite.enqueue.INSERT_BLOCK, sqlite.enqueue.INSERT_FIRST, sqlite.enqueue.INSERT):
+        assert "batch" not in sql
+    for sql in (postgres.enqueue.INSERT_FIRSTS, postgres.enqueue.INSERT_NOW, postgres.settling.COMPLETE):
+        assert "batch_count" not in sql
 
 
 # Callbacks
@@ -518,3 +550,38 @@ def test_a_job_of_a_batch_that_no_batch_knows_is_settled_all_the_same(store: Sto
     assert see(store, jobs[0].id).state is State.COMPLETED
     assert isinstance(jobs[0], NewJob)
     assert store.batches.view(batch.id) is None
+
+
+def test_a_callback_that_this_release_cannot_read_keeps_no_job_from_being_settled(
+    store: Store, worker: Worker
+) -> None:
+    batch, _ = make_batch(store, 1)
+    lease = worker.lease_one()
+    query(store, "UPDATE {batch} SET then_call = {}", b"from the future")
+
+    assert worker.settle(lease)
+    view = look(store, batch)
+    assert (view.finished, view.then, view.then_enqueued, callbacks(store)) == (True, None, False, [])
+
+
+def test_a_check_finds_a_batch_that_has_miscounted(store: Store, worker: Worker) -> None:
+    batch, _ = make_batch(store, 2)
+    worker.settle_all(worker.lease(2))
+    look(store, batch)
+    assert store.upkeep.check() == []
+    query(store, "UPDATE {batch} SET completed = completed + 1")
+
+    assert store.upkeep.check() == ["1 batches have counted other jobs than their own"]
+
+
+def test_a_supervisor_looks_after_what_a_dead_worker_left(store: Store, worker: Worker) -> None:
+    """Its lines are many, or nobody has looked at them: either way all is counted."""
+    batch, _ = make_batch(store, 30)
+    for lease in worker.lease(30):
+        worker.settle(lease)
+    view = store.batches.view(batch.id)
+    assert view is not None
+    assert view.completed == 30
+    assert store.batches.finish(limit=10) in (0, 1)
+    assert store.batches.finish(limit=10) == 0
+    assert look(store, batch).completed == 30

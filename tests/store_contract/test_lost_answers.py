@@ -15,7 +15,7 @@ from lateshift.model.job import JobFilter, State
 from lateshift.model.outcome import Later, Settlement
 from lateshift.store.contract import Want
 from lateshift.store.open import open_store
-from lateshift.store.postgres import PostgresStore, database
+from lateshift.store.postgres import PostgresStore, batches, database
 from tests.store_contract.driving import (
     DONE,
     GUARDED,
@@ -324,3 +324,22 @@ def test_a_worker_whose_last_look_fails_has_settled_all_the_same(
 
     assert store.batches.finish(limit=10) == 1  # the supervisor, a second later
     assert (look(store, batch).finished, callbacks(store)) == (True, ["then"])
+
+
+def test_lines_that_no_supervisor_adds_up_are_added_up_by_a_worker(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = Worker(store)
+    monkeypatch.setattr(
+        batches,
+        "IN_NEED",
+        batches.IN_NEED.replace(f"line.number >= {batches.LINES_LEFT}", "line.number >= 5"),
+    )
+    batch, _ = make_batch(store, 20)
+    for lease in worker.lease(18):
+        worker.settle(lease)
+
+    assert query(store, "SELECT count(*) FROM {batch_count}")[0][0] < 5
+    view = store.batches.view(batch.id)
+    assert view is not None
+    assert view.completed == 18

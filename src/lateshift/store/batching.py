@@ -21,14 +21,19 @@ def written(call: NewJob | None) -> bytes | None:
     return None if call is None else _encoder.encode(call)
 
 
-def read(kept: bytes) -> NewJob:
+def read(kept: bytes | None) -> NewJob | None:
     """A callback to enqueue. The mark on its batch, in the same transaction, says that it never was; its id is looked up
-    all the same, for a callback that cannot be inserted must not keep jobs from being settled."""
-    return msgspec.structs.replace(_decoder.decode(kept), first=False)
+    all the same, for a callback that cannot be inserted must not keep jobs from being settled. Nor one that this release
+    cannot read: it stays due."""
+    try:
+        return None if kept is None else msgspec.structs.replace(_decoder.decode(kept), first=False)
+    except msgspec.DecodeError:
+        return None
 
 
 def id_of(kept: bytes | None) -> JobId | None:
-    return None if kept is None else _decoder.decode(kept).id
+    call = read(kept)
+    return None if call is None else call.id
 
 
 def refuse_other_calls(batch: NewBatch, digest: bytes | None) -> None:

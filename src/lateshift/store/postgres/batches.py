@@ -21,6 +21,8 @@ from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.reports import COLD, view_of
 from lateshift.store.postgres.wakes import NotifyWakes
 
+LINES_LEFT = 1000  # of a batch, until a worker adds them up itself
+
 _NOW = "clock_timestamp() + %(skew)s::interval"
 
 # Primary key; batch_key.
@@ -53,13 +55,13 @@ MARK = f"""UPDATE lateshift.batch SET
 DROP_LINES = "DELETE FROM lateshift.batch_count WHERE batch = %s"
 
 # What the lines of a batch come to that are not in its row yet. batch_count_batch.
-_LINES = """LATERAL (SELECT coalesce(sum(completed), 0)::int AS completed, coalesce(sum(failed), 0)::int AS failed,
+_LINES = """LATERAL (SELECT count(*) AS number, coalesce(sum(completed), 0)::int AS completed, coalesce(sum(failed), 0)::int AS failed,
  coalesce(sum(cancelled), 0)::int AS cancelled, coalesce(sum(failures), 0)::int AS failures
  FROM lateshift.batch_count WHERE batch = b.id) line"""
-# Those of these batches for which there is something to do but to count: after each exchange that settled jobs of a batch,
-# without a lock. Primary key; batch_count_batch.
+# Those of these batches for which there is something to do, or many lines that no supervisor has added up: looked for after
+# each exchange that settled jobs of a batch, without a lock. Primary key; batch_count_batch.
 IN_NEED = f"""SELECT b.id FROM lateshift.batch b, {_LINES} WHERE b.id = ANY(%s)
- AND ((b.cancelled_by IS NULL AND b.failure_call IS NOT NULL AND b.failure_at IS NULL AND b.failures + line.failures > 0)
+ AND (line.number >= {LINES_LEFT} OR (b.cancelled_by IS NULL AND b.failure_call IS NOT NULL AND b.failure_at IS NULL AND b.failures + line.failures > 0)
   OR (b.sealed_at IS NOT NULL AND b.total <=
    b.completed + b.failed + b.cancelled + line.completed + line.failed + line.cancelled
    AND (b.finished_at IS NULL
@@ -281,13 +283,13 @@ def finish(connection: Connection, id: BatchId, skew: timedelta) -> set[Line]:
     [row] = rows
     finished_at, then_call, then_at, failure_call, failure_at = row[7:]
     now_due = due(_standing(row))
-    then = then_call if now_due.then and then_at is None else None
-    failure = failure_call if now_due.on_failure and failure_at is None else None
+    then = batching.read(then_call) if now_due.then and then_at is None else None
+    failure = batching.read(failure_call) if now_due.on_failure and failure_at is None else None
     if then is None and failure is None and now_due.finished == (finished_at is not None):
         return set()
     marks = {"finished": now_due.finished, "then": then is not None, "failure": failure is not None}
     connection.execute(MARK, marks | {"id": id, "skew": skew, "keep": batching.BATCH_KEPT})
-    calls = [batching.read(call) for call in (then, failure) if call is not None]
+    calls = [call for call in (then, failure) if call is not None]
     if calls:
         enqueue.run(connection, enqueue.statements(calls, skew))
     return lines_of(calls)

@@ -38,6 +38,8 @@ RULES = {
     "{n} jobs are both waiting and settled": "SELECT count(*) FROM lateshift.job JOIN lateshift.settled USING (id)",
     "{n} running jobs have no holder": "SELECT count(*) FROM lateshift.job WHERE state = 2 AND holder IS NULL",
     "{n} waiting jobs have a holder": "SELECT count(*) FROM lateshift.job WHERE state <> 2 AND holder IS NOT NULL",
+    "{n} batches have counted other jobs than their own": """SELECT count(*) FROM lateshift.batch
+     WHERE least(completed, failed, cancelled) < 0 OR completed + failed + cancelled > added""",
 }
 
 

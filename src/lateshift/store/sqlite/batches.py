@@ -205,15 +205,15 @@ def finish(connection: Connection, batch: bytes, now: int) -> set[Line]:
         return set()
     finished_at, then_call, then_at, failure_call, failure_at = rows[0][7:]
     now_due = due(_standing(rows[0]))
-    then = then_call if now_due.then and then_at is None else None
-    failure = failure_call if now_due.on_failure and failure_at is None else None
+    then = batching.read(then_call) if now_due.then and then_at is None else None
+    failure = batching.read(failure_call) if now_due.on_failure and failure_at is None else None
     if then is None and failure is None and now_due.finished == (finished_at is not None):
         return set()
     finished_at = (finished_at or now) if now_due.finished else None
     expires_at = finished_at + batching.BATCH_KEPT // MICROSECOND if finished_at is not None else None
     marks = (now if then is not None else then_at, now if failure is not None else failure_at)
     connection.execute(MARK, (finished_at, expires_at, *marks, batch))
-    calls = [batching.read(call) for call in (then, failure) if call is not None]
+    calls = [call for call in (then, failure) if call is not None]
     if calls:
         enqueue.run(connection, enqueue.statements(calls, now))
     return lines_of(calls)
