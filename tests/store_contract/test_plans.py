@@ -256,7 +256,12 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ),
     ("END_OF_BATCH", postgres.settling.END_OF_BATCH, LEASES | END, {"job_pkey"}),
     ("BATCH", postgres.batches.BATCH, (ONE,), {"batch_pkey", "job_batch_running", "batch_count_batch"}),
-    ("BATCHES", postgres.batches.BATCHES, (ONE, 20), {"batch_pkey", "job_batch_running", "batch_count_batch"}),
+    (
+        "BATCHES",
+        postgres.batches.BATCHES,
+        (ONE, 20),
+        {"batch_pkey", "job_batch_running", "batch_count_batch"},
+    ),
     ("SETTLED_JOBS", postgres.batches.SETTLED_JOBS, (ONE, ONE, 100), {"settled_batch"}),
     ("FAILED_JOBS", postgres.batches.FAILED_JOBS, (ONE, ONE, 100), {"settled_batch_dead"}),
     ("UNSETTLED_JOBS", postgres.batches.UNSETTLED_JOBS, (ONE, ONE, 100), {"job_batch"}),

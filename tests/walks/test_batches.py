@@ -14,6 +14,7 @@ from lateshift.batches.spool import Spool
 from lateshift.errors import (
     BatchClosed,
     BatchUnknown,
+    CrashUnsafe,
     KeyConflict,
     OptionInvalid,
     ResultTimeout,
@@ -24,7 +25,7 @@ from lateshift.model.batch import NAME_LIMIT
 from lateshift.model.job import JobFilter
 from lateshift.store.contract import Store
 from lateshift.task import Task
-from lateshift.testing import testing
+from lateshift.testing import Effects, survives_crashes, testing
 from tests.walks.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -379,3 +380,28 @@ def test_the_store_is_opened_by_the_first_batch(store_url: str) -> None:
     store: Store | None = shop.app._store
     assert store is not None
     shop.app.close()
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_a_task_that_makes_a_batch_is_safe_to_kill_if_it_gives_a_key(keyed: bool) -> None:
+    app = Lateshift("kit", store="memory://")
+
+    @app.task
+    def pack(order: int) -> None: ...
+
+    @app.task
+    def report() -> None: ...
+
+    @app.task
+    def fan_out() -> None:
+        key = str(current().job_id) if keyed else None
+        app.batch((pack.call(order) for order in range(2)), then=report.call(), key=key)
+
+    effects = Effects()
+    if keyed:
+        made = survives_crashes(fan_out, effects=effects)
+        assert any("enqueue 1 of a batch of pack" in str(run.point) for run in made.runs)
+        assert made.unharmed.effects["enqueue of pack(order=0)"] == 1
+    else:
+        with pytest.raises(CrashUnsafe, match=r"enqueue of pack\(order=0\) twice"):
+            survives_crashes(fan_out, effects=effects)
