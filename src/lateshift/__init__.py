@@ -6,10 +6,11 @@ from lateshift.errors import Cancel, LateshiftError, LeaseLost, Permanent, Snooz
 from lateshift.handle import Job
 from lateshift.model.batch import BatchView
 from lateshift.model.job import JobFilter, JobView, State
+from lateshift.model.limit import Limit
 from lateshift.model.retry import NO_RETRY, Retry
 from lateshift.runtime.lock import Lock
 from lateshift.task import Task
-from lateshift.worker.current import acheckpoint, checkpoint, current, last_checkpoint, progress
+from lateshift.worker.current import acheckpoint, checkpoint, current, last_checkpoint, progress, session
 
 __all__ = [
     "NO_RETRY",
@@ -23,6 +24,7 @@ __all__ = [
     "Lateshift",
     "LateshiftError",
     "LeaseLost",
+    "Limit",
     "Lock",
     "Permanent",
     "Retry",
@@ -34,4 +36,5 @@ __all__ = [
     "current",
     "last_checkpoint",
     "progress",
+    "session",
 ]

@@ -1,6 +1,7 @@
 """Lateshift: registers tasks, opens the store, and is what a program talks to."""
 
 import inspect
+import re
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -26,6 +27,7 @@ from lateshift.handle import Job
 from lateshift.model import checks
 from lateshift.model.batch import BatchId
 from lateshift.model.ids import JobId, new_job_id
+from lateshift.model.limit import Limit
 from lateshift.model.retry import Retry
 from lateshift.runtime.aside import aside
 from lateshift.runtime.lock import Lock
@@ -34,6 +36,7 @@ from lateshift.store.open import open_store
 from lateshift.task import HOUR, AsyncTask, Call, Limits, Task
 
 LOCK_NAME_LIMIT = 200  # characters
+LIMIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,49}")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -106,6 +109,7 @@ class Lateshift:
         process: bool = False,
         memory: int | None = None,
         singleton: bool = False,
+        limit: Limit | None = None,
     ) -> Registrar: ...
     def task(
         self,
@@ -121,19 +125,31 @@ class Lateshift:
         process: bool = False,
         memory: int | None = None,
         singleton: bool = False,
+        limit: Limit | None = None,
     ) -> Any:
         """Register a function as a task: `@app.task`, or `@app.task(queue="images", retry=Retry(attempts=5))`.
 
         `time_limit`: each attempt's complete-by, counted from its start; None for work that has no end.
         `keep`: how long a completed job and its result stay. `process`: run each attempt in a process of its own,
         killed at the complete-by, and over `memory` bytes. `singleton`: one running job over all machines.
+        `limit`: how many run at once, and how many start in a time, over all machines.
         """
         limits = Limits(
             queue=queue, retry=retry or Retry(), time_limit=time_limit, priority=priority, keep=keep, process=process,
-            memory=memory, singleton=singleton,
+            memory=memory, singleton=singleton, limit=limit,
         )  # fmt: skip
         registrar = Registrar(self, name, limits)
         return registrar if function is None else registrar(function)
+
+    def limit(self, name: str, limit: Limit) -> None:
+        """Limit the jobs of each key that callers name: `app.limit("vendor", Limit(concurrency=5))`, then
+        `task.options(limit_key="vendor:acme")`. Each key is counted by itself, over all queues, tasks and machines."""
+        if type(limit) is not Limit:
+            raise OptionInvalid(f"app.limit takes a Limit, such as Limit(concurrency=5), not {limit!r}.")
+        if not LIMIT_NAME.fullmatch(str(name)):
+            raise OptionInvalid(f"{name!r} is no name for a limit: 1 to 50 letters, digits and any of _ . -")
+        if self.client.limits.setdefault(name, limit) != limit:
+            raise OptionInvalid(f"The limit {name!r} is declared already, and otherwise. Declare it once.")
 
     def on_start(self, function: Callable[[], F]) -> Callable[[], F]:
         """Call `function` (plain or async, without arguments) when `lateshift up` or `lateshift work` starts this

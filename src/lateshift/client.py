@@ -1,7 +1,7 @@
 """What a caller can do: enqueue one or many, look a job up, cancel, resubmit."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeAlias, TypeVar
@@ -11,8 +11,10 @@ from lateshift.batches.sending import Making
 from lateshift.errors import OptionInvalid, StoreFull, StoreReadOnly, StoreUnavailable
 from lateshift.handle import Job
 from lateshift.model.batch import BatchId
+from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId
 from lateshift.model.job import Enqueued, JobView, NewJob
+from lateshift.model.limit import Limit
 from lateshift.runtime.aside import aside
 from lateshift.store.contract import Store
 from lateshift.store.crashpoints import crashpoint
@@ -30,8 +32,15 @@ class Client:
 
     def __init__(self, store: Callable[[], Store], key_window: timedelta) -> None:
         self.key_window = key_window
+        self.limits: dict[str, Limit] = {}  # of each key of a kind
         self._open = store
         self._waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, Together] = WeakKeyDictionary()
+
+    def kinds(self) -> Collection[str]:
+        return self.limits.keys()
+
+    def rules(self) -> list[Rule]:
+        return [limit.rule("key", name) for name, limit in self.limits.items()]
 
     def send(self, call: Call[R], connection: object | None) -> Job[R]:
         store = self._open()

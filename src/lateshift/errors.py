@@ -3,7 +3,7 @@
 LateshiftError
 ├── UsageError            the call was wrong; nothing was written
 │   ├── TaskInvalid · TaskUnknown · ArgumentsInvalid · OptionInvalid · AppInvalid
-│   ├── PayloadTooLarge · KeyConflict · ConnectionUnsupported
+│   ├── PayloadTooLarge · KeyConflict · SequenceUsed · ConnectionUnsupported
 │   └── JobUnknown · BatchUnknown
 ├── StoreError            the store refused, or did not answer
 │   ├── StoreUrlInvalid · StoreUnavailable · StoreReadOnly · StoreFull · StoreUnsafe · StoreCorrupt
@@ -54,6 +54,10 @@ class PayloadTooLarge(UsageError, ValueError):
 
 class KeyConflict(UsageError):
     """The idempotency key is taken, within its window, by a job with other arguments."""
+
+
+class SequenceUsed(UsageError):
+    """Another job of the session has this number, or the session has gone on past it."""
 
 
 class ConnectionUnsupported(UsageError, TypeError):

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, update_wrapper
@@ -14,8 +14,12 @@ from lateshift.errors import OptionInvalid, TaskInvalid
 from lateshift.handle import Job
 from lateshift.model import checks
 from lateshift.model.arguments import Arguments, Results, refuse_stars
+from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId, new_job_id
-from lateshift.model.job import PRIORITIES, Key, Lane, NewJob, Spec
+from lateshift.model.job import PRIORITIES, Key, Lane, NewJob, Place, Spec
+from lateshift.model.limit import Limit
+from lateshift.model.placing import Then
+from lateshift.model.placing import place as placed
 from lateshift.model.retry import Retry
 
 P = ParamSpec("P")
@@ -38,7 +42,7 @@ class Call(Struct, Generic[R], eq=False, gc=False):
         """The job to send now. From the second time on it says that it may be there already."""
         job = self.job
         if self.sent:
-            return NewJob(job.id, job.spec, job.payload, job.key)
+            return NewJob(job.id, job.spec, job.payload, job.key, place=job.place)
         self.sent = True
         return job
 
@@ -51,6 +55,12 @@ class Sender(Protocol):
     """What a task needs of a client."""
 
     key_window: timedelta
+
+    def kinds(self) -> Collection[str]:
+        """The limits that callers may name keys of."""
+
+    def rules(self) -> Sequence[Rule]:
+        """What limits more than one task."""
 
     def send(self, call: Call[R], connection: object | None) -> Job[R]: ...
     async def asend(self, call: Call[R], connection: object | None) -> Job[R]: ...
@@ -69,16 +79,24 @@ class Limits:
     process: bool = False
     memory: int | None = None
     singleton: bool = False
+    limit: Limit | None = None
+
+    @property
+    def guarded(self) -> bool:
+        """Whether others decide when its jobs may run."""
+        return self.singleton or self.limit is not None
 
 
 class Bound(Generic[P, R]):
     """A task with options for the calls that follow. Made by `task.options(…)`."""
 
     def __init__(
-        self, task: "Task[P, R]", spec: Spec, key: str | None, window: timedelta, connection: object
-    ) -> None:
+        self, task: "Task[P, R]", spec: Spec, place: Place | None, key: str | None, window: timedelta,
+        connection: object,
+    ) -> None:  # fmt: skip
         self._task = task
         self._spec = spec
+        self._place = place
         self._key = key
         self._window = window
         self._connection = connection
@@ -94,7 +112,7 @@ class Bound(Generic[P, R]):
         key = None
         if self._key is not None:
             key = Key(self._key, self._task.arguments.digest(payload), self._window)
-        return Call(self._task, NewJob(new_job_id(), self._spec, payload, key, True))
+        return Call(self._task, NewJob(new_job_id(), self._spec, payload, key, True, self._place))
 
 
 class Task(Generic[P, R]):
@@ -137,14 +155,34 @@ class Task(Generic[P, R]):
         priority: int | None = None,
         key: str | None = None,
         key_window: timedelta | None = None,
+        session: str | None = None,
+        sequence: int | None = None,
+        gap_after: timedelta | None = None,
+        on_gap: Then = "go_on",
+        on_dead: Then = "go_on",
+        tenant: str | None = None,
+        limit_key: str | None = None,
         connection: object | None = None,
     ) -> Bound[P, R]:
         """The same task with other settings for the calls made on what this returns.
 
         `key`: within `key_window`, the same key and arguments give the same job, other arguments are refused.
-        `connection`: enqueue in the caller's own open transaction.
+        `session`: its jobs run one at a time, in the order of enqueueing or of their `sequence`, over all workers. A number
+        that is missing is waited for until `gap_after`; then `on_gap`, and at a dead letter `on_dead`, say whether the
+        session goes on or is held. `tenant`: tenants have turns in the queue. `limit_key`: a key of a limit that
+        `app.limit` has declared, such as "vendor:acme". `connection`: enqueue in the caller's own open transaction.
         """
         spec = self.spec
+        place = placed(
+            session=session, sequence=sequence, gap_after=gap_after, on_gap=on_gap, on_dead=on_dead, tenant=tenant,
+            limit_key=limit_key, kinds=() if limit_key is None else self.sender.kinds(),
+        )  # fmt: skip
+        if place is not None:
+            if place.session is not None and self.limits.singleton:
+                raise OptionInvalid(
+                    f"{self.name} is a singleton: its jobs run one at a time as it is. Leave session out."
+                )
+            spec = _changed(spec, lane=spec.lane.guarded)
         if queue is not None:
             spec = _changed(spec, queue=_queue(queue))
         if delay is not None or at is not None:
@@ -158,7 +196,7 @@ class Task(Generic[P, R]):
         window = self.sender.key_window if key_window is None else checks.duration("key_window", key_window)
         if window <= timedelta(0):
             raise OptionInvalid("key_window must be longer than nothing.")
-        return Bound(self, spec, key, window, connection)
+        return Bound(self, spec, place, key, window, connection)
 
     @cached_property
     def arguments(self) -> Arguments:
@@ -175,7 +213,7 @@ class Task(Generic[P, R]):
         return Spec(
             task=self.name,
             queue=limits.queue,
-            lane=Lane.GUARDED if limits.singleton else self.lane,
+            lane=self.lane.guarded if limits.guarded else self.lane,
             priority=limits.priority,
             attempts=limits.retry.attempts,
             time_limit=limits.time_limit,
@@ -209,6 +247,10 @@ def _check(name: str, limits: Limits, *, is_async: bool) -> None:
             checks.duration(f"{name}: {what}", getattr(limits, what))
     if limits.time_limit is not None and limits.time_limit <= timedelta(0):
         raise OptionInvalid(f"{name}: time_limit must be longer than nothing, or None for no limit.")
+    if limits.limit is not None and not isinstance(limits.limit, Limit):
+        raise OptionInvalid(f"{name}: limit is a Limit, such as Limit(concurrency=5), not {limits.limit!r}.")
+    if limits.limit is not None and limits.singleton:
+        raise OptionInvalid(f"{name}: a singleton is a limit of one: give singleton or limit, not both.")
     if limits.memory is not None and not limits.process:
         raise OptionInvalid(f"{name}: a memory cap needs process=True; a thread cannot be killed alone.")
     if limits.process and is_async:

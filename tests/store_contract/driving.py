@@ -10,15 +10,16 @@ from msgspec.structs import replace
 
 from lateshift.model.batch import BatchView, NewBatch, job_id_at
 from lateshift.model.ids import JobId, new_job_id, new_member_id
-from lateshift.model.job import JobFilter, JobView, Key, Lane, Lease, Line, NewJob, Spec
+from lateshift.model.job import JobFilter, JobView, Key, Lane, Lease, Line, NewJob, Place, Spec
 from lateshift.model.outcome import Completed, Later, Outcome, Settlement
-from lateshift.store.contract import MemberView, Store, TakenBack, Want
+from lateshift.store.contract import Gap, MemberView, Store, TakenBack, Want
 from lateshift.store.postgres import PostgresStore
 from lateshift.store.sqlite import SqliteStore
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 TTL = timedelta(seconds=30)
+TABLES = ("job", "settled", "job_key", "queue", "member", "lock", "audit", "session", "rule", "bucket")
 LINE = Line("default", Lane.COROUTINE)
 GUARDED = Line("default", Lane.GUARDED)
 SOLO = Line("default", Lane.SOLO)
@@ -40,12 +41,13 @@ def make_job(
     exclusive: str | None = None,
     payload: bytes = b"[]",
     key: Key | None = None,
+    place: Place | None = None,
 ) -> NewJob:
     spec = Spec(
-        task=task, queue=queue, lane=Lane.GUARDED if exclusive else lane, priority=priority, attempts=attempts,
+        task=task, queue=queue, lane=lane.guarded if exclusive or place else lane, priority=priority, attempts=attempts,
         time_limit=time_limit, delay=delay, at=at, exclusive=exclusive,
     )  # fmt: skip
-    return NewJob(new_job_id(), spec, payload, key)
+    return NewJob(new_job_id(), spec, payload, key, place=place)
 
 
 def make_batch(
@@ -161,6 +163,9 @@ class Supervisor:
     def unblock(self, limit: int = 1000) -> int:
         return self._store.jobs.unblock(term=self.term, limit=limit)
 
+    def release_waiting(self, limit: int = 1000) -> list[Gap]:
+        return self._store.jobs.release_waiting(term=self.term, limit=limit)
+
     def purge(self, limit: int = 1000) -> int:
         return self._store.upkeep.purge(term=self.term, limit=limit)
 
@@ -180,3 +185,14 @@ def query(store: Store, sql: LiteralString, *parameters: Any) -> list[tuple[Any,
 
 def file_of(url: str) -> Path:
     return Path(url.removeprefix("sqlite:///").partition("?")[0])
+
+
+def empty(store: Store) -> None:
+    if isinstance(store, SqliteStore):
+        with store._database.write() as file:
+            for table in TABLES:
+                file.execute(f"DELETE FROM {table}")
+    elif isinstance(store, PostgresStore):
+        with store._database.connect() as server:
+            for table in TABLES:
+                server.execute(f"DELETE FROM lateshift.{table}".encode())

@@ -9,7 +9,7 @@ from lateshift.clock import ManualClock
 from lateshift.errors import BatchClosed, BatchUnknown, KeyConflict
 from lateshift.model.batch import NewBatch, job_id_at, place_of
 from lateshift.model.ids import new_job_id
-from lateshift.model.job import Lane, NewJob, State
+from lateshift.model.job import Lane, NewJob, Place, State
 from lateshift.model.outcome import Cancelled, DeadLettered, Outcome, Settlement
 from lateshift.store import postgres, sqlite
 from lateshift.store.batching import BATCH_KEPT
@@ -238,6 +238,43 @@ def test_jobs_that_only_one_may_run_of_are_counted(store: Store, worker: Worker)
 
     assert counts(store, batch) == (0, 0, 2, 1, 0)
     assert callbacks(store) == ["on_failure"]
+
+
+def test_jobs_of_a_session_are_counted_and_keep_their_order(store: Store, worker: Worker) -> None:
+    batch, jobs = make_batch(store, 4, added=0)
+    spec, other = (replace(jobs[0].spec, lane=Lane.COROUTINE.guarded, task=task) for task in ("pack", "ship"))
+    in_session = [
+        replace(job, spec=other if place % 2 else spec, place=Place(session="user:7"))
+        for place, job in enumerate(jobs)
+    ]
+    store.batches.add(batch.id, 0, in_session)
+
+    ends: list[Outcome] = [DONE, DEAD, STOPPED]
+    for place, outcome in enumerate(ends):
+        [lease] = worker.lease(4, GUARDED)
+        assert (place_of(lease.id), lease.batch, lease.session) == (place, batch.id, "user:7")
+        worker.settle(lease, outcome)
+    store.batches.cancel(batch.id, by="ana")
+    assert store.batches.cancel_jobs(batch.id, None, 10, by="ana") is None
+
+    assert counts(store, batch) == (0, 0, 1, 1, 2)
+    assert see(store, jobs[3].id).state is State.CANCELLED
+
+
+def test_cancelling_a_batch_gives_the_turn_to_the_next_of_the_session(store: Store, worker: Worker) -> None:
+    batch, jobs = make_batch(store, 2, added=0)
+    spec = replace(jobs[0].spec, lane=Lane.COROUTINE.guarded)
+    store.batches.add(batch.id, 0, [replace(job, spec=spec, place=Place(session="user:7")) for job in jobs])
+    [other] = added(store, make_job(place=Place(session="user:7")))
+    assert worker.lease(1, GUARDED)[0].id == jobs[0].id
+    assert worker.lease(1, GUARDED) == []
+
+    store.batches.cancel(batch.id, by="ana")
+    store.batches.cancel_jobs(batch.id, None, 10, by="ana")
+    worker.settle(store.jobs.held(worker.id)[0], STOPPED)
+
+    assert [lease.id for lease in worker.lease(1, GUARDED)] == [other]
+    assert counts(store, batch) == (0, 0, 0, 0, 2)
 
 
 def test_plain_jobs_are_written_as_they_were_without_batches() -> None:

@@ -30,14 +30,25 @@ from lateshift.clock import ManualClock
 from lateshift.errors import BatchClosed, StoreUnavailable
 from lateshift.model.batch import NewBatch, job_id_at
 from lateshift.model.ids import new_job_id
-from lateshift.model.job import JobFilter, Lease, NewJob
+from lateshift.model.job import JobFilter, Lease, Line, NewJob, Place
 from lateshift.model.outcome import Cancelled, DeadLettered, Outcome, Settlement
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
 from lateshift.store.postgres import PostgresStore, database
 from lateshift.store.postgres.database import Database as PostgresDatabase
 from lateshift.store.sqlite import SqliteStore
-from tests.store_contract.driving import DAY, DONE, FAILED, Supervisor, Worker, make_job, query
+from tests.store_contract.driving import (
+    DAY,
+    DONE,
+    FAILED,
+    GUARDED,
+    LINE,
+    SOLO,
+    Supervisor,
+    Worker,
+    make_job,
+    query,
+)
 
 T = TypeVar("T")
 
@@ -148,7 +159,7 @@ class BatchMachine(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        for table in ("{job}", "{settled}", "{batch}", "{audit}", "{lock}", "{member}"):
+        for table in ("{job}", "{settled}", "{batch}", "{audit}", "{lock}", "{member}", "{session}"):
             query(self.store, f"DELETE FROM {table}")
         if isinstance(self.store, PostgresStore):
             query(self.store, "DELETE FROM {batch_count}")
@@ -168,11 +179,17 @@ class BatchMachine(RuleBasedStateMachine):
     # Producers
 
     @precondition(lambda self: len(self.batches) < 4)
-    @rule(total=st.integers(0, 6), attempts=st.sampled_from([1, 3]), fault=FAULTS)
-    def open(self, total: int, attempts: int, fault: str) -> None:
+    @rule(
+        total=st.integers(0, 6),
+        attempts=st.sampled_from([1, 3]),
+        session=st.sampled_from([None, None, "a", "b"]),
+        fault=FAULTS,
+    )
+    def open(self, total: int, attempts: int, session: str | None, fault: str) -> None:
         id = new_job_id()
-        spec = replace(make_job(attempts=attempts).spec, batch=id)
-        jobs = [NewJob(job_id_at(id, place), spec, b"[]", None, True) for place in range(total)]
+        where = None if session is None else Place(session=session)
+        spec = replace(make_job(attempts=attempts, place=where).spec, batch=id)
+        jobs = [NewJob(job_id_at(id, place), spec, b"[]", None, True, where) for place in range(total)]
         new = NewBatch(
             id=id, total=total, then=make_job(task=f"then {id}", queue="after"),
             on_failure=make_job(task=f"on_failure {id}", queue="after"),
@@ -209,9 +226,9 @@ class BatchMachine(RuleBasedStateMachine):
 
     # Workers
 
-    @rule(count=st.integers(1, 4))
-    def lease(self, count: int) -> None:
-        self.leases += [lease for lease in self.worker.lease(count) if lease.queue != "after"]
+    @rule(count=st.integers(1, 4), line=st.sampled_from([LINE, GUARDED, SOLO]))
+    def lease(self, count: int, line: Line) -> None:
+        self.leases += self.worker.lease(count, line)
 
     @precondition(lambda self: self.leases)
     @rule(ends=st.lists(st.sampled_from(sorted(OUTCOMES)), min_size=1, max_size=4), fault=FAULTS)
@@ -360,9 +377,9 @@ def test_the_model_is_not_blind(clock: ManualClock, monkeypatch: pytest.MonkeyPa
     store.ready()
     machine = BatchMachine(store, Faults(store, monkeypatch))
     machine.begin()
-    machine.open(2, 3, "none")
+    machine.open(2, 3, None, "none")
     machine.add(0, 0, 2, "answer lost")
-    machine.lease(2)
+    machine.lease(2, LINE)
     machine.settle(["completed"], "answer lost")
     machine.each_batch_is_as_the_model_says()
     query(store, "UPDATE {batch} SET completed = completed + 1")

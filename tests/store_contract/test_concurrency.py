@@ -11,8 +11,9 @@ import pytest
 
 from lateshift.clock import ManualClock
 from lateshift.errors import KeyConflict
+from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId, new_member_id
-from lateshift.model.job import JobFilter, Lane, Line, State
+from lateshift.model.job import JobFilter, Lane, Line, Place, State
 from lateshift.model.outcome import Settlement
 from lateshift.store.contract import Store, Want
 from lateshift.store.open import open_store
@@ -115,6 +116,48 @@ def test_an_exclusive_key_holds_however_many_lease_at_once(stores: list[Store]) 
     shares = at_once(*[lambda store=store: drain_guarded(store) for store in stores])
 
     assert Counter(id for share in shares for id in share) == Counter(ids)
+
+
+def test_sessions_and_limits_hold_however_many_lease_enqueue_and_cancel_at_once(stores: list[Store]) -> None:
+    stores[0].rules.declare([Rule("key", "k", 2), Rule("task", "noop", 5)], by="the test")
+    places = [Place(session, limit_key=key) for session in ("a", "b", None) for key in ("k:1", "k:2", None)]
+    sums = """SELECT count(*) FROM (SELECT 1 FROM {job} WHERE state = 2 AND session IS NOT NULL
+      GROUP BY session HAVING count(*) > 1
+      UNION ALL SELECT 1 FROM {job} WHERE state = 2 AND limit_key IS NOT NULL GROUP BY limit_key HAVING count(*) > 2
+      UNION ALL SELECT 1 FROM {job} WHERE state = 2 GROUP BY task HAVING count(*) > 5) AS broken"""
+    kept: list[JobId] = []
+
+    def enqueue(store: Store) -> list[JobId]:
+        for number in range(60):
+            ids = added(store, *(make_job(place=place) for place in places[number % 3 :: 3]))
+            if number % 10 == 0:
+                gone = set(store.jobs.cancel(ids[:1], by="ana")) & set(store.jobs.cancel(ids[:1], by="ana"))
+                ids = [id for id in ids if id not in gone]
+            kept.extend(ids)
+        return []
+
+    def drain_guarded(store: Store) -> list[JobId]:
+        worker = Worker(store)
+        mine: list[JobId] = []
+        for _ in range(1000):
+            leases = store.jobs.exchange(worker.id, [], [Want(GUARDED, 4)]).leases
+            assert query(store, sums) == [(0,)]
+            mine += [lease.id for lease in leases]
+            assert (
+                store.jobs.exchange(worker.id, [Settlement(lease, DONE) for lease in leases], []).lost == []
+            )
+            if len(kept) >= 60 * 3 - 6 and not leases and not store.reports.unsettled(None, 1):
+                break
+        return mine
+
+    shares = at_once(
+        lambda: enqueue(stores[0]), *[lambda store=store: drain_guarded(store) for store in stores]
+    )
+    ran = Counter(id for share in shares for id in share)
+    assert max(ran.values()) == 1
+    assert stores[0].reports.unsettled(None, 10) == []
+    settled = {view.id: view.state for view in stores[0].reports.jobs(JobFilter(), 1000)}
+    assert {id for id, state in settled.items() if state is State.COMPLETED} == set(ran)
 
 
 def test_one_key_enqueued_by_many_at_once_is_one_job(stores: list[Store]) -> None:

@@ -85,6 +85,10 @@ class Making:
                 f"{call!r}."
             )
         refuse_unfit(call, self._tasks, f"{what}=")
+        if call.job.place is not None and call.job.place.sequence is not None:
+            raise OptionInvalid(
+                f"{what}= has a number in a session, which others could use before it is enqueued. Leave sequence= out."
+            )
         return structs.replace(call.job, id=new_job_id())
 
 

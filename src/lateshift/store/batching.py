@@ -62,9 +62,11 @@ def unknown(id: BatchId) -> BatchUnknown:
     return BatchUnknown(f"There is no batch {id} in the store; it may have passed its retention.")
 
 
-def spec_of(job: NewJob) -> int:
-    """To sort by: jobs of one spec stand together, and are inserted together."""
-    return id(job.spec)
+def spec_of(job: NewJob) -> tuple[bool, int]:
+    """To sort by: jobs of one spec stand together, and are inserted together. Those with guards keep their order, in which
+    they have their turns."""
+    careful = job.spec.lane.careful
+    return careful, 0 if careful else id(job.spec)
 
 
 FIRST = UUID(int=0)

@@ -14,11 +14,14 @@ from msgspec import Struct
 from lateshift.clock import Clock
 from lateshift.model.batch import BatchId, BatchView, NewBatch
 from lateshift.model.edit import Edit
+from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Enqueued, JobFilter, JobView, Lane, Lease, Line, NewJob, Note
 from lateshift.model.outcome import Settlement
 
-Statements = Generator[tuple[str, Sequence[Any]], list[tuple[Any, ...]], list[Enqueued]]
+Asked = tuple[str, Sequence[Any]]
+Rows = list[tuple[Any, ...]]
+Statements = Generator[Asked, Rows, list[Enqueued]]
 """SQL to run on a connection, one at a time: yields (statement, parameters), is sent the rows."""
 
 
@@ -61,6 +64,16 @@ class TakenBack(Struct, frozen=True):
     line: Line
     reason: str
     dead: bool
+
+
+class Gap(Struct, frozen=True):
+    """A number that did not come in time: the session goes on with `next`, or is held."""
+
+    queue: str
+    session: str
+    missing: int
+    next: int
+    held: bool
 
 
 class Grip(Struct, frozen=True):
@@ -147,6 +160,11 @@ class Jobs(Protocol):
         """Ready one blocked job for each exclusive key that nobody holds, as when the one whose turn it was has been
         cancelled."""
 
+    def release_waiting(self, *, term: int, limit: int) -> list[Gap]:
+        """Look through what waits for a session or a limit, some at a time, and ready what need not: a net, for whoever
+        ends or cancels a job readies the next. Sessions in which a number is missing for too long go on, or are held:
+        these it gives."""
+
 
 class Batches(Protocol):
     def open(self, batch: NewBatch) -> BatchView:
@@ -210,6 +228,36 @@ class Queues(Protocol):
     def resume(self, name: str, *, by: str) -> bool: ...
 
     def list(self) -> list[QueueView]: ...
+
+
+class RuleBook(Protocol):
+    """Limits on how many jobs run and start, over all machines."""
+
+    def declare(self, rules: Sequence[Rule], *, by: str) -> None:
+        """As the code has them now. One without any limit is withdrawn."""
+
+    def list(self) -> list[Rule]: ...
+
+
+class SessionView(Struct, frozen=True, kw_only=True):
+    """A session, as operators see it."""
+
+    queue: str
+    name: str
+    state: bytes | None
+    expects: int | None
+    held_by: JobId | None
+    held_why: str | None
+
+
+class Sessions(Protocol):
+    def get(self, queue: str, name: str) -> SessionView | None: ...
+
+    def list(self, *, held: bool, limit: int) -> list[SessionView]:
+        """Sessions that keep something, or only those that are held."""
+
+    def release(self, queue: str, name: str, *, by: str) -> bool:
+        """Let a held session go on, without its dead letter or its missing number."""
 
 
 class Locks(Protocol):
@@ -280,6 +328,10 @@ class Store(Protocol):
     def members(self) -> Members: ...
     @property
     def queues(self) -> Queues: ...
+    @property
+    def rules(self) -> RuleBook: ...
+    @property
+    def sessions(self) -> Sessions: ...
     @property
     def locks(self) -> Locks: ...
     @property

@@ -1,9 +1,11 @@
 """What becomes of a job that the supervisor takes from its holder: a pure decision, the same on every store."""
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from lateshift.model.guard import Guarded
 from lateshift.model.history import append
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import LOSSES_UNTIL_DEAD, LOSSES_UNTIL_SOLO, AttemptRecord, Lane, State
@@ -13,6 +15,12 @@ GRACE = timedelta(seconds=2)  # in which a live holder may say itself that it st
 AUDIT_KEPT = timedelta(days=365)  # how long it is known what operators did
 KEEP_CANCELLED = timedelta(days=7)  # how long a job stays that was settled without a worker
 KEEP_DEAD = timedelta(days=90)
+SESSION_KEPT = timedelta(
+    days=90
+)  # how long a session is remembered that no job has touched; and a limit's tokens
+GAP_AFTER = timedelta(
+    minutes=1
+)  # how long a numbered job waits for an earlier number, unless it says otherwise
 
 
 class Overdue(Struct, frozen=True, kw_only=True):
@@ -30,6 +38,9 @@ class Overdue(Struct, frozen=True, kw_only=True):
     cancel_by: str | None
     exclusive: str | None
     history: bytes | None
+    task: str
+    session: str | None
+    limit_key: str | None
 
 
 class Verdict(Struct, frozen=True):
@@ -62,3 +73,14 @@ def verdict(job: Overdue, at: datetime) -> Verdict:
         message="its worker died or fell silent" if job.holder_gone else "it ran past its complete-by",
     )
     return Verdict(job, state, reason, losses, lane, append(job.history, record))
+
+
+def guarded(job: Overdue) -> Guarded:
+    return Guarded(job.queue, job.task, job.session, job.limit_key)
+
+
+def split(waits: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
+    """What blocked jobs wait for, as kind, name and queue."""
+    for waits_for, queue in waits:
+        kind, _, name = waits_for.partition(":")
+        yield kind, name, queue

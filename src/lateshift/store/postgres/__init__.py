@@ -16,6 +16,8 @@ from lateshift.store.postgres.locks import PostgresLocks
 from lateshift.store.postgres.members import PostgresMembers
 from lateshift.store.postgres.queues import PostgresQueues
 from lateshift.store.postgres.reports import PostgresReports
+from lateshift.store.postgres.rules import PostgresRules
+from lateshift.store.postgres.sessions import PostgresSessions
 from lateshift.store.postgres.upkeep import PostgresUpkeep
 from lateshift.store.postgres.wakes import NotifyWakes
 from lateshift.store.urls import shown
@@ -35,6 +37,8 @@ class PostgresStore:
         self.batches = PostgresBatches(self._database, self.wakes)
         self.members = PostgresMembers(self._database)
         self.queues = PostgresQueues(self._database, self.wakes)
+        self.rules = PostgresRules(self._database)
+        self.sessions = PostgresSessions(self._database, self.wakes)
         self.locks = PostgresLocks(self._database)
         self.reports = PostgresReports(self._database)
         self.upkeep = PostgresUpkeep(self._database)

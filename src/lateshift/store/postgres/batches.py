@@ -8,15 +8,18 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+from psycopg.errors import UniqueViolation
+
 from lateshift.errors import StoreError
 from lateshift.model.batch import BatchId, BatchView, NewBatch, Standing, due
+from lateshift.model.guard import Turns
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView, Line, NewJob
 from lateshift.store import batching
 from lateshift.store.contract import ENDINGS_LOOKED_AT
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
-from lateshift.store.postgres import enqueue, settling
+from lateshift.store.postgres import enqueue, guarding, sessions, settling
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.reports import COLD, view_of
 from lateshift.store.postgres.wakes import NotifyWakes
@@ -92,8 +95,9 @@ SETTLED_JOBS = f"SELECT {COLD} FROM lateshift.settled WHERE batch = %s AND id > 
 FAILED_JOBS = (
     "SELECT id FROM lateshift.settled WHERE batch = %s AND state = 6 AND id > %s ORDER BY id LIMIT %s"
 )
-# What has not ended. job_batch.
-UNSETTLED_JOBS = "SELECT id FROM lateshift.job WHERE batch = %s AND id > %s ORDER BY id LIMIT %s"
+# What has not ended, with the queues of those that have guards. job_batch.
+UNSETTLED_JOBS = """SELECT id, CASE WHEN tenant IS NOT NULL THEN queue END FROM lateshift.job
+ WHERE batch = %s AND id > %s ORDER BY id LIMIT %s"""
 # Running jobs are told to stop. Primary key.
 ORDER_STOP_OF_BATCH = "UPDATE lateshift.job SET cancel_by = %s WHERE id = ANY(%s) AND state = 2"
 AUDIT = f"""INSERT INTO lateshift.audit (at, action, subject, actor)
@@ -115,6 +119,7 @@ class PostgresBatches:
         self._database = database
         self._clock = database.clock
         self._wakes = wakes
+        self._turns = Turns()
 
     def open(self, batch: NewBatch) -> BatchView:
         def work(connection: Connection, again: bool) -> tuple[Any, ...]:
@@ -133,7 +138,7 @@ class PostgresBatches:
         return _seen(self._database.run(work))
 
     def add(self, id: BatchId, place: int, jobs: Sequence[NewJob]) -> int:
-        def work(connection: Connection, again: bool) -> tuple[int, set[Line]]:
+        def once(connection: Connection) -> tuple[int, set[Line]]:
             lines: set[Line] = set()
             with connection.transaction():
                 rows = connection.execute(READ_ADDED, (id,)).fetchall()
@@ -157,6 +162,12 @@ class PostgresBatches:
                 crashpoint("batch.before_commit")
             crashpoint("batch.after_commit")
             return added, lines
+
+        def work(connection: Connection, again: bool) -> tuple[int, set[Line]]:
+            try:
+                return once(connection)
+            except UniqueViolation:  # another caller used a number of a session meanwhile: now it is seen
+                return once(connection)
 
         added, lines = self._database.run(work)
         self._wakes.hint(lines)
@@ -236,15 +247,19 @@ class PostgresBatches:
         return cancelled
 
     def cancel_jobs(self, id: BatchId, after: JobId | None, limit: int, *, by: str) -> JobId | None:
-        def work(connection: Connection, again: bool) -> JobId | None:
+        def work(connection: Connection, again: bool) -> tuple[set[Line], JobId | None]:
             with connection.transaction():
                 rows = connection.execute(UNSETTLED_JOBS, (id, after or batching.FIRST, limit)).fetchall()
-                ids = [job for (job,) in rows]
-                waiting = settling.cancel_waiting(connection, ids, by, self._clock.offset)
+                ids, queues = [job for job, _ in rows], {queue for _, queue in rows} - {None}
+                sessions.lock(connection, list(queues))
+                known = guarding.lock_limits(connection) if queues else {}
+                waiting, ended = settling.cancel_waiting(connection, ids, by, self._clock.offset)
                 connection.execute(ORDER_STOP_OF_BATCH, (by, [job for job in ids if job not in waiting]))
-                return ids[-1] if len(ids) == limit else None
+                lines = guarding.give_on(connection, ended, known, self._turns)
+                return lines, ids[-1] if len(ids) == limit else None
 
-        last = self._database.run(work)
+        lines, last = self._database.run(work)
+        self._wakes.hint(lines)
         if last is None:
             finish_in_need(self._database, self._wakes, [id])
         return last

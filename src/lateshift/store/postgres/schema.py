@@ -58,27 +58,38 @@ STEPS: tuple[tuple[str, ...], ...] = (
     (
         # What guards a job: its session, its tenant, its limits; and the batch it belongs to. A blocked job names what
         # it waits for. Jobs without a guard have none of these.
-        """ALTER TABLE lateshift.job ADD COLUMN session text, ADD COLUMN turn bigint, ADD COLUMN sequence bigint,
-            ADD COLUMN tenant text, ADD COLUMN limit_key text, ADD COLUMN on_dead smallint,
-            ADD COLUMN blocked_by text, ADD COLUMN batch uuid""",
-        """ALTER TABLE lateshift.settled ADD COLUMN session text, ADD COLUMN turn bigint, ADD COLUMN sequence bigint,
-            ADD COLUMN tenant text, ADD COLUMN limit_key text, ADD COLUMN on_dead smallint, ADD COLUMN batch uuid""",
+        """ALTER TABLE lateshift.job ADD COLUMN session text COLLATE "C", ADD COLUMN turn bigint, ADD COLUMN sequence bigint,
+            ADD COLUMN tenant text COLLATE "C", ADD COLUMN limit_key text COLLATE "C", ADD COLUMN gap_after interval, ADD COLUMN holds smallint,
+            ADD COLUMN blocked_by text COLLATE "C", ADD COLUMN batch uuid""",
+        """ALTER TABLE lateshift.settled ADD COLUMN session text COLLATE "C", ADD COLUMN turn bigint, ADD COLUMN sequence bigint,
+            ADD COLUMN tenant text COLLATE "C", ADD COLUMN limit_key text COLLATE "C", ADD COLUMN gap_after interval,
+            ADD COLUMN holds smallint, ADD COLUMN batch uuid""",
+        *(f"UPDATE lateshift.{table} SET tenant = '' WHERE lane = 4" for table in ("job", "settled")),
         # The place of each job in its session, given out in the order of enqueueing.
         "CREATE SEQUENCE lateshift.turn",
-        "CREATE INDEX job_session ON lateshift.job (queue, session, turn) WHERE session IS NOT NULL",
+        # Who has the turn in a session: what runs or waits for another try; else the first of the line.
+        """CREATE INDEX job_turn ON lateshift.job (queue, session) WHERE session IS NOT NULL
+            AND (state = 2 OR (state = 0 AND (fence > 0 OR blocked_by IS NOT NULL)))""",
+        "CREATE INDEX job_line ON lateshift.job (queue, session, turn, id) WHERE session IS NOT NULL AND state IN (1, 3)",
+        """CREATE UNIQUE INDEX job_sequence ON lateshift.job (queue, session, sequence)
+            WHERE session IS NOT NULL AND sequence IS NOT NULL""",
         """CREATE INDEX job_tenant ON lateshift.job (queue, lane, tenant, priority DESC, due_at, id)
             WHERE state = 1 AND tenant IS NOT NULL""",
-        "CREATE INDEX job_blocked ON lateshift.job (blocked_by, priority DESC, due_at, id) WHERE state = 3",
-        """CREATE INDEX job_guarded ON lateshift.job (queue, task, limit_key) WHERE state = 2 AND tenant IS NOT NULL""",
+        """CREATE INDEX job_blocked ON lateshift.job (blocked_by, queue, lane, tenant, priority DESC, due_at, id)
+            WHERE state = 3""",
+        # What runs against a limit: of its queue, of its task, of its key.
+        "CREATE INDEX job_limit_queue ON lateshift.job (queue) WHERE state = 2 AND tenant IS NOT NULL",
+        "CREATE INDEX job_limit_task ON lateshift.job (task) WHERE state = 2 AND tenant IS NOT NULL",
         "CREATE INDEX job_limit_key ON lateshift.job (limit_key) WHERE state = 2 AND limit_key IS NOT NULL",
         "CREATE INDEX job_batch ON lateshift.job (batch, id) WHERE batch IS NOT NULL",
         "CREATE INDEX settled_batch ON lateshift.settled (batch, id) WHERE batch IS NOT NULL",
         # What a session keeps between its jobs, and what holds it: a dead letter, or a number that is missing.
         """CREATE TABLE lateshift.session (
-            queue text NOT NULL, name text NOT NULL, state bytea, next_sequence bigint, gap_since timestamptz,
+            queue text NOT NULL, name text NOT NULL, state bytea, next_sequence bigint, gap_until timestamptz,
             held_by uuid, held_why text, touched_at timestamptz NOT NULL, PRIMARY KEY (queue, name)
         )""",
-        "CREATE INDEX session_gap ON lateshift.session (gap_since) WHERE gap_since IS NOT NULL",
+        "CREATE INDEX session_gap ON lateshift.session (gap_until) WHERE gap_until IS NOT NULL",
+        "CREATE INDEX session_held ON lateshift.session (held_by) WHERE held_by IS NOT NULL",
         "CREATE INDEX session_touched ON lateshift.session (touched_at)",
         # Limits, as the code declares them or an operator sets them: of a queue, of a task, of each key of a kind.
         """CREATE TABLE lateshift.rule (
@@ -87,7 +98,8 @@ STEPS: tuple[tuple[str, ...], ...] = (
         )""",
         # How full the bucket of tokens of each limit was, and when.
         """CREATE TABLE lateshift.bucket (
-            key text PRIMARY KEY, tokens double precision NOT NULL, at timestamptz NOT NULL
+            key text PRIMARY KEY, tokens double precision NOT NULL, at timestamptz NOT NULL,
+            promised timestamptz NOT NULL
         ) WITH (fillfactor = 50)""",
         "CREATE INDEX bucket_at ON lateshift.bucket (at)",
         # Batches: how many jobs each will have and has, how they ended, and what is enqueued then. A transaction that

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 from psycopg import Cursor
 
+from lateshift.model.guard import Guarded
 from lateshift.model.ids import JobId
 from lateshift.model.job import Lease, State
 from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later, Outcome, Settlement
@@ -15,7 +16,8 @@ from lateshift.store.postgres.database import Connection
 from lateshift.store.taking import KEEP_CANCELLED, KEEP_LEAST
 
 KEPT = """id, queue, lane, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
- leased_at, exclusive, task, payload, progress, checkpoint, batch"""
+ leased_at, exclusive, task, payload, progress, checkpoint, session, turn, sequence, gap_after, holds, tenant, limit_key,
+ batch"""
 GONE = ", ".join(f"gone.{column.strip()}" for column in KEPT.split(","))
 _NOW = "clock_timestamp() + %(skew)s::interval"
 # What was said of a job stands at its place in arrays sorted by id, found by bisection. No statement joins: a join's plan
@@ -44,6 +46,11 @@ INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, r
 SELECT {GONE}, gone.history, 4, {_NOW}, {_NOW} + %(keep)s::interval, (%(results)b::bytea[])[gone.place]
 FROM gone"""
 COMPLETE_OF_BATCH = COMPLETE.replace("\nINSERT", f",\n{counted('count(*)', '4', '0')}\nINSERT")
+
+# The same, saying which: for those that leave something to others.
+COMPLETE_TELLING = f"{COMPLETE} RETURNING id, fence"
+COMPLETE_OF_BATCH_TELLING = f"{COMPLETE_OF_BATCH} RETURNING id, fence"
+_OF_BATCH = {COMPLETE: COMPLETE_OF_BATCH, COMPLETE_TELLING: COMPLETE_OF_BATCH_TELLING}
 
 # The same for any end, with its reason and history. Primary keys.
 END = f"""WITH gone AS (DELETE FROM lateshift.job j WHERE {_MINE} RETURNING j.*, {_PLACE} AS place)
@@ -79,7 +86,8 @@ CANCEL_WAITING = f"""WITH gone AS (DELETE FROM lateshift.job WHERE id = ANY(%(id
   RETURNING *),
 {counted("count(*)", "5", "0")}
 INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, reason)
-SELECT {GONE}, gone.history, 5, {_NOW}, {_NOW} + %(keep)s::interval, %(reason)s::text FROM gone RETURNING id"""
+SELECT {GONE}, gone.history, 5, {_NOW}, {_NOW} + %(keep)s::interval, %(reason)s::text FROM gone
+RETURNING id, queue, task, session, limit_key, tenant"""
 
 # The first of the blocked jobs of a key that nobody holds is ready, in each line: one of them may be paused, or served by
 # nobody. Which of them runs is decided by who leases first. job_exclusive.
@@ -96,8 +104,10 @@ class Sent(Struct, frozen=True):
     settlements: list[Settlement]
 
 
-def send(connection: Connection, settlements: Sequence[Settlement], skew: timedelta) -> list[Sent]:
-    """Queue the statements in the caller's pipeline: one for each kind of end."""
+def send(
+    connection: Connection, settlements: Sequence[Settlement], skew: timedelta, *, telling: bool = False
+) -> list[Sent]:
+    """Queue the statements in the caller's pipeline: one for each kind of end. `telling`: each says what it wrote."""
     settlements = sorted(settlements, key=_by_id)
     completed: dict[timedelta, list[Settlement]] = {}
     ended: list[Settlement] = []
@@ -110,7 +120,8 @@ def send(connection: Connection, settlements: Sequence[Settlement], skew: timede
             later.append(settlement)
         else:
             ended.append(settlement)
-    sent = [Sent(_complete(connection, group, keep, skew), group) for keep, group in completed.items()]
+    sql = COMPLETE_TELLING if telling else COMPLETE
+    sent = [Sent(_complete(connection, sql, group, keep, skew), group) for keep, group in completed.items()]
     if ended:
         sent.append(Sent(_end(connection, ended, skew), ended))
     if later:
@@ -129,33 +140,38 @@ def receive(connection: Connection, sent: Sequence[Sent], skew: timedelta) -> li
     return _look_into(connection, missing, skew) if missing else []
 
 
-def settle_guarded(connection: Connection, settlements: Sequence[Settlement], skew: timedelta) -> list[Lease]:
-    """Jobs with an exclusive key: settle them and ready the next of each key, while nobody else looks at the key."""
-    keys = sorted({settlement.lease.exclusive or "" for settlement in settlements})
-    with connection.transaction():
-        for key in keys:
-            connection.execute(WAIT_FOR_KEY, (key,))
-        sent = send(connection, settlements, skew)
-        lost = receive(connection, sent, skew)
-        for key in keys:
-            connection.execute(READY_NEXT, {"key": key})
-    return lost
+def receive_telling(
+    connection: Connection, sent: Sequence[Sent], skew: timedelta
+) -> tuple[list[Lease], list[Settlement]]:
+    """The leases that were lost, and what was written now. Not what was written before, and had its answer lost."""
+    written: list[Settlement] = []
+    missing: list[Settlement] = []
+    for group in sent:
+        now = set(group.cursor.fetchall())
+        for settlement in group.settlements:
+            (written if _named(settlement) in now else missing).append(settlement)
+    return _look_into(connection, missing, skew) if missing else [], written
 
 
-def cancel_waiting(connection: Connection, ids: Sequence[JobId], by: str, skew: timedelta) -> set[JobId]:
+def cancel_waiting(
+    connection: Connection, ids: Sequence[JobId], by: str, skew: timedelta
+) -> tuple[set[JobId], list[Guarded]]:
+    """Which it found, and what those with guards leave to others."""
     parameters = {"ids": list(ids), "skew": skew, "keep": KEEP_CANCELLED, "reason": f"cancelled by {by}"}
-    return {id for (id,) in connection.execute(CANCEL_WAITING, parameters).fetchall()}
+    rows = connection.execute(CANCEL_WAITING, parameters).fetchall()
+    return {row[0] for row in rows}, [Guarded(*row[1:5]) for row in rows if row[5] is not None]
 
 
 def _complete(
-    connection: Connection, group: Sequence[Settlement], keep: timedelta, skew: timedelta
+    connection: Connection, sql: str, group: Sequence[Settlement], keep: timedelta, skew: timedelta
 ) -> Cursor[Any]:
     results = Blobs(
         settlement.outcome.result for settlement in group if type(settlement.outcome) is Completed
     )
     if results.count(None) == len(results):  # beyond the end of an array is NULL: nothing to search
         results.clear()
-    sql = COMPLETE if all(settlement.lease.batch is None for settlement in group) else COMPLETE_OF_BATCH
+    if any(settlement.lease.batch is not None for settlement in group):
+        sql = _OF_BATCH[sql]
     return connection.execute(sql, {**_leases(group, skew), "results": results, "keep": keep}, binary=True)
 
 

@@ -14,7 +14,7 @@ from lateshift.store import private
 from lateshift.store.postgres import batches
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.sweeping import TERM
-from lateshift.store.taking import AUDIT_KEPT
+from lateshift.store.taking import AUDIT_KEPT, SESSION_KEPT
 
 # Settled jobs past their retention. settled_expires, which serves a bound that is computed once: (SELECT …).
 PURGE_SETTLED = """DELETE FROM lateshift.settled WHERE id = ANY(ARRAY(
@@ -32,6 +32,13 @@ PURGE_MEMBERS = """DELETE FROM lateshift.member m
 # What operators did longer ago than AUDIT_KEPT. audit_at.
 PURGE_AUDIT = """DELETE FROM lateshift.audit WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.audit
  WHERE at <= (SELECT clock_timestamp() + %(skew)s::interval - %(audit)s::interval) LIMIT %(limit)s))"""
+# Sessions and tokens that nobody has touched for SESSION_KEPT. session_touched, bucket_at.
+PURGE_SESSIONS = """DELETE FROM lateshift.session WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.session
+ WHERE touched_at <= (SELECT clock_timestamp() + %(skew)s::interval - %(session)s::interval) LIMIT %(limit)s
+ FOR UPDATE SKIP LOCKED))"""
+PURGE_BUCKETS = """DELETE FROM lateshift.bucket WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.bucket
+ WHERE at <= (SELECT clock_timestamp() + %(skew)s::interval - %(session)s::interval) LIMIT %(limit)s
+ FOR UPDATE SKIP LOCKED))"""
 
 # What must never be: an id in both tables, a running job without a holder, a waiting one with a holder.
 RULES = {
@@ -40,6 +47,8 @@ RULES = {
     "{n} waiting jobs have a holder": "SELECT count(*) FROM lateshift.job WHERE state <> 2 AND holder IS NOT NULL",
     "{n} batches have counted other jobs than their own": """SELECT count(*) FROM lateshift.batch
      WHERE least(completed, failed, cancelled) < 0 OR completed + failed + cancelled > added""",
+    "{n} sessions have two jobs running": """SELECT count(*) FROM (SELECT 1 FROM lateshift.job
+ WHERE state = 2 AND session IS NOT NULL GROUP BY queue, session HAVING count(*) > 1) AS twice""",
 }
 
 
@@ -52,13 +61,25 @@ class PostgresUpkeep:
 
     def purge(self, *, term: int, limit: int) -> int:
         def work(connection: Connection, again: bool) -> int:
-            parameters = {"skew": self._clock.offset, "limit": limit, "audit": AUDIT_KEPT}
+            parameters = {
+                "skew": self._clock.offset,
+                "limit": limit,
+                "audit": AUDIT_KEPT,
+                "session": SESSION_KEPT,
+            }
             with connection.transaction():
                 if not connection.execute(TERM, (term,)).fetchall():
                     return 0
                 deleted = sum(
                     connection.execute(sql, parameters).rowcount
-                    for sql in (PURGE_SETTLED, PURGE_KEYS, PURGE_MEMBERS, PURGE_AUDIT)
+                    for sql in (
+                        PURGE_SETTLED,
+                        PURGE_KEYS,
+                        PURGE_MEMBERS,
+                        PURGE_AUDIT,
+                        PURGE_SESSIONS,
+                        PURGE_BUCKETS,
+                    )
                 )
                 return deleted + batches.purge(connection, self._clock.offset, limit)
 

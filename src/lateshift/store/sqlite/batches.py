@@ -7,13 +7,14 @@ from typing import Any
 from uuid import UUID
 
 from lateshift.model.batch import BatchId, BatchView, NewBatch, Standing, due
+from lateshift.model.guard import Guarded, Turns
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView, Line, NewJob, State
 from lateshift.store import batching
 from lateshift.store.contract import ENDINGS_LOOKED_AT, Wakes
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
-from lateshift.store.sqlite import enqueue, settling
+from lateshift.store.sqlite import enqueue, guarding, settling
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.sqlite.reports import COLD, view_of
 from lateshift.store.sqlite.times import MICROSECOND, to_instant
@@ -73,6 +74,7 @@ class SqliteBatches:
         self._database = database
         self._clock = database.clock
         self._wakes = wakes
+        self._turns = Turns()
 
     def open(self, batch: NewBatch) -> BatchView:
         callbacks = (batching.written(batch.then), batching.written(batch.on_failure))
@@ -173,11 +175,15 @@ class SqliteBatches:
             rows = connection.execute(
                 UNSETTLED_JOBS, (id.bytes, (after or batching.FIRST).bytes, limit)
             ).fetchall()
-            ended: Counter[Ending] = Counter()
+            counts: Counter[Ending] = Counter()
+            ended: list[Guarded] = []
             for (job,) in rows:
-                if not settling.cancel_waiting(connection, UUID(bytes=job), by, now, ended):
+                waited = settling.cancel_waiting(connection, UUID(bytes=job), by, now, counts)
+                if not waited:
                     connection.execute(ORDER_STOP_OF_BATCH, (by, job))
-            count(connection, ended, now)
+                ended += [Guarded(*row[:4]) for row in waited if row[4] is not None]
+            lines = guarding.give_on(connection, ended, self._turns) | count(connection, counts, now)
+        self._wakes.hint(lines)
         return UUID(bytes=rows[-1][0]) if len(rows) == limit else None
 
 

@@ -9,15 +9,16 @@ from uuid import UUID
 import msgspec
 
 from lateshift.model.edit import Edit
+from lateshift.model.guard import Guarded, Turns
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Enqueued, Lease, Line, NewJob, Note
 from lateshift.model.outcome import Settlement
-from lateshift.store.contract import Exchanged, Promoted, StopOrder, TakenBack, Wakes, Want, lane_of
+from lateshift.store.contract import Exchanged, Gap, Promoted, StopOrder, TakenBack, Wakes, Want, lane_of
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.lines import served
-from lateshift.store.sqlite import batches, editing, enqueue, leasing, settling, sweeping
-from lateshift.store.sqlite.database import Database
+from lateshift.store.sqlite import batches, editing, enqueue, guarding, leasing, sessions, settling, sweeping
+from lateshift.store.sqlite.database import Connection, Database
 
 _encode = msgspec.json.encode
 
@@ -46,9 +47,9 @@ ORDER_STOP = "UPDATE job SET cancel_by = ? WHERE id = ? AND state = 2 RETURNING 
 
 # A dead or cancelled job is ready again, with fresh attempts and the fence it had. Primary key.
 REVIVE = """INSERT INTO job (id, queue, lane, state, priority, attempts, fence, due_at, created_at, time_limit,
- exclusive, task, payload, checkpoint, history, batch)
+ exclusive, task, payload, checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch)
  SELECT id, queue, lane, 1, priority, attempts, fence, ?2, created_at, time_limit, exclusive, task, payload,
- checkpoint, history, batch FROM settled WHERE id = ?1 AND state IN (5, 6) RETURNING queue, lane"""
+ checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch FROM settled WHERE id = ?1 AND state IN (5, 6) RETURNING queue, lane"""
 FORGET_SETTLED = "DELETE FROM settled WHERE id = ? RETURNING batch, state"
 AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 
@@ -60,6 +61,8 @@ class SqliteJobs:
         self._database = database
         self._clock = database.clock
         self._wakes = wakes
+        self._turns = Turns()
+        self._looked_at = ("", "")
 
     def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         with self._database.write() as connection:
@@ -73,23 +76,46 @@ class SqliteJobs:
         self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want]
     ) -> Exchanged:
         crashpoint("worker.before_settle" if settlements else "worker.before_claim")
+        careful = [settlement for settlement in settlements if settlement.lease.lane.careful]
+        plain = [it for it in settlements if not it.lease.lane.careful] if careful else settlements
+        lines: set[Line] = set()
         with self._database.write() as connection:
             now = self._clock.microseconds()
-            ended: Counter[batches.Ending] = Counter()
-            lost = settling.settle(connection, settlements, now, ended)
-            called = batches.count(connection, ended, now) if ended else None
-            leases = leasing.lease(connection, holder, wants, now)
+            counts: Counter[batches.Ending] = Counter()
+            lost = settling.settle(connection, plain, now, counts)
+            if careful:
+                too_late, lines = guarding.settle(connection, careful, now, self._turns, counts)
+                lost += too_late
+            called = batches.count(connection, counts, now) if counts else set()
+            leases = self._lease(connection, holder, wants, now) if wants else []
             if called:
                 crashpoint("batch.before_finish_commit")
         crashpoint("worker.after_settle_commit" if settlements else "worker.after_claim_commit")
         if called:
             crashpoint("batch.after_finish_commit")
-            self._wakes.hint(called)
+        if lines or called:
+            self._wakes.hint(lines | called)
         return Exchanged(leases, lost)
+
+    def _lease(
+        self, connection: Connection, holder: MemberId, wants: Sequence[Want], now: int
+    ) -> list[Lease]:
+        if not leasing.may_lease(connection, holder):
+            return []
+        leases: list[Lease] = []
+        for want in wants:
+            if not leasing.is_open(connection, want):
+                continue
+            if want.line.lane.careful:
+                leases += guarding.lease(connection, holder, want, now, self._turns)
+            else:
+                leases += leasing.lease(connection, holder, want, now)
+        return leases
 
     def held(self, holder: MemberId) -> list[Lease]:
         with self._database.read() as connection:
-            return leasing.held(connection, holder, self._clock.microseconds())
+            held = leasing.held(connection, holder, self._clock.microseconds())
+            return guarding.complete_leases(connection, held)
 
     def lines(self, queues: Sequence[str] | None = None) -> list[Line]:
         found: list[Line] = []
@@ -139,15 +165,17 @@ class SqliteJobs:
     def cancel(self, ids: Sequence[JobId], *, by: str) -> list[JobId]:
         with self._database.write() as connection:
             now = self._clock.microseconds()
-            ended: Counter[batches.Ending] = Counter()
-            found = [
-                id
-                for id in ids
-                if settling.cancel_waiting(connection, id, by, now, ended)
-                or connection.execute(ORDER_STOP, (by, id.bytes)).fetchall()
-            ]
-            batches.count(connection, ended, now)
+            found: list[JobId] = []
+            ended: list[Guarded] = []
+            counts: Counter[batches.Ending] = Counter()
+            for id in ids:
+                waited = settling.cancel_waiting(connection, id, by, now, counts)
+                if waited or connection.execute(ORDER_STOP, (by, id.bytes)).fetchall():
+                    found.append(id)
+                ended += [Guarded(*row[:4]) for row in waited if row[4] is not None]
             connection.executemany(AUDIT, [(now, "cancel", str(id), by) for id in found])
+            lines = guarding.give_on(connection, ended, self._turns) | batches.count(connection, counts, now)
+        self._wakes.hint(lines)
         return found
 
     def resubmit(
@@ -157,7 +185,7 @@ class SqliteJobs:
         lines: set[Line] = set()
         with self._database.write() as connection:
             now = self._clock.microseconds()
-            ended: Counter[batches.Ending] = Counter()
+            counts: Counter[batches.Ending] = Counter()
             for id in ids:
                 if (
                     edits
@@ -168,18 +196,26 @@ class SqliteJobs:
                 for queue, lane in connection.execute(REVIVE, (id.bytes, now)).fetchall():
                     [(batch, state)] = connection.execute(FORGET_SETTLED, (id.bytes,)).fetchall()
                     if batch is not None:
-                        ended[batch, state] -= 1
+                        counts[batch, state] -= 1
                     found.append(id)
                     lines.add(Line(queue, lane_of(lane)))
-            batches.count(connection, ended, now)
+            sessions.let_go(connection, [id.bytes for id in found], now)
+            lines |= batches.count(connection, counts, now)
             connection.executemany(AUDIT, [(now, "resubmit", str(id), by) for id in found])
         self._wakes.hint(lines)
         return found
 
     def take_back(self, *, term: int, limit: int) -> list[TakenBack]:
-        taken = sweeping.take_back(self._database, term, limit)
+        taken = sweeping.take_back(self._database, term, limit, self._turns)
         self._wakes.hint({job.line for job in taken})
         return taken
 
     def unblock(self, *, term: int, limit: int) -> int:
         return sweeping.unblock(self._database, term, limit)
+
+    def release_waiting(self, *, term: int, limit: int) -> list[Gap]:
+        gaps, lines, self._looked_at = sweeping.release_waiting(
+            self._database, term, limit, self._looked_at, self._turns
+        )
+        self._wakes.hint(lines)
+        return gaps

@@ -4,7 +4,8 @@ A step that has been released is never edited; a new one is added below it.
 """
 
 _GUARDS = (
-    "session TEXT", "turn INTEGER", "sequence INTEGER", "tenant TEXT", "limit_key TEXT", "on_dead INTEGER", "batch BLOB",
+    "session TEXT", "turn INTEGER", "sequence INTEGER", "tenant TEXT", "limit_key TEXT", "gap_after INTEGER",
+    "holds INTEGER", "batch BLOB",
 )  # fmt: skip
 
 STEPS: tuple[tuple[str, ...], ...] = (
@@ -61,23 +62,33 @@ STEPS: tuple[tuple[str, ...], ...] = (
         # it waits for. Jobs without a guard have none of these.
         *(f"ALTER TABLE {table} ADD COLUMN {column}" for table in ("job", "settled") for column in _GUARDS),
         "ALTER TABLE job ADD COLUMN blocked_by TEXT",
+        *(f"UPDATE {table} SET tenant = '' WHERE lane = 4" for table in ("job", "settled")),
         # The place of each job in its session, given out in the order of enqueueing.
         "CREATE TABLE turn (one INTEGER PRIMARY KEY CHECK (one = 1), last INTEGER NOT NULL)",
         "INSERT INTO turn VALUES (1, 0)",
-        "CREATE INDEX job_session ON job (queue, session, turn) WHERE session IS NOT NULL",
+        # Who has the turn in a session: what runs or waits for another try; else the first of the line.
+        """CREATE INDEX job_turn ON job (queue, session) WHERE session IS NOT NULL
+            AND (state = 2 OR (state = 0 AND (fence > 0 OR blocked_by IS NOT NULL)))""",
+        "CREATE INDEX job_line ON job (queue, session, turn, id) WHERE session IS NOT NULL AND state IN (1, 3)",
+        """CREATE UNIQUE INDEX job_sequence ON job (queue, session, sequence)
+            WHERE session IS NOT NULL AND sequence IS NOT NULL""",
         """CREATE INDEX job_tenant ON job (queue, lane, tenant, priority DESC, due_at, id)
             WHERE state = 1 AND tenant IS NOT NULL""",
-        "CREATE INDEX job_blocked ON job (blocked_by, priority DESC, due_at, id) WHERE state = 3",
-        "CREATE INDEX job_guarded ON job (queue, task, limit_key) WHERE state = 2 AND tenant IS NOT NULL",
+        """CREATE INDEX job_blocked ON job (blocked_by, queue, lane, tenant, priority DESC, due_at, id)
+            WHERE state = 3""",
+        # What runs against a limit: of its queue, of its task, of its key.
+        "CREATE INDEX job_limit_queue ON job (queue) WHERE state = 2 AND tenant IS NOT NULL",
+        "CREATE INDEX job_limit_task ON job (task) WHERE state = 2 AND tenant IS NOT NULL",
         "CREATE INDEX job_limit_key ON job (limit_key) WHERE state = 2 AND limit_key IS NOT NULL",
         "CREATE INDEX job_batch ON job (batch, id) WHERE batch IS NOT NULL",
         "CREATE INDEX settled_batch ON settled (batch, id) WHERE batch IS NOT NULL",
         # What a session keeps between its jobs, and what holds it: a dead letter, or a number that is missing.
         """CREATE TABLE session (
-            queue TEXT NOT NULL, name TEXT NOT NULL, state BLOB, next_sequence INTEGER, gap_since INTEGER,
+            queue TEXT NOT NULL, name TEXT NOT NULL, state BLOB, next_sequence INTEGER, gap_until INTEGER,
             held_by BLOB, held_why TEXT, touched_at INTEGER NOT NULL, PRIMARY KEY (queue, name)
         ) WITHOUT ROWID""",
-        "CREATE INDEX session_gap ON session (gap_since) WHERE gap_since IS NOT NULL",
+        "CREATE INDEX session_gap ON session (gap_until) WHERE gap_until IS NOT NULL",
+        "CREATE INDEX session_held ON session (held_by) WHERE held_by IS NOT NULL",
         "CREATE INDEX session_touched ON session (touched_at)",
         # Limits, as the code declares them or an operator sets them: of a queue, of a task, of each key of a kind.
         """CREATE TABLE rule (
@@ -86,7 +97,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
         ) WITHOUT ROWID""",
         # How full the bucket of tokens of each limit was, and when.
         """CREATE TABLE bucket (
-            key TEXT PRIMARY KEY, tokens REAL NOT NULL, at INTEGER NOT NULL
+            key TEXT PRIMARY KEY, tokens REAL NOT NULL, at INTEGER NOT NULL, promised INTEGER NOT NULL
         ) WITHOUT ROWID""",
         "CREATE INDEX bucket_at ON bucket (at)",
         # Batches: how many jobs each will have and has, how they ended, and what is enqueued then. The counts are written

@@ -18,6 +18,8 @@ from lateshift.store.sqlite.locks import SqliteLocks
 from lateshift.store.sqlite.members import SqliteMembers
 from lateshift.store.sqlite.queues import SqliteQueues
 from lateshift.store.sqlite.reports import SqliteReports
+from lateshift.store.sqlite.rules import SqliteRules
+from lateshift.store.sqlite.sessions import SqliteSessions
 from lateshift.store.sqlite.upkeep import SqliteUpkeep
 
 
@@ -41,6 +43,8 @@ class SqliteStore:
         self.batches = SqliteBatches(self._database, self.wakes)
         self.members = SqliteMembers(self._database)
         self.queues = SqliteQueues(self._database, self.wakes)
+        self.rules = SqliteRules(self._database)
+        self.sessions = SqliteSessions(self._database, self.wakes)
         self.locks = SqliteLocks(self._database)
         self.reports = SqliteReports(self._database)
         self.upkeep = SqliteUpkeep(self._database)

@@ -10,7 +10,7 @@ from lateshift.store.sqlite import batches
 from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.sweeping import TERM
 from lateshift.store.sqlite.times import MICROSECOND
-from lateshift.store.taking import AUDIT_KEPT
+from lateshift.store.taking import AUDIT_KEPT, SESSION_KEPT
 
 # Settled jobs past their retention. settled_expires.
 PURGE_SETTLED = "DELETE FROM settled WHERE id IN (SELECT id FROM settled WHERE expires_at <= ? LIMIT ?)"
@@ -25,6 +25,10 @@ PURGE_MEMBERS = """DELETE FROM member WHERE dead_at <= ? AND NOT EXISTS
 MEMBER_KEPT = 600 * 1_000_000  # dead members stay in sight for ten minutes
 # What operators did longer ago than AUDIT_KEPT. audit_at.
 PURGE_AUDIT = "DELETE FROM audit WHERE rowid IN (SELECT rowid FROM audit WHERE at <= ? LIMIT ?)"
+# Sessions and tokens that nobody has touched for SESSION_KEPT. session_touched, bucket_at.
+PURGE_SESSIONS = """DELETE FROM session WHERE (queue, name) IN
+ (SELECT queue, name FROM session WHERE touched_at <= ? LIMIT ?)"""
+PURGE_BUCKETS = "DELETE FROM bucket WHERE key IN (SELECT key FROM bucket WHERE at <= ? LIMIT ?)"
 
 # What must never be: an id in both tables, a running job without a holder, a waiting one with a holder.
 RULES = {
@@ -33,6 +37,8 @@ RULES = {
     "{n} waiting jobs have a holder": "SELECT count(*) FROM job WHERE state <> 2 AND holder IS NOT NULL",
     "{n} batches have counted other jobs than their own": """SELECT count(*) FROM batch
      WHERE min(completed, failed, cancelled) < 0 OR completed + failed + cancelled > added""",
+    "{n} sessions have two jobs running": """SELECT count(*) FROM (SELECT 1 FROM job
+ WHERE state = 2 AND session IS NOT NULL GROUP BY queue, session HAVING count(*) > 1)""",
 }
 
 
@@ -53,6 +59,8 @@ class SqliteUpkeep:
             connection.execute(PURGE_KEYS, (now, limit))
             connection.execute(PURGE_MEMBERS, (now - MEMBER_KEPT,))
             connection.execute(PURGE_AUDIT, (now - AUDIT_KEPT // MICROSECOND, limit))
+            for sql in (PURGE_SESSIONS, PURGE_BUCKETS):
+                connection.execute(sql, (now - SESSION_KEPT // MICROSECOND, limit))
             deleted = connection.total_changes() - before
             return deleted + batches.purge(connection, now, limit)
 

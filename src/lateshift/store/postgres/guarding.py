@@ -1,0 +1,274 @@
+"""Leasing with a look at what else runs, in PostgreSQL: sessions, tenants, limits, keys that only one may hold.
+
+Whoever does so has the queue's guarded lines alone until the transaction ends, and whoever counts against limits has
+these alone; so what is read stays true until what follows from it is written. Locks come before rows, in one order."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from msgspec import structs
+
+from lateshift.model.guard import (
+    Candidate,
+    Choice,
+    Facts,
+    Guarded,
+    Rules,
+    Turns,
+    choose,
+    limits_freed,
+    limits_of,
+    sessions_of,
+)
+from lateshift.model.ids import JobId, MemberId
+from lateshift.model.job import Lane, Lease, Line
+from lateshift.model.outcome import Completed, DeadLettered, Settlement
+from lateshift.store.contract import Want
+from lateshift.store.postgres import rules, sessions, settling
+from lateshift.store.postgres.arrays import Uuids
+from lateshift.store.postgres.database import Connection
+from lateshift.store.postgres.leasing import COLUMNS, LINE, OLDEST_LEVEL, OPEN, TAKE, leases_of, parameters_of
+from lateshift.store.taking import GAP_AFTER
+
+_GUARDS = "id, task, session, sequence, limit_key, blocked_by, exclusive, tenant"
+
+OPENED = f"SELECT {OPEN}, extract(epoch FROM clock_timestamp() + %(skew)s::interval)::float8"
+# Ready jobs of a line in order, or of one priority. job_ready.
+CANDIDATES = f"""SELECT {_GUARDS} FROM lateshift.job WHERE {LINE}
+ ORDER BY priority DESC, due_at, id LIMIT %(count)s FOR UPDATE SKIP LOCKED"""
+CANDIDATES_LEVEL = f"""SELECT {_GUARDS} FROM lateshift.job WHERE {LINE}
+ AND priority = %(level)s::smallint ORDER BY due_at, id LIMIT %(count)s FOR UPDATE SKIP LOCKED"""
+# Tenants with a ready job, from one to the next, beginning with the one after who had the last turn. job_tenant.
+_FROM = f"""SELECT tenant FROM lateshift.job WHERE {LINE} AND tenant IS NOT NULL"""
+TENANTS = f"""WITH RECURSIVE later AS (
+  (SELECT tenant, 1 AS place FROM ({_FROM} AND tenant > %(after)s ORDER BY tenant LIMIT 1) AS first)
+  UNION ALL
+  SELECT next.tenant, later.place + 1 FROM later, LATERAL ({_FROM} AND job.tenant > later.tenant
+   ORDER BY tenant LIMIT 1) next WHERE later.place < %(count)s),
+earlier AS (
+  (SELECT tenant, (SELECT count(*) FROM later) + 1 AS place FROM ({_FROM} AND tenant <= %(after)s
+   ORDER BY tenant LIMIT 1) AS first WHERE (SELECT count(*) FROM later) < %(count)s)
+  UNION ALL
+  SELECT next.tenant, earlier.place + 1 FROM earlier, LATERAL ({_FROM} AND job.tenant > earlier.tenant
+   AND job.tenant <= %(after)s ORDER BY tenant LIMIT 1) next WHERE earlier.place < %(count)s)
+SELECT tenant FROM (SELECT * FROM later UNION ALL SELECT * FROM earlier) AS found ORDER BY place"""
+# The first jobs of each of these tenants, in rounds. job_tenant.
+CANDIDATES_OF = f"""SELECT {_GUARDS} FROM unnest(%(tenants)s::text[]) WITH ORDINALITY AS t (name, place),
+ LATERAL (SELECT {_GUARDS}, row_number() OVER (ORDER BY priority DESC, due_at, id) AS round FROM
+  (SELECT {_GUARDS}, priority, due_at FROM lateshift.job WHERE {LINE} AND tenant IS NOT NULL AND tenant = t.name
+   ORDER BY priority DESC, due_at, id LIMIT %(each)s FOR UPDATE SKIP LOCKED) AS first) AS ranked
+ ORDER BY round, place"""
+
+# A key's lock, held until the end of the transaction; whoever does not get it leaves the job as it is.
+LOCK_KEY = "SELECT pg_try_advisory_xact_lock(hashtextextended('lateshift ' || %s, 0))"
+# job_exclusive
+HELD_KEY = "SELECT 1 FROM lateshift.job WHERE exclusive = %s AND state = 2 LIMIT 1"
+# The ready jobs of a key that is held wait for it, many at once so that they delay nobody else. job_exclusive.
+BLOCK_KEY = """WITH waiting AS MATERIALIZED (SELECT id FROM lateshift.job WHERE exclusive = %s AND state = 1 LIMIT 1000
+ FOR UPDATE SKIP LOCKED)
+UPDATE lateshift.job SET state = 3, blocked_by = exclusive WHERE id = ANY(ARRAY(SELECT id FROM waiting))"""
+# What is said of a job stands at its place in arrays sorted by id. They are locked, so they are as they were read, and
+# without a look at their state no partial index lures the planner away. Primary key.
+_PLACE = "width_bucket(id, %(ids)b::uuid[])"
+BLOCK = f"""UPDATE lateshift.job SET state = 3, blocked_by = (%(waits)s::text[])[{_PLACE}]
+ WHERE id = ANY(%(ids)b::uuid[])"""
+LATER = f"""UPDATE lateshift.job SET state = 0, blocked_by = (%(waits)s::text[])[{_PLACE}],
+ due_at = to_timestamp((%(times)s::float8[])[{_PLACE}]) WHERE id = ANY(%(ids)b::uuid[])"""
+LEASE_THESE = f"""{TAKE}, blocked_by = NULL WHERE id = ANY(%(ids)b::uuid[])
+ RETURNING {COLUMNS}, session, limit_key, tenant"""
+OF_LEASES = "SELECT id, session, limit_key FROM lateshift.job WHERE id = ANY(%s::uuid[])"
+
+ROUNDS = 10  # of blocking, before a claim leaves the rest to the next
+LOOK_AT = 100  # candidates at least: a few that wait for something must not make each step a small one
+
+
+def lease(connection: Connection, holder: MemberId, want: Want, skew: timedelta, turns: Turns) -> list[Lease]:
+    queue = want.line.queue
+    leases: list[Lease] = []
+    with connection.transaction():
+        sessions.lock(connection, [queue])
+        asked = parameters_of(want, holder, skew)
+        [(is_open, now)] = connection.execute(OPENED, asked).fetchall()
+        if not is_open:
+            return []
+        facts = Facts(rules.read(connection), now)
+        if facts.rules:
+            connection.execute(rules.LOCK_LIMITS)
+        for _ in range(ROUNDS):
+            room = want.count - len(leases)
+            found = _candidates(connection, want, asked | {"count": max(room, LOOK_AT)}, turns)
+            candidates = _learn(connection, queue, [_candidate(queue, row) for row in found], facts)
+            choice = choose(candidates, room, facts)
+            leases += _take(connection, asked, choice.take, facts, turns, want.line)
+            _write(
+                connection, queue, choice, facts, skew
+            )  # who waits for one of these is blocked after it is leased
+            if len(leases) >= want.count or not (choice.block or choice.later):
+                break
+    return leases
+
+
+def settle(
+    connection: Connection, settlements: Sequence[Settlement], skew: timedelta, turns: Turns
+) -> tuple[list[Lease], set[Line]]:
+    """Jobs of careful lanes: what they leave to others is given on in the same transaction. Gives the leases that were
+    lost, and the lines that have ready jobs now."""
+    leases = [settlement.lease for settlement in settlements]
+    keys = sorted({lease.exclusive for lease in leases if lease.exclusive is not None})
+    with connection.transaction():
+        sessions.lock(connection, [lease.queue for lease in leases])
+        known = lock_limits(connection)
+        for key in keys:
+            connection.execute(settling.WAIT_FOR_KEY, (key,))
+        sent = settling.send(connection, settlements, skew, telling=True)
+        lost, written = settling.receive_telling(connection, sent, skew)
+        said: dict[sessions.Named, bytes] = {}
+        dead: list[JobId] = []
+        for settlement in written:
+            lease, outcome = settlement.lease, settlement.outcome
+            if lease.session is None:
+                continue
+            if isinstance(outcome, Completed) and outcome.session_state is not None:
+                said[lease.queue, lease.session] = outcome.session_state
+            elif isinstance(outcome, DeadLettered):
+                dead.append(lease.id)
+        sessions.keep_states(connection, said, skew)
+        sessions.hold(connection, dead, skew)
+        for key in keys:
+            connection.execute(settling.READY_NEXT, {"key": key})
+        ended = [Guarded(it.queue, it.task, it.session, it.limit_key) for it in leases]
+        return lost, give_on(connection, ended, known, turns)
+
+
+def lock_limits(connection: Connection) -> Rules:
+    """The limits; if there are any, nobody else counts against them until the transaction ends."""
+    known = rules.read(connection)
+    if known:
+        connection.execute(rules.LOCK_LIMITS)
+    return known
+
+
+def give_on(connection: Connection, ended: Sequence[Guarded], known: Rules, turns: Turns) -> set[Line]:
+    """The turns and places of these are free: ready who waits for them. Gives their lines. The queues are locked."""
+    lines = sessions.ready_next(
+        connection, [(job.queue, job.session) for job in ended if job.session is not None]
+    )
+    return lines | rules.ready_next(connection, limits_freed(known, ended), turns)
+
+
+def _candidate(queue: str, row: tuple[Any, ...]) -> Candidate:
+    id, task, session, sequence, limit_key, blocked_by, exclusive, _ = row
+    promised = blocked_by is not None and blocked_by.startswith("rate:")
+    return Candidate(id, queue, task, session, sequence, limit_key, promised, exclusive)
+
+
+def _candidates(
+    connection: Connection, want: Want, asked: dict[str, Any], turns: Turns
+) -> list[tuple[Any, ...]]:
+    if want.by_age and (level := connection.execute(OLDEST_LEVEL, asked).fetchall()):
+        return connection.execute(CANDIDATES_LEVEL, asked | {"level": level[0][0]}, binary=True).fetchall()
+    if want.line.lane is Lane.SOLO:
+        return connection.execute(CANDIDATES, asked, binary=True).fetchall()
+    after = {"after": turns.get(want.line, "")}
+    tenants = [tenant for (tenant,) in connection.execute(TENANTS, asked | after).fetchall()]
+    if not tenants:
+        return []
+    each = -(-asked["count"] // len(tenants))
+    return connection.execute(
+        CANDIDATES_OF, asked | {"tenants": tenants, "each": each}, binary=True
+    ).fetchall()
+
+
+def _learn(
+    connection: Connection, queue: str, candidates: Sequence[Candidate], facts: Facts
+) -> list[Candidate]:
+    """Read what is not known yet of what these are guarded by. Leaves out those whose key somebody else looks at."""
+    facts.sessions = sessions.look(connection, queue, sessions_of(candidates))
+    locked: dict[str, bool] = {}
+    for key in sorted({job.exclusive for job in candidates if job.exclusive is not None}):
+        locked[key] = connection.execute(LOCK_KEY, (key,)).fetchall()[0][0]
+        if locked[key] and connection.execute(HELD_KEY, (key,)).fetchall():
+            facts.held.add(key)
+    limits = {
+        key: rule
+        for job in candidates
+        for key, rule in limits_of(facts.rules, job.queue, job.task, job.limit_key)
+        if key not in facts.known
+    }
+    facts.known |= limits.keys()
+    if limits:
+        facts.running.update(rules.running(connection, limits))
+        facts.buckets |= rules.buckets(connection, limits)
+    return [job for job in candidates if job.exclusive is None or locked[job.exclusive]]
+
+
+def _write(connection: Connection, queue: str, choice: Choice, facts: Facts, skew: timedelta) -> None:
+    blocked: list[tuple[JobId, str]] = []
+    for waits_for, ids in choice.block.items():
+        if waits_for in facts.held:
+            connection.execute(BLOCK_KEY, (waits_for,))
+        else:
+            blocked += [(id, waits_for) for id in ids]
+    if blocked:
+        blocked.sort()
+        waits = [waits_for for _, waits_for in blocked]
+        connection.execute(BLOCK, {"ids": Uuids(id for id, _ in blocked), "waits": waits})
+    if choice.later:
+        later = sorted(choice.later)
+        rest = {"waits": [rate for _, rate, _ in later], "times": [at for _, _, at in later]}
+        connection.execute(LATER, {"ids": Uuids(id for id, _, _ in later), **rest})
+    sessions.ready_next(connection, [(queue, name) for name in choice.heads])
+    if choice.gaps:
+        gaps = {"ids": list(choice.gaps.values()), "gap_after": GAP_AFTER, "skew": skew}
+        connection.execute(sessions.MISS, gaps)
+    sessions.expect(connection, queue, choice.numbered, skew)
+    rules.spend(connection, choice.spent)
+
+
+def _take(
+    connection: Connection,
+    asked: dict[str, Any],
+    ids: Sequence[JobId],
+    facts: Facts,
+    turns: Turns,
+    line: Line,
+) -> list[Lease]:
+    if not ids:
+        return []
+    rows = connection.execute(LEASE_THESE, asked | {"ids": Uuids(sorted(ids))}, binary=True).fetchall()
+    place = {id: number for number, id in enumerate(ids)}
+    rows.sort(key=lambda row: place[row[0]])
+    leases = leases_of([row[:-3] for row in rows])
+    for number, (*_, session, limit_key, tenant) in enumerate(rows):
+        if tenant is not None:
+            turns[line] = tenant
+            state = None if session is None else facts.sessions[session].state
+            leases[number] = structs.replace(
+                leases[number], session=session, session_state=state, limit_key=limit_key
+            )
+    return leases
+
+
+def complete_leases(connection: Connection, leases: list[Lease]) -> list[Lease]:
+    """With the guards of those that have some, as when they are found by their holder."""
+    careful = [lease.id for lease in leases if lease.lane.careful]
+    if not careful:
+        return leases
+    rows = connection.execute(OF_LEASES, (careful,)).fetchall()
+    guards = {id: (session, limit_key) for id, session, limit_key in rows}
+    named = {
+        lease.id: (lease.queue, guards[lease.id][0]) for lease in leases if guards.get(lease.id, (None,))[0]
+    }
+    kept = sessions.states(connection, named.values())
+    return [
+        structs.replace(
+            lease,
+            session=guards[lease.id][0],
+            session_state=kept.get(named[lease.id]) if lease.id in named else None,
+            limit_key=guards[lease.id][1],
+        )
+        if lease.id in guards
+        else lease
+        for lease in leases
+    ]
