@@ -79,6 +79,7 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("KEPT", "model.history"),
         ("KEY_LIMIT", "task"),
         ("LOCK_NAME_LIMIT", "app"),
+        ("NAME_LIMIT", "model.placing"),
         ("CHUNK", "client"),
         ("JOBS_LIMIT", "model.batch"),
         ("NAME_LIMIT", "model.batch"),

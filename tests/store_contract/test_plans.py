@@ -244,7 +244,7 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("WAITS", postgres.sweeping.WAITS, {"waits": "a", "queue": "q", "limit": 100}, {"job_blocked"}),
     ("NUMBERED", postgres.enqueue.NUMBERED, ("q1", "s1", 5), {"job_sequence"}),
     ("SETTLED", postgres.enqueue.SETTLED, (ONE,), {"settled_pkey"}),
-    ("GUARDED_QUEUES", postgres.jobs.GUARDED_QUEUES, (IDS,), {"job_pkey"}),
+    ("GUARDED", postgres.jobs.GUARDED, (IDS,), {"job_pkey"}),
     ("DEAD_QUEUES", postgres.jobs.DEAD_QUEUES, (IDS,), {"settled_pkey"}),
     ("HELD", postgres.leasing.HELD, LINE, {"job_running"}),
     (

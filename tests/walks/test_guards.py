@@ -2,18 +2,25 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from lateshift import Lateshift, LateshiftError, Limit, Permanent, Retry, State, session
 from lateshift.errors import SequenceUsed
 from lateshift.model.guard import Rule
+from lateshift.model.job import JobFilter
+from lateshift.runtime.aside import aside
+from lateshift.worker.program import find_app
 from tests.walks.waiting import until
 
 pytestmark = pytest.mark.anyio
 
 SOON = timedelta(seconds=20)
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture
@@ -193,3 +200,22 @@ async def test_a_rate_spaces_the_starts(app: Lateshift) -> None:
         for job in jobs:
             await job.aresult(SOON)
     assert starts[-1] - starts[0] >= 0.08  # ten tokens must have grown, but for the moment of the lease
+
+
+async def test_the_example_books_in_order(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LATESHIFT_STORE", store_url)
+    example = find_app(str(EXAMPLES / "sessions.py"))
+    example.settings = replace(example.settings, store=store_url)
+    await example.start()
+    async with example.running():
+        views = await until(
+            lambda: aside(example.store.reports.jobs, JobFilter(), 100),
+            lambda views: len(views) == 60 and all(view.state is State.COMPLETED for view in views),
+        )
+    kept = {
+        view.name: msgspec.json.decode(view.state or b"")
+        for view in example.store.sessions.list(held=False, limit=9)
+    }
+    assert kept == {f"account:{n}": sum(range(n, 30, 3)) for n in range(3)}
+    assert len(views) == 60
+    example.close()

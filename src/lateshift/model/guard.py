@@ -38,6 +38,10 @@ Rules = Mapping[tuple[str, str], Rule]
 """By scope and name."""
 
 
+Limits = Mapping[str, Rule]
+"""By what a job counts against: `queue:emails`, `task:send`, `key:vendor:acme`."""
+
+
 def limits_of(rules: Rules, queue: str, task: str, limit_key: str | None) -> Iterator[tuple[str, Rule]]:
     """The limits that a job counts against, each with its key."""
     if not rules:
@@ -247,7 +251,7 @@ def _grown(facts: Facts, key: str, rule: Rule) -> Bucket:
     return bucket
 
 
-def limits_freed(rules: Rules, ended: Iterable[Guarded]) -> dict[str, Rule]:
+def limits_freed(rules: Rules, ended: Iterable[Guarded]) -> Limits:
     """Limits on how many run, in which these have left a place."""
     found = (limits_of(rules, job.queue, job.task, job.limit_key) for job in ended)
     return {key: rule for limits in found for key, rule in limits if rule.concurrency is not None}

@@ -14,7 +14,7 @@ from lateshift.model.guard import (
     Choice,
     Facts,
     Guarded,
-    Rules,
+    Limits,
     Turns,
     choose,
     limits_freed,
@@ -93,8 +93,6 @@ def lease(connection: Connection, holder: MemberId, want: Want, skew: timedelta,
         if not is_open:
             return []
         facts = Facts(rules.read(connection), now)
-        if facts.rules:
-            connection.execute(rules.LOCK_LIMITS)
         for _ in range(ROUNDS):
             room = want.count - len(leases)
             found = _candidates(connection, want, asked | {"count": max(room, LOOK_AT)}, turns)
@@ -118,7 +116,8 @@ def settle(
     keys = sorted({lease.exclusive for lease in leases if lease.exclusive is not None})
     with connection.transaction():
         sessions.lock(connection, [lease.queue for lease in leases])
-        known = lock_limits(connection)
+        ended = [Guarded(it.queue, it.task, it.session, it.limit_key) for it in leases]
+        freed = lock_limits(connection, ended)
         for key in keys:
             connection.execute(settling.WAIT_FOR_KEY, (key,))
         sent = settling.send(connection, settlements, skew, telling=True)
@@ -137,24 +136,24 @@ def settle(
         sessions.hold(connection, dead, skew)
         for key in keys:
             connection.execute(settling.READY_NEXT, {"key": key})
-        ended = [Guarded(it.queue, it.task, it.session, it.limit_key) for it in leases]
-        return lost, give_on(connection, ended, known, turns)
+        return lost, give_on(connection, ended, freed, turns)
 
 
-def lock_limits(connection: Connection) -> Rules:
-    """The limits; if there are any, nobody else counts against them until the transaction ends."""
-    known = rules.read(connection)
-    if known:
+def lock_limits(connection: Connection, ended: Sequence[Guarded]) -> Limits:
+    """Those in which these leave a place; if there are any, nobody else counts against limits until the transaction
+    ends."""
+    freed = limits_freed(rules.read(connection), ended) if ended else {}
+    if freed:
         connection.execute(rules.LOCK_LIMITS)
-    return known
+    return freed
 
 
-def give_on(connection: Connection, ended: Sequence[Guarded], known: Rules, turns: Turns) -> set[Line]:
+def give_on(connection: Connection, ended: Sequence[Guarded], freed: Limits, turns: Turns) -> set[Line]:
     """The turns and places of these are free: ready who waits for them. Gives their lines. The queues are locked."""
     lines = sessions.ready_next(
         connection, [(job.queue, job.session) for job in ended if job.session is not None]
     )
-    return lines | rules.ready_next(connection, limits_freed(known, ended), turns)
+    return lines | rules.ready_next(connection, freed, turns)
 
 
 def _candidate(queue: str, row: tuple[Any, ...]) -> Candidate:
@@ -184,19 +183,21 @@ def _learn(
     connection: Connection, queue: str, candidates: Sequence[Candidate], facts: Facts
 ) -> list[Candidate]:
     """Read what is not known yet of what these are guarded by. Leaves out those whose key somebody else looks at."""
-    facts.sessions = sessions.look(connection, queue, sessions_of(candidates))
-    locked: dict[str, bool] = {}
-    for key in sorted({job.exclusive for job in candidates if job.exclusive is not None}):
-        locked[key] = connection.execute(LOCK_KEY, (key,)).fetchall()[0][0]
-        if locked[key] and connection.execute(HELD_KEY, (key,)).fetchall():
-            facts.held.add(key)
     limits = {
         key: rule
         for job in candidates
         for key, rule in limits_of(facts.rules, job.queue, job.task, job.limit_key)
         if key not in facts.known
     }
+    if limits and not facts.known:
+        connection.execute(rules.LOCK_LIMITS)  # before the locks of keys, as everywhere
     facts.known |= limits.keys()
+    facts.sessions = sessions.look(connection, queue, sessions_of(candidates))
+    locked: dict[str, bool] = {}
+    for key in sorted({job.exclusive for job in candidates if job.exclusive is not None}):
+        locked[key] = connection.execute(LOCK_KEY, (key,)).fetchall()[0][0]
+        if locked[key] and connection.execute(HELD_KEY, (key,)).fetchall():
+            facts.held.add(key)
     if limits:
         facts.running.update(rules.running(connection, limits))
         facts.buckets |= rules.buckets(connection, limits)

@@ -8,7 +8,7 @@ import msgspec
 from psycopg.errors import UniqueViolation
 
 from lateshift.model.edit import Edit
-from lateshift.model.guard import Turns
+from lateshift.model.guard import Guarded, Turns
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Enqueued, Lease, Line, NewJob, Note
 from lateshift.model.outcome import Settlement
@@ -68,8 +68,10 @@ INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, fence, du
 SELECT id, queue, lane, 1, priority, attempts, fence, clock_timestamp() + %s::interval, created_at, time_limit,
  exclusive, task, payload, checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch
 FROM gone RETURNING id, queue, lane"""
-# The queues whose guarded lines these jobs stand in, or stood in. Primary keys.
-GUARDED_QUEUES = "SELECT DISTINCT queue FROM lateshift.job WHERE id = ANY(%s) AND tenant IS NOT NULL"
+# What these leave to others when they end; and the queues in whose sessions they stood. Primary keys.
+GUARDED = (
+    "SELECT queue, task, session, limit_key FROM lateshift.job WHERE id = ANY(%s) AND tenant IS NOT NULL"
+)
 DEAD_QUEUES = "SELECT DISTINCT queue FROM lateshift.settled WHERE id = ANY(%s) AND tenant IS NOT NULL"
 AUDIT = """INSERT INTO lateshift.audit (at, action, subject, actor)
  SELECT clock_timestamp() + %s::interval, %s, subject, %s FROM unnest(%s::text[]) subject"""
@@ -223,12 +225,12 @@ class PostgresJobs:
     def cancel(self, ids: Sequence[JobId], *, by: str) -> list[JobId]:
         def work(connection: Connection, again: bool) -> tuple[set[Line], set[JobId]]:
             with connection.transaction():
-                queues = [queue for (queue,) in connection.execute(GUARDED_QUEUES, (list(ids),)).fetchall()]
-                sessions.lock(connection, queues)
-                known = guarding.lock_limits(connection) if queues else {}
+                guarded = [Guarded(*row) for row in connection.execute(GUARDED, (list(ids),)).fetchall()]
+                sessions.lock(connection, [job.queue for job in guarded])
+                freed = guarding.lock_limits(connection, guarded)
                 found, ended = settling.cancel_waiting(connection, ids, by, self._clock.offset)
                 found |= {id for (id,) in connection.execute(ORDER_STOP, (by, list(ids))).fetchall()}
-                lines = guarding.give_on(connection, ended, known, self._turns)
+                lines = guarding.give_on(connection, ended, freed, self._turns)
                 self._audit(connection, "cancel", found, by)
                 return lines, found | self._audited(connection, "cancel", ids, by) if again else found
 

@@ -97,7 +97,8 @@ def take_back(
             return []
         careful = [case for case in verdicts if case.job.lane.careful]
         sessions.lock(connection, [case.job.queue for case in careful])
-        known = guarding.lock_limits(connection) if careful else {}
+        ended = [case for case in careful if case.state is not State.READY]
+        freed = guarding.lock_limits(connection, [guarded(case.job) for case in ended])
         keys = sorted({case.job.exclusive for case in verdicts if case.job.exclusive is not None})
         for key in keys:
             connection.execute(WAIT_FOR_KEY, (key,))
@@ -110,9 +111,8 @@ def take_back(
                 crashpoint("sweep.mid_batch")
         for key in keys:
             connection.execute(READY_NEXT, {"key": key})
-        ended = [case for case in careful if case.state is not State.READY]
         sessions.hold(connection, [case.job.id for case in ended if case.state is State.DEAD], clock.offset)
-        guarding.give_on(connection, [guarded(case.job) for case in ended], known, turns)
+        guarding.give_on(connection, [guarded(case.job) for case in ended], freed, turns)
     return taken
 
 
@@ -159,9 +159,11 @@ def release_waiting(
         if not connection.execute(TERM, (term,)).fetchall():
             return [], set(), after
         sessions.lock(connection, [*(queue for queue, _ in named), *(queue for queue, _, _ in missing)])
-        known = guarding.lock_limits(connection)
+        known = rules.read(connection)
+        limits = {name: rule_of(known, name) for kind, name, _ in split(waits) if kind == "limit"}
+        if limits:
+            connection.execute(rules.LOCK_LIMITS)
         gaps = sessions.close_gaps(connection, missing, skew)
         lines = sessions.ready_next(connection, [*named, *((gap.queue, gap.session) for gap in gaps)])
-        limits = {name: rule_of(known, name) for kind, name, _ in split(waits) if kind == "limit"}
         lines |= rules.ready_next(connection, limits, turns)
     return gaps, lines, waits[-1] if len(waits) >= limit else ("", "")
