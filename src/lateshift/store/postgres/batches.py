@@ -12,7 +12,7 @@ from psycopg.errors import UniqueViolation
 
 from lateshift.errors import StoreError
 from lateshift.model.batch import BatchId, BatchView, NewBatch, Standing, due
-from lateshift.model.guard import Turns
+from lateshift.model.guard import Guarded, Turns
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView, Line, NewJob
 from lateshift.store import batching
@@ -95,8 +95,8 @@ SETTLED_JOBS = f"SELECT {COLD} FROM lateshift.settled WHERE batch = %s AND id > 
 FAILED_JOBS = (
     "SELECT id FROM lateshift.settled WHERE batch = %s AND state = 6 AND id > %s ORDER BY id LIMIT %s"
 )
-# What has not ended, with the queues of those that have guards. job_batch.
-UNSETTLED_JOBS = """SELECT id, CASE WHEN tenant IS NOT NULL THEN queue END FROM lateshift.job
+# What has not ended, with the guards that it has. job_batch.
+UNSETTLED_JOBS = """SELECT id, queue, task, session, limit_key, tenant FROM lateshift.job
  WHERE batch = %s AND id > %s ORDER BY id LIMIT %s"""
 # Running jobs are told to stop. Primary key.
 ORDER_STOP_OF_BATCH = "UPDATE lateshift.job SET cancel_by = %s WHERE id = ANY(%s) AND state = 2"
@@ -250,12 +250,13 @@ class PostgresBatches:
         def work(connection: Connection, again: bool) -> tuple[set[Line], JobId | None]:
             with connection.transaction():
                 rows = connection.execute(UNSETTLED_JOBS, (id, after or batching.FIRST, limit)).fetchall()
-                ids, queues = [job for job, _ in rows], {queue for _, queue in rows} - {None}
-                sessions.lock(connection, list(queues))
-                known = guarding.lock_limits(connection) if queues else {}
+                ids = [row[0] for row in rows]
+                guarded = [Guarded(*row[1:5]) for row in rows if row[5] is not None]
+                sessions.lock(connection, [job.queue for job in guarded])
+                freed = guarding.lock_limits(connection, guarded)
                 waiting, ended = settling.cancel_waiting(connection, ids, by, self._clock.offset)
                 connection.execute(ORDER_STOP_OF_BATCH, (by, [job for job in ids if job not in waiting]))
-                lines = guarding.give_on(connection, ended, known, self._turns)
+                lines = guarding.give_on(connection, ended, freed, self._turns)
                 return lines, ids[-1] if len(ids) == limit else None
 
         lines, last = self._database.run(work)
