@@ -21,7 +21,7 @@ from lateshift.errors import (
     StoreUnavailable,
     TaskUnknown,
 )
-from lateshift.model.batch import NAME_LIMIT
+from lateshift.model.batch import BATCH_NAME_LIMIT
 from lateshift.model.job import JobFilter
 from lateshift.store.contract import Store
 from lateshift.task import Task
@@ -253,7 +253,7 @@ async def test_a_task_that_nobody_registered_is_refused_before_anything_is_writt
         ({"then": "report"}, "then is a call, such as then=report.call"),
         ({"on_failure": lambda id: id}, "on_failure is a call"),
         ({"name": ""}, "name must have 1 to 200 characters"),
-        ({"name": "x" * (NAME_LIMIT + 1)}, "name must have 1 to 200 characters"),
+        ({"name": "x" * (BATCH_NAME_LIMIT + 1)}, "name must have 1 to 200 characters"),
         ({"key": "x" * 201}, "key must have 1 to 200 characters"),
         ({"key": 7}, "key is text"),
     ],

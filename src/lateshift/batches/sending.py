@@ -11,7 +11,7 @@ from msgspec import structs
 from lateshift.batches.spool import CHUNK, Spool, refuse_unfit
 from lateshift.errors import OptionInvalid
 from lateshift.model import checks
-from lateshift.model.batch import NAME_LIMIT, BatchId, BatchView, NewBatch
+from lateshift.model.batch import BATCH_NAME_LIMIT, BatchId, BatchView, NewBatch
 from lateshift.model.ids import new_job_id
 from lateshift.model.job import NewJob
 from lateshift.runtime.aside import aside
@@ -29,7 +29,7 @@ class Making:
         self, tasks: Mapping[str, Task[..., Any]], then: Callback, on_failure: Callback, name: str | None, key: str | None
     ) -> None:  # fmt: skip
         if name is not None:
-            checks.text("name", name, NAME_LIMIT)
+            checks.text("name", name, BATCH_NAME_LIMIT)
         if key is not None:
             checks.text("key", key, KEY_LIMIT)
         id = new_job_id()

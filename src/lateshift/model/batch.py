@@ -12,7 +12,7 @@ from lateshift.model.job import NewJob
 BatchId: TypeAlias = UUID
 
 JOBS_LIMIT = 10_000_000  # jobs in one batch
-NAME_LIMIT = 200  # characters of a batch's name
+BATCH_NAME_LIMIT = 200  # characters of a batch's name
 
 _PLACE_LOW = 20  # bits of a place that stand behind the variant of the id; those above stand before it
 _TAIL = 42  # bits behind them, in which the jobs of two batches differ
