@@ -16,6 +16,8 @@ import psycopg
 
 from tests.crash.ledger import BodyLine, CallLine, Ledger
 
+ORPHANED = 0.25  # seconds in which a process may begin a body though its parent was killed
+
 SCHEDULED, READY, RUNNING, BLOCKED, COMPLETED, CANCELLED, DEAD = range(7)
 
 
@@ -36,6 +38,10 @@ class Fault:
 
     def hits(self, line: BodyLine) -> bool:
         return self.everyone or line.pid in self.pids or line.parent in self.pids
+
+    def over(self, line: BodyLine) -> float:
+        """When this line's process had felt it: a child outlives its parent by the moment in which it is told."""
+        return self.until + (ORPHANED if line.parent in self.pids else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +189,9 @@ def _unexplained(
     failed = {line.fence for line in lines if line.kind == "failed"}
     count = 0
     for first, then in pairwise(starts):
-        hit = any(fault.hits(first) and fault.at <= then.at and fault.until >= first.at for fault in faults)
+        hit = any(
+            fault.hits(first) and fault.at <= then.at and fault.over(first) >= first.at for fault in faults
+        )
         woken = first.at > then.at and _was_paused(first, faults)
         count += not hit and not woken and first.fence not in failed
     if not faults and row is not None and row.settled_at is not None:

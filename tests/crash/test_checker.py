@@ -16,7 +16,7 @@ def called(kind: CallKind, job: str, key: str | None = None) -> CallLine:
 
 
 def did(kind: BodyKind, fence: int, at: float, *, job: str = "a", pid: int = 1) -> BodyLine:
-    return BodyLine(kind, job, 1, fence, fence, pid, 40, at)
+    return BodyLine(kind, job, 1, fence, fence, pid, PARENT, at)
 
 
 def settled(job: str = "a", *, fence: int = 1, at: float = 120.0, state: int = COMPLETED) -> Row:
@@ -27,6 +27,7 @@ def kill(pid: int, at: float) -> Fault:
     return Fault("kill", at, at + 0.1, frozenset({pid}))
 
 
+PARENT = 40
 CALLS = [called("attempted", "a"), called("ok", "a")]
 ONCE = [did("start", 1, 110.0), did("effect", 1, 111.0)]
 TWICE = [did("start", 1, 110.0), did("start", 2, 114.0, pid=2), did("effect", 2, 115.0, pid=2)]
@@ -41,14 +42,27 @@ def fired(counts: Counts) -> dict[str, int]:
     [
         (ONCE, [settled()], []),
         (TWICE, [settled(fence=2)], [kill(1, 112.0)]),
+        (TWICE, [settled(fence=2)], [kill(PARENT, 109.8)]),
         ([ONCE[0], did("failed", 1, 111.0), *TWICE[1:]], [settled(fence=2)], []),
         ([], [Row("a", SCHEDULED, 0, 0, 0, NOW + 60.0)], []),
         ([ONCE[0]], [settled(state=DEAD)], [kill(1, 112.0)]),
     ],
-    ids=["once", "a kill between", "a failure between", "due later", "a dead letter"],
+    ids=[
+        "once",
+        "a kill between",
+        "its parent killed a moment before",
+        "a failure between",
+        "due later",
+        "a dead letter",
+    ],
 )
 def test_an_honest_run_is_clean(bodies: list[BodyLine], rows: list[Row], faults: list[Fault]) -> None:
     assert fired(judge(CALLS, bodies, rows, faults, NOW)) == {}
+
+
+def test_a_parent_killed_long_before_explains_nothing() -> None:
+    counts = judge(CALLS, TWICE, [settled(fence=2)], [kill(PARENT, 109.0)], NOW)
+    assert fired(counts) == {"unexplained duplicates": 1}
 
 
 def test_an_accepted_job_without_a_row_is_lost() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 import msgspec
 
-from lateshift.cli.exits import NOT_FOUND
+from lateshift.cli import exits
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import print_json, print_table
 from lateshift.store.contract import SessionView
@@ -62,7 +62,7 @@ def release(name: str, queue: str) -> None:
             f"No session {name} of queue {queue} is held. `lateshift sessions list --held` shows those that are."
         )
     if not released:
-        raise SystemExit(NOT_FOUND)
+        raise click.exceptions.Exit(exits.NOT_FOUND)
 
 
 def _state(view: SessionView) -> Any:

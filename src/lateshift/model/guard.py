@@ -10,8 +10,6 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from lateshift.model.ids import JobId
-
 FIRST_NUMBER = 1  # of a session whose jobs are numbered
 ENOUGH = 1 - 1e-6  # of a token: what has grown in parts may lack a hair
 
@@ -93,7 +91,7 @@ class Guarded(Struct, frozen=True, gc=False):
 class Candidate(Struct, frozen=True, gc=False):
     """A ready job, as far as its guards go. `promised`: a rate limit named it this moment to start."""
 
-    id: JobId
+    id: Any  # as the store has it
     queue: str
     task: str
     session: str | None = None
@@ -108,7 +106,7 @@ class Session(Struct, frozen=True):
     number that it expects, if its jobs are numbered."""
 
     busy: bool = False
-    head: JobId | None = None
+    head: Any = None
     held: bool = False
     expects: int | None = None
     state: bytes | None = None
@@ -129,19 +127,37 @@ class Facts(Struct):
     held: set[str] = field(default_factory=set)  # exclusive keys that somebody has
     buckets: dict[str, Bucket] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)  # limits that were looked at
+    found: dict[tuple[str, str | None], list[tuple[str, Rule]]] = field(default_factory=dict)
     sessions: Mapping[str, Session] = field(default_factory=dict)
+
+    def limits_of(self, job: Candidate) -> list[tuple[str, Rule]]:
+        """Those that it counts against; candidates are of one queue."""
+        if not self.rules:
+            return []
+        named = job.task, job.limit_key
+        limits = self.found.get(named)
+        if limits is None:
+            limits = self.found[named] = list(limits_of(self.rules, job.queue, *named))
+        return limits
+
+    def news(self, candidates: Iterable[Candidate]) -> Limits:
+        """Limits that were not looked at before."""
+        limits = [limit for job in candidates for limit in self.limits_of(job)] if self.rules else []
+        fresh = {key: rule for key, rule in limits if key not in self.known}
+        self.known |= fresh.keys()
+        return fresh
 
 
 class Choice(Struct):
     """What to do with the candidates: lease, block until something ends, or wait until a moment (seconds)."""
 
-    take: list[JobId] = field(default_factory=list)
-    block: dict[str, list[JobId]] = field(default_factory=dict)
-    later: list[tuple[JobId, str, float]] = field(default_factory=list)
+    take: list[Any] = field(default_factory=list)
+    block: dict[str, list[Any]] = field(default_factory=dict)
+    later: list[tuple[Any, str, float]] = field(default_factory=list)
     heads: set[str] = field(
         default_factory=set
     )  # sessions whose turn is free, and is not that of a candidate
-    gaps: dict[str, JobId] = field(
+    gaps: dict[str, Any] = field(
         default_factory=dict
     )  # sessions in which a number is missing, and who waits for it
     numbered: dict[str, int] = field(default_factory=dict)  # sessions, and the number they expect from now on
@@ -156,11 +172,12 @@ def choose(candidates: Sequence[Candidate], room: int, facts: Facts) -> Choice:
     for job in candidates:
         if len(choice.take) >= room:
             break
-        waits_for = _key(job, facts) or _turn(job, facts, turns, choice) or _full(job, facts)
+        limits = facts.limits_of(job)
+        waits_for = _key(job, facts) or _turn(job, facts, turns, choice) or _full(limits, facts)
         if waits_for is not None:
             choice.block.setdefault(waits_for, []).append(job.id)
             continue
-        start = _start(job, facts, choice)
+        start = _start(job, limits, facts, choice) if limits else None
         if start is not None:
             choice.later.append((job.id, *start))
             if job.session is not None:
@@ -169,7 +186,7 @@ def choose(candidates: Sequence[Candidate], room: int, facts: Facts) -> Choice:
         choice.take.append(job.id)
         if job.exclusive is not None:
             facts.held.add(job.exclusive)
-        for key, _ in limits_of(facts.rules, job.queue, job.task, job.limit_key):
+        for key, _ in limits:
             facts.running[key] += 1
         if job.session is not None:
             turns.add(job.session)
@@ -179,7 +196,7 @@ def choose(candidates: Sequence[Candidate], room: int, facts: Facts) -> Choice:
 
 
 def _key(job: Candidate, facts: Facts) -> str | None:
-    return job.exclusive if job.exclusive in facts.held else None
+    return job.exclusive if job.exclusive is not None and job.exclusive in facts.held else None
 
 
 def _turn(job: Candidate, facts: Facts, turns: set[str], choice: Choice) -> str | None:
@@ -198,21 +215,19 @@ def _turn(job: Candidate, facts: Facts, turns: set[str], choice: Choice) -> str 
     return None
 
 
-def _full(job: Candidate, facts: Facts) -> str | None:
+def _full(limits: Sequence[tuple[str, Rule]], facts: Facts) -> str | None:
     """The limit that has no place for it."""
-    for key, rule in limits_of(facts.rules, job.queue, job.task, job.limit_key):
+    for key, rule in limits:
         if rule.concurrency is not None and facts.running[key] >= rule.concurrency:
             return f"limit:{key}"
     return None
 
 
-def _start(job: Candidate, facts: Facts, choice: Choice) -> tuple[str, float] | None:
+def _start(
+    job: Candidate, limits: Sequence[tuple[str, Rule]], facts: Facts, choice: Choice
+) -> tuple[str, float] | None:
     """Takes a token of each of its rates; or says which has none, and when it will."""
-    rates = [
-        (key, rule, _grown(facts, key, rule))
-        for key, rule in limits_of(facts.rules, job.queue, job.task, job.limit_key)
-        if rule.rate is not None
-    ]
+    rates = [(key, rule, _grown(facts, key, rule)) for key, rule in limits if rule.rate is not None]
     # What was promised a token waits for the bucket alone; what was not, for those who were as well.
     short = [
         (key, rule, bucket)

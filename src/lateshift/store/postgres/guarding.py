@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from msgspec import structs
-
 from lateshift.model.guard import (
     Candidate,
     Choice,
@@ -18,7 +16,6 @@ from lateshift.model.guard import (
     Turns,
     choose,
     limits_freed,
-    limits_of,
     sessions_of,
 )
 from lateshift.model.ids import JobId, MemberId
@@ -29,7 +26,7 @@ from lateshift.store.postgres import rules, sessions, settling
 from lateshift.store.postgres.arrays import Uuids
 from lateshift.store.postgres.database import Connection
 from lateshift.store.postgres.leasing import COLUMNS, LINE, OLDEST_LEVEL, OPEN, TAKE, leases_of, parameters_of
-from lateshift.store.taking import GAP_AFTER
+from lateshift.store.taking import GAP_AFTER, guarded
 
 _GUARDS = "id, task, session, sequence, limit_key, blocked_by, exclusive, tenant"
 
@@ -77,7 +74,7 @@ LATER = f"""UPDATE lateshift.job SET state = 0, blocked_by = (%(waits)s::text[])
  due_at = to_timestamp((%(times)s::float8[])[{_PLACE}]) WHERE id = ANY(%(ids)b::uuid[])"""
 LEASE_THESE = f"""{TAKE}, blocked_by = NULL WHERE id = ANY(%(ids)b::uuid[])
  RETURNING {COLUMNS}, session, limit_key, tenant"""
-OF_LEASES = "SELECT id, session, limit_key FROM lateshift.job WHERE id = ANY(%s::uuid[])"
+OF_LEASES = "SELECT id, queue, session, limit_key FROM lateshift.job WHERE id = ANY(%s::uuid[])"
 
 ROUNDS = 10  # of blocking, before a claim leaves the rest to the next
 LOOK_AT = 100  # candidates at least: a few that wait for something must not make each step a small one
@@ -120,23 +117,46 @@ def settle(
         freed = lock_limits(connection, ended)
         for key in keys:
             connection.execute(settling.WAIT_FOR_KEY, (key,))
-        sent = settling.send(connection, settlements, skew, telling=True)
-        lost, written = settling.receive_telling(connection, sent, skew)
-        said: dict[sessions.Named, bytes] = {}
-        dead: list[JobId] = []
-        for settlement in written:
-            lease, outcome = settlement.lease, settlement.outcome
-            if lease.session is None:
-                continue
-            if isinstance(outcome, Completed) and outcome.session_state is not None:
-                said[lease.queue, lease.session] = outcome.session_state
-            elif isinstance(outcome, DeadLettered):
-                dead.append(lease.id)
-        sessions.keep_states(connection, said, skew)
-        sessions.hold(connection, dead, skew)
+        telling = [settlement for settlement in settlements if _leaves_word(settlement)]
+        silent = [it for it in settlements if not _leaves_word(it)] if telling else settlements
+        lost = settling.receive(connection, settling.send(connection, silent, skew), skew)
+        if telling:
+            lost += _settle_with_word(connection, telling, skew)
         for key in keys:
             connection.execute(settling.READY_NEXT, {"key": key})
         return lost, give_on(connection, ended, freed, turns)
+
+
+def _leaves_word(settlement: Settlement) -> bool:
+    """Whether its session is to keep something, or may be held by it."""
+    outcome = settlement.outcome
+    if settlement.lease.session is None:
+        return False
+    return (
+        outcome.session_state is not None
+        if isinstance(outcome, Completed)
+        else isinstance(outcome, DeadLettered)
+    )
+
+
+def _settle_with_word(
+    connection: Connection, settlements: Sequence[Settlement], skew: timedelta
+) -> list[Lease]:
+    """What was written before, and had its answer lost, must not be written to the session again: it may have gone on."""
+    lost, written = settling.receive_telling(
+        connection, settling.send(connection, settlements, skew, telling=True), skew
+    )
+    said: dict[sessions.Named, bytes] = {}
+    dead: list[JobId] = []
+    for settlement in written:
+        lease, outcome = settlement.lease, settlement.outcome
+        if isinstance(outcome, Completed) and outcome.session_state is not None:
+            said[lease.queue, lease.session or ""] = outcome.session_state
+        else:
+            dead.append(lease.id)
+    sessions.keep_states(connection, said, skew)
+    sessions.hold(connection, dead, skew)
+    return lost
 
 
 def lock_limits(connection: Connection, ended: Sequence[Guarded]) -> Limits:
@@ -183,15 +203,10 @@ def _learn(
     connection: Connection, queue: str, candidates: Sequence[Candidate], facts: Facts
 ) -> list[Candidate]:
     """Read what is not known yet of what these are guarded by. Leaves out those whose key somebody else looks at."""
-    limits = {
-        key: rule
-        for job in candidates
-        for key, rule in limits_of(facts.rules, job.queue, job.task, job.limit_key)
-        if key not in facts.known
-    }
-    if limits and not facts.known:
+    first = not facts.known
+    limits = facts.news(candidates)
+    if limits and first:
         connection.execute(rules.LOCK_LIMITS)  # before the locks of keys, as everywhere
-    facts.known |= limits.keys()
     facts.sessions = sessions.look(connection, queue, sessions_of(candidates))
     locked: dict[str, bool] = {}
     for key in sorted({job.exclusive for job in candidates if job.exclusive is not None}):
@@ -240,14 +255,13 @@ def _take(
     rows = connection.execute(LEASE_THESE, asked | {"ids": Uuids(sorted(ids))}, binary=True).fetchall()
     place = {id: number for number, id in enumerate(ids)}
     rows.sort(key=lambda row: place[row[0]])
+    if rows[-1][-1] is not None:
+        turns[line] = rows[-1][-1]
     leases = leases_of([row[:-3] for row in rows])
-    for number, (*_, session, limit_key, tenant) in enumerate(rows):
-        if tenant is not None:
-            turns[line] = tenant
+    for number, (*_, session, limit_key, _) in enumerate(rows):
+        if session is not None or limit_key is not None:
             state = None if session is None else facts.sessions[session].state
-            leases[number] = structs.replace(
-                leases[number], session=session, session_state=state, limit_key=limit_key
-            )
+            leases[number] = guarded(leases[number], session, state, limit_key)
     return leases
 
 
@@ -257,19 +271,13 @@ def complete_leases(connection: Connection, leases: list[Lease]) -> list[Lease]:
     if not careful:
         return leases
     rows = connection.execute(OF_LEASES, (careful,)).fetchall()
-    guards = {id: (session, limit_key) for id, session, limit_key in rows}
-    named = {
-        lease.id: (lease.queue, guards[lease.id][0]) for lease in leases if guards.get(lease.id, (None,))[0]
-    }
-    kept = sessions.states(connection, named.values())
-    return [
-        structs.replace(
-            lease,
-            session=guards[lease.id][0],
-            session_state=kept.get(named[lease.id]) if lease.id in named else None,
-            limit_key=guards[lease.id][1],
-        )
-        if lease.id in guards
-        else lease
-        for lease in leases
-    ]
+    guards = {id: (queue, session, limit_key) for id, queue, session, limit_key in rows}
+    kept = sessions.states(
+        connection, {(queue, session) for queue, session, _ in guards.values() if session is not None}
+    )
+
+    def whole(lease: Lease) -> Lease:
+        queue, session, limit_key = guards.get(lease.id, (lease.queue, None, None))
+        return guarded(lease, session, kept.get((queue, session or "")), limit_key)
+
+    return [whole(lease) if lease.lane.careful else lease for lease in leases]

@@ -43,6 +43,9 @@ SPEND = """INSERT INTO lateshift.bucket (key, tokens, at, promised)
  FROM unnest(%s::text[], %s::float8[], %s::float8[], %s::float8[]) AS new (key, tokens, at, promised)
  ON CONFLICT (key) DO UPDATE SET tokens = excluded.tokens, at = excluded.at, promised = excluded.promised"""
 
+# Which of these any job waits for. job_blocked.
+WAITED_FOR = """SELECT key FROM unnest(%s::text[]) AS k (key) WHERE
+ (SELECT true FROM lateshift.job WHERE state = 3 AND blocked_by = 'limit:' || k.key LIMIT 1)"""
 # Who wait for a limit, in each line that has some, for one of them may be paused, or served by nobody: of the tenant
 # whose turn it is. job_blocked.
 _WAITING = """SELECT id FROM lateshift.job j WHERE j.state = 3 AND j.blocked_by = %(waits)s AND j.queue = line.queue
@@ -123,7 +126,9 @@ def spend(connection: Connection, spent: Mapping[str, Bucket]) -> None:
 def ready_next(connection: Connection, limits: Mapping[str, Rule], turns: Turns) -> set[Line]:
     """As many as have place, in each line that waits. Gives those lines."""
     lines: set[Line] = set()
-    counts = running(connection, limits)
+    waited = connection.execute(WAITED_FOR, (list(limits),)).fetchall() if limits else []
+    limits = {key: limits[key] for (key,) in waited}
+    counts = running(connection, limits) if limits else Counter()
     for key, rule in sorted(limits.items()):
         free = min(AT_ONCE, (rule.concurrency or 0) - counts[key])
         if free > 0:

@@ -10,7 +10,7 @@ from lateshift.store.crashpoints import crashpoint
 from lateshift.store.postgres import guarding, rules, sessions
 from lateshift.store.postgres.database import Connection
 from lateshift.store.postgres.settling import GONE, KEPT, READY_NEXT, WAIT_FOR_KEY, counted
-from lateshift.store.taking import GRACE, KEEP_CANCELLED, KEEP_DEAD, Overdue, Verdict, guarded, split, verdict
+from lateshift.store.taking import GRACE, KEEP_CANCELLED, KEEP_DEAD, Overdue, Verdict, left_by, split, verdict
 
 TERM = "SELECT 1 FROM lateshift.lock WHERE name = 'supervisor' AND fence = %s AND owner IS NOT NULL FOR SHARE"
 
@@ -98,7 +98,7 @@ def take_back(
         careful = [case for case in verdicts if case.job.lane.careful]
         sessions.lock(connection, [case.job.queue for case in careful])
         ended = [case for case in careful if case.state is not State.READY]
-        freed = guarding.lock_limits(connection, [guarded(case.job) for case in ended])
+        freed = guarding.lock_limits(connection, [left_by(case.job) for case in ended])
         keys = sorted({case.job.exclusive for case in verdicts if case.job.exclusive is not None})
         for key in keys:
             connection.execute(WAIT_FOR_KEY, (key,))
@@ -112,7 +112,7 @@ def take_back(
         for key in keys:
             connection.execute(READY_NEXT, {"key": key})
         sessions.hold(connection, [case.job.id for case in ended if case.state is State.DEAD], clock.offset)
-        guarding.give_on(connection, [guarded(case.job) for case in ended], freed, turns)
+        guarding.give_on(connection, [left_by(case.job) for case in ended], freed, turns)
     return taken
 
 

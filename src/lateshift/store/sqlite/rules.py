@@ -30,6 +30,8 @@ BUCKET = "SELECT tokens, at, promised FROM bucket WHERE key = ?"
 SPEND = """INSERT INTO bucket (key, tokens, at, promised) VALUES (?, ?, ?, ?) ON CONFLICT (key)
  DO UPDATE SET tokens = excluded.tokens, at = excluded.at, promised = excluded.promised"""
 
+# Whether any job waits for it. job_blocked.
+WAITED_FOR = "SELECT 1 FROM job WHERE state = 3 AND blocked_by = ? LIMIT 1"
 # The lines in which jobs wait for a limit, from one to the next; and in each those of the tenant whose turn it is.
 # job_blocked.
 NEXT_WAITING_LINE = """SELECT queue, lane FROM job WHERE state = 3 AND blocked_by = ? AND (queue, lane) > (?, ?)
@@ -104,6 +106,11 @@ def spend(connection: Connection, spent: Mapping[str, Bucket]) -> None:
 def ready_next(connection: Connection, limits: Mapping[str, Rule], turns: Turns) -> set[Line]:
     """As many as have place, in each line that waits: one of them may be paused, or served by nobody."""
     lines: set[Line] = set()
+    limits = {
+        key: rule
+        for key, rule in limits.items()
+        if connection.execute(WAITED_FOR, (f"limit:{key}",)).fetchall()
+    }
     counts = running(connection, limits)
     for key, rule in limits.items():
         free = min(AT_ONCE, (rule.concurrency or 0) - counts[key])

@@ -1,6 +1,6 @@
 """Sessions in SQLite: who has the turn, what a session keeps, and what holds it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -21,17 +21,23 @@ AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 Named = tuple[str, str]
 """A session's queue and name."""
 
-_MINE = "queue = ?1 AND session = ?2"
+# So many sessions of one queue are looked at by one statement.
+BLOCK = 100
+_NAMES = f"WITH s(name) AS (VALUES {', '.join(['(?)'] * BLOCK)})"
+_MINE = "queue = ? AND session = s.name AND session IS NOT NULL"
 # Whether one of its jobs runs, or waits for another try: that is its turn too. job_turn.
-_TURN = "session IS NOT NULL AND (state = 2 OR (state = 0 AND (fence > 0 OR blocked_by IS NOT NULL)))"
-BUSY = f"SELECT 1 FROM job WHERE {_MINE} AND {_TURN} LIMIT 1"
+_BUSY = f"""EXISTS (SELECT 1 FROM job WHERE {_MINE}
+  AND (state = 2 OR (state = 0 AND (fence > 0 OR blocked_by IS NOT NULL))))"""
 # The first in its line. job_line.
-HEAD = f"""SELECT id, state, lane FROM job WHERE {_MINE} AND session IS NOT NULL AND state IN (1, 3)
- ORDER BY turn, id LIMIT 1"""
+_HEAD = f"(SELECT {{}} FROM job WHERE {_MINE} AND state IN (1, 3) ORDER BY turn, id LIMIT 1)"
+LOOK = f"""{_NAMES} SELECT s.name, {_BUSY}, {_HEAD.format("id")}, k.held_why, k.next_sequence, k.state
+ FROM s LEFT JOIN session k ON k.queue = ? AND k.name = s.name"""
+# The first in the line of each session whose turn is free, unless it is held. job_line, job_turn, primary keys.
+READY_HEADS = f"""{_NAMES} UPDATE job SET state = 1, blocked_by = NULL WHERE id IN
+ (SELECT {_HEAD.format("CASE state WHEN 3 THEN id END")} FROM s WHERE NOT {_BUSY} AND NOT EXISTS
+  (SELECT 1 FROM session k WHERE k.queue = ? AND k.name = s.name AND k.held_why = 'dead')) RETURNING lane"""
 # Primary key.
-KEPT = "SELECT held_why, next_sequence, state FROM session WHERE queue = ? AND name = ?"
-
-READY_HEAD = "UPDATE job SET state = 1, blocked_by = NULL WHERE id = ? AND state = 3"
+STATE = "SELECT state FROM session WHERE queue = ? AND name = ?"
 
 # Primary key.
 KEEP_STATE = """INSERT INTO session (queue, name, state, touched_at) VALUES (?, ?, ?, ?) ON CONFLICT (queue, name)
@@ -45,7 +51,7 @@ MISS = """INSERT INTO session (queue, name, gap_until, touched_at)
  DO UPDATE SET gap_until = coalesce(gap_until, excluded.gap_until), touched_at = excluded.touched_at WHERE held_why IS NULL"""
 # Numbers that are missing for too long. session_gap.
 MISSING = "SELECT queue, name, next_sequence FROM session WHERE gap_until <= ? LIMIT ?"
-WAITING = f"""SELECT sequence, holds FROM job WHERE {_MINE} AND session IS NOT NULL AND state IN (1, 3)
+WAITING = """SELECT sequence, holds FROM job WHERE queue = ? AND session = ? AND session IS NOT NULL AND state IN (1, 3)
  ORDER BY turn, id LIMIT 1"""
 BEAR = "UPDATE session SET gap_until = NULL, held_why = 'gap', touched_at = ?3 WHERE queue = ?1 AND name = ?2"
 NOT_MISSING = "UPDATE session SET gap_until = NULL WHERE queue = ? AND name = ?"
@@ -98,35 +104,37 @@ def _view(row: tuple[Any, ...]) -> SessionView:
     )  # fmt: skip
 
 
-def look(connection: Connection, queue: str, names: Iterable[str]) -> dict[str, Session]:
-    found: dict[str, Session] = {}
-    for name in names:
-        mine = (queue, name)
-        busy = bool(connection.execute(BUSY, mine).fetchall())
-        head = connection.execute(HEAD, mine).fetchall()
-        held, expects, state = (connection.execute(KEPT, mine).fetchall() or [(None, None, None)])[0]
-        first = UUID(bytes=head[0][0]) if head else None
-        found[name] = Session(busy, first, held == "dead", expects, state)
-    return found
+def look(connection: Connection, queue: str, names: Sequence[str]) -> dict[str, Session]:
+    return {
+        name: Session(bool(busy), head, held == "dead", expects, state)
+        for block in _blocks(names)
+        for name, busy, head, held, expects, state in connection.execute(LOOK, (*block, queue, queue, queue))
+    }
 
 
 def states(connection: Connection, sessions: Iterable[Named]) -> dict[Named, bytes | None]:
-    found = {named: connection.execute(KEPT, named).fetchall() for named in set(sessions)}
-    return {named: rows[0][2] if rows else None for named, rows in found.items()}
+    found = {named: connection.execute(STATE, named).fetchall() for named in set(sessions)}
+    return {named: rows[0][0] if rows else None for named, rows in found.items()}
 
 
 def ready_next(connection: Connection, sessions: Iterable[Named]) -> set[Line]:
     """The first in the line of each session whose turn is free, unless it is held. Gives their lines."""
-    lines: set[Line] = set()
-    for queue, name in sorted(set(sessions)):
-        if connection.execute(BUSY, (queue, name)).fetchall():
-            continue
-        for id, state, lane in connection.execute(HEAD, (queue, name)).fetchall():
-            kept = connection.execute(KEPT, (queue, name)).fetchall() if state == 3 else []
-            if state == 3 and not (kept and kept[0][0] == "dead"):
-                connection.execute(READY_HEAD, (id,))
-                lines.add(Line(queue, LANES[lane]))
-    return lines
+    named: dict[str, set[str]] = {}
+    for queue, name in sessions:
+        named.setdefault(queue, set()).add(name)
+    return {
+        Line(queue, LANES[lane])
+        for queue, names in named.items()
+        for block in _blocks(sorted(names))
+        for (lane,) in connection.execute(READY_HEADS, (*block, queue, queue, queue)).fetchall()
+    }
+
+
+def _blocks(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """As many as a statement takes; the last one is filled up with a name that is there already."""
+    for start in range(0, len(names), BLOCK):
+        block = tuple(names[start : start + BLOCK])
+        yield block + block[-1:] * (BLOCK - len(block))
 
 
 def keep_states(connection: Connection, said: Mapping[Named, bytes], now: int) -> None:

@@ -11,7 +11,7 @@ from lateshift.store.sqlite import batches, guarding, rules, sessions
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.sqlite.settling import COPY, READY_NEXT
 from lateshift.store.sqlite.times import MICROSECOND
-from lateshift.store.taking import GRACE, KEEP_CANCELLED, KEEP_DEAD, Overdue, Verdict, guarded, split, verdict
+from lateshift.store.taking import GRACE, KEEP_CANCELLED, KEEP_DEAD, Overdue, Verdict, left_by, split, verdict
 
 TERM = "SELECT 1 FROM lock WHERE name = 'supervisor' AND fence = ? AND owner IS NOT NULL"
 
@@ -93,7 +93,7 @@ def take_back(database: Database, term: int, limit: int, turns: Turns) -> list[T
             connection.execute(READY_NEXT, (key,))
         ended = [case for case in verdicts if case.state is not State.READY and case.job.lane.careful]
         sessions.hold(connection, [case.job.id.bytes for case in ended if case.state is State.DEAD], now)
-        guarding.give_on(connection, [guarded(case.job) for case in ended], turns)
+        guarding.give_on(connection, [left_by(case.job) for case in ended], turns)
         batches.count(connection, counts, now)
     return taken
 
