@@ -1,8 +1,10 @@
 """Lateshift: background jobs for Python, on a SQLite file or PostgreSQL."""
 
 from lateshift.app import Lateshift
+from lateshift.batches.handle import Batch, BatchResult
 from lateshift.errors import Cancel, LateshiftError, LeaseLost, Permanent, QueueFull, Snooze
 from lateshift.handle import Job
+from lateshift.model.batch import BatchView
 from lateshift.model.explaining.reason import Explanation, Reason
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.limit import Limit
@@ -14,6 +16,9 @@ from lateshift.worker.current import acheckpoint, checkpoint, current, last_chec
 
 __all__ = [
     "NO_RETRY",
+    "Batch",
+    "BatchResult",
+    "BatchView",
     "Cancel",
     "Explanation",
     "Job",

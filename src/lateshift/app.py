@@ -15,6 +15,8 @@ from weakref import WeakSet
 import msgspec
 
 from lateshift import embedded
+from lateshift.batches.handle import Batch
+from lateshift.batches.sending import Callback, Making
 from lateshift.check import Report, check
 from lateshift.client import Client
 from lateshift.clock import SYSTEM, Clock
@@ -23,6 +25,7 @@ from lateshift.dead_letters import DeadLetters
 from lateshift.errors import JobUnknown, OptionInvalid, TaskInvalid, TaskUnknown
 from lateshift.handle import Job
 from lateshift.model import checks
+from lateshift.model.batch import BatchId
 from lateshift.model.ids import JobId, new_job_id
 from lateshift.model.limit import Limit
 from lateshift.model.member import VERSION_LIMIT, Program, program_of
@@ -219,12 +222,47 @@ class Lateshift:
     async def aenqueue_many(self, calls: Iterable[Call[Any]]) -> int:
         return await self.client.asend_many(calls)
 
+    def batch(
+        self,
+        calls: Iterable[Call[Any]],
+        *,
+        then: Callback = None,
+        on_failure: Callback = None,
+        name: str | None = None,
+        key: str | None = None,
+    ) -> Batch:
+        """Enqueue any number of calls, in bounded memory, as one batch: `app.batch(thumbnail.call(path) for path in paths)`.
+        All of them are checked before the first is written.
+
+        `then`: a call to enqueue, once, when all have ended and none has failed. `on_failure`: a call to enqueue, once, as
+        soon as one has failed. Either may be a function that makes the call of the batch's id. `key`: repeating the same
+        calls with it gives the same batch, and goes on where it stands if it was interrupted.
+        """
+        made = self.client.send_batch(Making(self._tasks, then, on_failure, name, key), calls)
+        return Batch(made, lambda: self.store, self._tasks)
+
+    async def abatch(
+        self,
+        calls: Iterable[Call[Any]],
+        *,
+        then: Callback = None,
+        on_failure: Callback = None,
+        name: str | None = None,
+        key: str | None = None,
+    ) -> Batch:
+        """The same from async code."""
+        made = await self.client.asend_batch(Making(self._tasks, then, on_failure, name, key), calls)
+        return Batch(made, lambda: self.store, self._tasks)
+
+    def find_batch(self, batch_id: BatchId | str) -> Batch:
+        """A batch by its id."""
+        found = Batch(_uuid(batch_id, "batch"), lambda: self.store, self._tasks)
+        found.progress()  # raises if there is none
+        return found
+
     def job(self, job_id: JobId | str) -> Job[Any]:
         """A job by its id."""
-        try:
-            wanted = job_id if isinstance(job_id, UUID) else UUID(job_id)
-        except (ValueError, AttributeError) as error:
-            raise OptionInvalid(f"{job_id!r} is no job id, such as {new_job_id()}.") from error
+        wanted = _uuid(job_id, "job")
         view = self.store.reports.job(wanted)
         if view is None:
             raise JobUnknown(f"There is no job {wanted} in the store; it may have passed its retention.")
@@ -302,6 +340,13 @@ class Lateshift:
         task: Task[..., Any] = kind(function, known, limits, self.client)
         self._tasks[known] = task
         return task
+
+
+def _uuid(id: UUID | str, kind: str) -> UUID:
+    try:
+        return id if isinstance(id, UUID) else UUID(id)
+    except (ValueError, AttributeError) as error:
+        raise OptionInvalid(f"{id!r} is no {kind} id, such as {new_job_id()}.") from error
 
 
 def app_of(task: Task[..., Any]) -> Lateshift:

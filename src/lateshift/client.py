@@ -8,8 +8,10 @@ from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
+from lateshift.batches.sending import Making
 from lateshift.errors import OptionInvalid, StoreFull, StoreReadOnly, StoreUnavailable
 from lateshift.handle import Job
+from lateshift.model.batch import BatchId
 from lateshift.model.explaining.explain import explain
 from lateshift.model.explaining.reason import Explanation
 from lateshift.model.guard import Rule
@@ -113,6 +115,12 @@ class Client:
                         made += _made(jobs, await aside(store.jobs.enqueue, jobs)) if jobs else 0
                     chunk = part.later
         return made
+
+    def send_batch(self, making: Making, calls: Iterable[Call[Any]]) -> BatchId:
+        return making.send(self._open, calls)
+
+    async def asend_batch(self, making: Making, calls: Iterable[Call[Any]]) -> BatchId:
+        return await making.asend(self._open, calls)
 
     def view(self, job_id: JobId) -> JobView | None:
         return self._open().reports.job(job_id)

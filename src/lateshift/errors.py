@@ -4,11 +4,12 @@ LateshiftError
 ├── UsageError            the call was wrong; nothing was written
 │   ├── TaskInvalid · TaskUnknown · ArgumentsInvalid · OptionInvalid · AppInvalid
 │   ├── PayloadTooLarge · KeyConflict · SequenceUsed · ConnectionUnsupported
-│   └── JobUnknown
+│   └── JobUnknown · BatchUnknown
 ├── StoreError            the store refused, or did not answer
 │   ├── StoreUrlInvalid · StoreUnavailable · StoreReadOnly · StoreFull · StoreUnsafe · StoreCorrupt
 │   └── SchemaTooNew · SchemaTooOld
 ├── JobNotCompleted       what `job.result()` raises: JobDead · JobCancelled · ResultTimeout
+├── BatchClosed           a batch that takes no more jobs
 ├── ResultInvalid         a result that this code's annotation cannot read
 ├── QueueFull             as many jobs wait as the queue may hold; nothing was written
 ├── LeaseLost · LockLost · LockTimeout
@@ -66,6 +67,10 @@ class ConnectionUnsupported(UsageError, TypeError):
 
 class JobUnknown(UsageError, LookupError):
     """No job of that id is in the store (it may have passed its retention)."""
+
+
+class BatchUnknown(UsageError, LookupError):
+    """No batch of that id is in the store (it may have passed its retention)."""
 
 
 class StoreError(LateshiftError):
@@ -126,6 +131,10 @@ class ResultInvalid(LateshiftError, ValueError):
 
 class ResultTimeout(JobNotCompleted, TimeoutError):
     """The job has not ended within the time given; it goes on."""
+
+
+class BatchClosed(LateshiftError):
+    """The batch was cancelled, or sealed, before all of its jobs were in. What is in stays."""
 
 
 class LeaseLost(LateshiftError):

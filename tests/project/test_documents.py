@@ -84,6 +84,8 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("SHARE", "model.estimate"),
         ("NAME_LIMIT", "model.placing"),
         ("CHUNK", "client"),
+        ("JOBS_LIMIT", "model.batch"),
+        ("BATCH_NAME_LIMIT", "model.batch"),
         ("TOGETHER", "client"),
         ("BATCH", "worker.room"),
         ("COUNT_LIMIT", "store.contract"),

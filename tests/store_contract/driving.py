@@ -6,8 +6,23 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, LiteralString, cast
 
+from msgspec.structs import replace
+
+from lateshift.model.batch import BatchView, NewBatch, job_id_at
 from lateshift.model.ids import JobId, new_job_id, new_member_id
-from lateshift.model.job import Identity, JobView, Key, Lane, Lease, Line, NewJob, Place, Scope, Spec
+from lateshift.model.job import (
+    Identity,
+    JobFilter,
+    JobView,
+    Key,
+    Lane,
+    Lease,
+    Line,
+    NewJob,
+    Place,
+    Scope,
+    Spec,
+)
 from lateshift.model.outcome import Completed, Later, Outcome, Settlement
 from lateshift.store.contract import Gap, MemberView, Store, TakenBack, Want
 from lateshift.store.postgres import PostgresStore
@@ -58,6 +73,43 @@ def make_job(
         time_limit=time_limit, delay=delay, at=at, exclusive=exclusive,
     )  # fmt: skip
     return NewJob(new_job_id(), spec, payload, key, place=place, unique=unique)
+
+
+def make_batch(
+    store: Store,
+    count: int,
+    *,
+    added: int | None = None,
+    then: bool = True,
+    on_failure: bool = True,
+    attempts: int = 3,
+) -> tuple[NewBatch, list[NewJob]]:
+    """A batch of so many jobs, of which the first `added` (else all) are in the store."""
+    id = new_job_id()
+    spec = replace(make_job(attempts=attempts).spec, batch=id)
+    jobs = [NewJob(job_id_at(id, place), spec, b"[]", None, True) for place in range(count)]
+    batch = NewBatch(
+        id=id, total=count, then=make_job(task="then", queue="after") if then else None,
+        on_failure=make_job(task="on_failure", queue="after") if on_failure else None,
+    )  # fmt: skip
+    store.batches.open(batch)
+    if added != 0:
+        store.batches.add(id, 0, jobs[:added])
+    return batch, jobs
+
+
+def look(store: Store, batch: NewBatch) -> BatchView:
+    """A batch that must be there, when everybody has done what they owe it."""
+    store.batches.finish(limit=100)
+    view = store.batches.view(batch.id)
+    assert view is not None
+    return view
+
+
+def callbacks(store: Store) -> list[str]:
+    """The tasks of the callbacks that were enqueued, each as often as it was."""
+    views = store.reports.jobs(JobFilter(queue="after"), 100)
+    return sorted(view.task for view in views)
 
 
 def make_key(text: str, body: bytes = b"[]", window: timedelta = DAY) -> Key:

@@ -15,7 +15,7 @@ from lateshift.model.job import JobFilter, State
 from lateshift.model.outcome import Later, Settlement
 from lateshift.store.contract import Want
 from lateshift.store.open import open_store
-from lateshift.store.postgres import PostgresStore, database
+from lateshift.store.postgres import PostgresStore, batches, database
 from tests.store_contract.driving import (
     DONE,
     GUARDED,
@@ -25,7 +25,10 @@ from tests.store_contract.driving import (
     Supervisor,
     Worker,
     added,
+    callbacks,
     keyed,
+    look,
+    make_batch,
     make_job,
     only,
     query,
@@ -296,3 +299,95 @@ def test_a_store_that_stays_away_is_said_to_be_unavailable(
 
     with pytest.raises(StoreUnavailable, match=r"cannot be reached: connection refused\. Is it running"):
         store.jobs.enqueue([make_job()])
+
+
+def test_a_batch_is_added_to_once(store: PostgresStore, lose_next_answer: Injured) -> None:
+    batch, jobs = make_batch(store, 4, added=0)
+    lose_next_answer()
+
+    assert store.batches.add(batch.id, 0, jobs) == 4
+    assert (look(store, batch).added, look(store, batch).sealed) == (4, True)
+    assert len(store.reports.jobs(JobFilter(), 10)) == 4
+
+
+def test_what_was_added_and_has_run_meanwhile_is_not_brought_back(
+    store: PostgresStore, lose_next_answer: Injured
+) -> None:
+    worker = Worker(store)
+    batch, jobs = make_batch(store, 2, added=0)
+    lose_next_answer(meanwhile=lambda: worker.settle_all(worker.lease(2)))
+
+    store.batches.add(batch.id, 0, jobs)
+
+    assert (look(store, batch).completed, callbacks(store)) == (2, ["then"])
+    assert [lease.queue for lease in worker.lease(5)] == []
+
+
+def test_a_batch_counts_a_settlement_once_and_is_called_back_once(
+    store: PostgresStore, lose_next_answer: Injured
+) -> None:
+    worker = Worker(store)
+    batch, _ = make_batch(store, 1)
+    lease = worker.lease_one()
+    lose_next_answer()
+    worker.settle(lease)
+    assert look(store, batch).completed == 1
+    lose_next_answer()
+
+    store.batches.finish(limit=10)
+    assert (look(store, batch).completed, callbacks(store)) == (1, ["then"])
+
+
+def test_a_batch_that_was_cancelled_is_said_to_be(store: PostgresStore, lose_next_answer: Injured) -> None:
+    batch, _ = make_batch(store, 2)
+    lose_next_answer()
+    assert store.batches.cancel(batch.id, by="ana") is True
+    lose_next_answer()
+    assert store.batches.cancel_jobs(batch.id, None, 10, by="ana") is None
+    assert look(store, batch).cancelled == 2
+
+
+def test_a_batch_that_was_sealed_is_said_to_be(store: PostgresStore, lose_next_answer: Injured) -> None:
+    batch, _ = make_batch(store, 2, added=1)
+    lose_next_answer()
+
+    assert store.batches.seal(batch.id) is True
+    assert look(store, batch).total == 1
+
+
+def test_a_worker_whose_last_look_fails_has_settled_all_the_same(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = Worker(store)
+    batch, _ = make_batch(store, 1)
+    lease = worker.lease_one()
+
+    def away(*_: Any) -> None:
+        raise StoreUnavailable("away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store._database, "run_once", away)
+        assert worker.settle(lease)
+        assert callbacks(store) == []
+
+    assert store.batches.finish(limit=10) == 1  # the supervisor, a second later
+    assert (look(store, batch).finished, callbacks(store)) == (True, ["then"])
+
+
+def test_lines_that_no_supervisor_adds_up_are_added_up_by_a_worker(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = Worker(store)
+    monkeypatch.setattr(
+        batches,
+        "IN_NEED",
+        batches.IN_NEED.replace(f"line.number >= {batches.LINES_LEFT}", "line.number >= 5"),
+    )
+    batch, _ = make_batch(store, 20)
+    for lease in worker.lease(18):
+        worker.settle(lease)
+
+    assert query(store, "SELECT count(*) FROM {batch_count}")[0][0] < 5
+    view = store.batches.view(batch.id)
+    assert view is not None
+    assert view.completed == 18

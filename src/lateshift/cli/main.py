@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from lateshift.cli import exits
+from lateshift.cli.batches import batches
 from lateshift.cli.bench import bench
 from lateshift.cli.check import check
 from lateshift.cli.jobs import jobs
@@ -60,7 +61,7 @@ def lateshift() -> None:
     """
 
 
-for command in (up, work, check, jobs, queues, sessions, limits, members, store, bench):
+for command in (up, work, check, jobs, batches, queues, sessions, limits, members, store, bench):
     lateshift.add_command(command)
 
 

@@ -102,7 +102,7 @@ def console() -> Any:
 
 STYLES = {
     "dead": "bold red", "cancelled": "yellow", "completed": "green", "running": "cyan", "scheduled": "blue",
-    "blocked": "magenta",
+    "blocked": "magenta", "failed": "bold red", "enqueueing": "blue", "cancelling": "yellow",
 }  # fmt: skip
 
 
@@ -134,6 +134,7 @@ def job_whole(view: JobView) -> dict[str, Any]:
         "losses": view.losses,
         "holder": None if view.holder is None else str(view.holder),
         "exclusive": view.exclusive,
+        "batch": None if view.batch is None else str(view.batch),
         "arguments": readable(view.payload),
         "result": readable(view.result),
         "checkpoint": readable(view.checkpoint),

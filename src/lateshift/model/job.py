@@ -183,6 +183,7 @@ class Lease(Struct, frozen=True, eq=False, gc=False):
     exclusive: str | None = None
     checkpoint: bytes | None = None
     history: bytes | None = None
+    batch: UUID | None = None
     session: str | None = None
     session_state: bytes | None = None
     limit_key: str | None = None
@@ -214,6 +215,7 @@ class JobView(Struct, frozen=True, kw_only=True):
     checkpoint: bytes | None
     history: list["AttemptRecord"]
     exclusive: str | None
+    batch: UUID | None = None
 
 
 class Progress(Struct, frozen=True):

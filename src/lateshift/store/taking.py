@@ -88,7 +88,7 @@ def guarded(lease: Lease, session: str | None, state: bytes | None, limit_key: s
     """The same lease, with what guards its job. By hand: this is done for each of thousands in a second."""
     return Lease(
         lease.id, lease.fence, lease.task, lease.payload, lease.attempt, lease.attempts, lease.time_limit, lease.queue,
-        lease.lane, lease.exclusive, lease.checkpoint, lease.history, session, state, limit_key,
+        lease.lane, lease.exclusive, lease.checkpoint, lease.history, lease.batch, session, state, limit_key,
     )  # fmt: skip
 
 

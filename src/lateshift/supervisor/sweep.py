@@ -88,9 +88,10 @@ class Sweep:
             )
         self._store.jobs.unblock(term=term, limit=BATCH)
         self._release_waiting(term)
+        finished = self._store.batches.finish(limit=BATCH)
         if self._clock.monotonic() >= self._purge_at:
             self._purge(term)
-        return timedelta(0) if len(taken) >= BATCH else EVERY
+        return timedelta(0) if max(len(taken), finished) >= BATCH else EVERY
 
     def _release_waiting(self, term: int) -> None:
         for gap in self._store.jobs.release_waiting(term=term, limit=BATCH):

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from lateshift.errors import Cancel, LateshiftError, LeaseLost, OptionInvalid, PayloadTooLarge
+from lateshift.model.batch import BatchId
 from lateshift.model.ids import JobId
 from lateshift.model.job import PAYLOAD_LIMIT, Lease, Progress
 from lateshift.model.outcome import clip
@@ -52,6 +53,11 @@ class Current:
     def job_id(self) -> JobId:
         """The same for every attempt: an idempotency token for calls to others."""
         return self._attempt.lease.id
+
+    @property
+    def batch(self) -> BatchId | None:
+        """The batch that this job belongs to."""
+        return self._attempt.lease.batch
 
     @property
     def attempt(self) -> int:

@@ -9,6 +9,7 @@ from lateshift.model.job import Enqueued, NewJob
 from lateshift.store import borrowed
 from lateshift.store.contract import Statements
 from lateshift.store.postgres import enqueue
+from lateshift.store.postgres.batches import PostgresBatches
 from lateshift.store.postgres.database import DATABASE, Database
 from lateshift.store.postgres.jobs import PostgresJobs
 from lateshift.store.postgres.locks import PostgresLocks
@@ -33,6 +34,7 @@ class PostgresStore:
         self._database = Database(url, clock)
         self.wakes = NotifyWakes(self._database)
         self.jobs = PostgresJobs(self._database, self.wakes)
+        self.batches = PostgresBatches(self._database, self.wakes)
         self.members = PostgresMembers(self._database)
         self.queues = PostgresQueues(self._database, self.wakes)
         self.rules = PostgresRules(self._database)

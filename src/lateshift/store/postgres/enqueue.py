@@ -14,6 +14,7 @@ from lateshift.store.contract import Asked, Rows, Statements
 from lateshift.store.hints import written
 from lateshift.store.keys import key_conflict, number_passed, number_used, numbered
 from lateshift.store.postgres import uniques
+from lateshift.store.postgres.database import Connection
 
 _INSERT = """INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, due_at, created_at, time_limit,
  exclusive, task, payload)"""
@@ -41,6 +42,11 @@ INSERT_FIRSTS = f"""WITH times AS MATERIALIZED (SELECT * FROM {_TIMES})
 SELECT new.id, %s::text, %s::smallint, CASE WHEN due > at THEN 0 ELSE 1 END, %s::smallint, %s::int,
  greatest(due, at), at, %s::interval, %s::text, %s::text, new.payload
 FROM times, unnest(%b::uuid[], %b::bytea[]) AS new (id, payload)"""
+
+# Many jobs of a batch. Their ids were never sent before: the batch knows how far it has come. Primary key.
+INSERT_BATCH = INSERT_FIRSTS.replace("payload)\nSELECT", "payload, batch)\nSELECT").replace(
+    "new.payload\nFROM", "new.payload, %s::uuid\nFROM"
+)
 
 # The same, unless their ids are there already or have been settled. Primary keys.
 INSERT_MANY = f"""{INSERT_FIRSTS}
@@ -108,6 +114,19 @@ def _how(spec: Spec) -> tuple[str | None, ...]:
     return spec.queue, *numbers, limit, spec.exclusive, spec.task
 
 
+def run(connection: Connection, statements: Statements) -> list[Enqueued]:
+    """Drive the statements of an enqueue on Lateshift's own connection."""
+    rows: Any = None
+    try:
+        while True:
+            sql, [parameters] = statements.send(rows)
+            cursor = connection.execute(sql, parameters)
+            rows = cursor.fetchall() if cursor.description else []
+    except StopIteration as stop:
+        answers: list[Enqueued] = stop.value
+        return answers
+
+
 def statements(
     jobs: Sequence[NewJob], skew: timedelta, *, again: bool = False, notify: bool = False
 ) -> Statements:
@@ -144,8 +163,10 @@ def statements(
         when = (spec.at, spec.delay, skew)
         if spec.lane.careful:
             yield INSERT_GUARDED, [(*when, *_how(spec), spec.batch, *_guards(same))]
-            continue
-        if len(same) == 1:
+        elif spec.batch is not None:
+            ids, payloads = [job.id for job in same], [job.payload for job in same]
+            yield INSERT_BATCH, [(*when, *_how(spec), spec.batch, ids, payloads)]
+        elif len(same) == 1:
             [job] = same
             if first and is_plain(job, skew):
                 yield INSERT_NOW, [plain_row(job)]

@@ -17,6 +17,7 @@ from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.lines import served
 from lateshift.store.postgres import (
+    batches,
     editing,
     enqueue,
     guarding,
@@ -62,7 +63,8 @@ STOP_ORDERS = """SELECT id, fence, cancel_by FROM lateshift.job
 ORDER_STOP = "UPDATE lateshift.job SET cancel_by = %s WHERE id = ANY(%s) AND state = 2 RETURNING id"
 
 # Dead and cancelled jobs are ready again, with fresh attempts and the fence they had. Primary key.
-REVIVE = """WITH gone AS (DELETE FROM lateshift.settled WHERE id = ANY(%s) AND state IN (5, 6) RETURNING *)
+REVIVE = f"""WITH gone AS (DELETE FROM lateshift.settled WHERE id = ANY(%s) AND state IN (5, 6) RETURNING *),
+{settling.counted("-count(*)", "gone.state", "0")}
 INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, fence, due_at, created_at, time_limit,
  exclusive, task, payload, checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch)
 SELECT id, queue, lane, 1, priority, attempts, fence, clock_timestamp() + %s::interval, created_at, time_limit,
@@ -113,7 +115,7 @@ class PostgresJobs:
 
     def _enqueue_any(self, connection: Connection, again: bool, jobs: Sequence[NewJob]) -> list[Enqueued]:
         with connection.transaction():
-            return _run(connection, enqueue.statements(jobs, self._clock.offset, again=again))
+            return enqueue.run(connection, enqueue.statements(jobs, self._clock.offset, again=again))
 
     def exchange(
         self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want]
@@ -123,6 +125,9 @@ class PostgresJobs:
         crashpoint("worker.after_settle_commit" if settlements else "worker.after_claim_commit")
         if lines:
             self._wakes.hint(lines)
+        of_batches = {settlement.lease.batch for settlement in settlements} - {None}
+        if of_batches:
+            batches.finish_in_need(self._database, self._wakes, [id for id in of_batches if id is not None])
         return answer
 
     def _exchange(
@@ -302,16 +307,3 @@ class PostgresJobs:
         """What an earlier try did, whose answer was lost."""
         parameters = (action, by, [str(id) for id in ids], self._clock.offset)
         return {UUID(subject) for (subject,) in connection.execute(AUDITED, parameters).fetchall()}
-
-
-def _run(connection: Connection, statements: Any) -> list[Enqueued]:
-    """Drive the statements of an enqueue on Lateshift's own connection."""
-    rows: list[tuple[Any, ...]] | None = None
-    try:
-        while True:
-            sql, [parameters] = statements.send(rows)
-            cursor = connection.execute(sql, parameters)
-            rows = cursor.fetchall() if cursor.description else []
-    except StopIteration as stop:
-        answers: list[Enqueued] = stop.value
-        return answers

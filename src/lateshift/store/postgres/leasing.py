@@ -14,9 +14,7 @@ from lateshift.model.job import Lease
 from lateshift.store.contract import LANES, Want
 from lateshift.store.postgres.database import Connection
 
-COLUMNS = (
-    "id, fence, task, payload, attempt, attempts, time_limit, queue, lane, exclusive, checkpoint, history"
-)
+COLUMNS = "id, fence, task, payload, attempt, attempts, time_limit, queue, lane, exclusive, checkpoint, history, batch"
 TAKE = """UPDATE lateshift.job SET state = 2, attempt = attempt + 1, fence = fence + 1, holder = %(holder)s,
  leased_at = clock_timestamp() + %(skew)s::interval, complete_by = clock_timestamp() + %(skew)s::interval + time_limit"""
 OPEN = """NOT EXISTS (SELECT 1 FROM lateshift.queue WHERE name = %(queue)s AND paused_at IS NOT NULL)
@@ -97,6 +95,7 @@ def leases_of(rows: Iterable[tuple[Any, ...]]) -> list[Lease]:
             exclusive,
             checkpoint,
             history,
+            batch,
         )
-        for id, fence, task, payload, attempt, attempts, limit, queue, lane, exclusive, checkpoint, history in rows
+        for id, fence, task, payload, attempt, attempts, limit, queue, lane, exclusive, checkpoint, history, batch in rows
     ]

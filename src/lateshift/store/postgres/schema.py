@@ -81,7 +81,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX job_limit_queue ON lateshift.job (queue) WHERE state = 2 AND tenant IS NOT NULL",
         "CREATE INDEX job_limit_task ON lateshift.job (task) WHERE state = 2 AND tenant IS NOT NULL",
         "CREATE INDEX job_limit_key ON lateshift.job (limit_key) WHERE state = 2 AND limit_key IS NOT NULL",
-        "CREATE INDEX job_batch ON lateshift.job (batch) WHERE batch IS NOT NULL",
+        "CREATE INDEX job_batch ON lateshift.job (batch, id) WHERE batch IS NOT NULL",
         "CREATE INDEX settled_batch ON lateshift.settled (batch, id) WHERE batch IS NOT NULL",
         # What a session keeps between its jobs, and what holds it: a dead letter, or a number that is missing.
         """CREATE TABLE lateshift.session (
@@ -116,6 +116,25 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX job_identity_expires ON lateshift.job_identity (expires_at)",
         # How many wait in a queue though they are due.
         "CREATE INDEX job_held_up ON lateshift.job (queue) WHERE state = 3",
+        # Batches: how many jobs each will have and has, how they ended, and what is enqueued then. A transaction that
+        # settles jobs, or makes them ready again, adds a line of counts and locks nothing; see postgres/batches.py.
+        """CREATE TABLE lateshift.batch (
+            id uuid PRIMARY KEY, name text, key text, digest bytea, total integer NOT NULL,
+            added integer NOT NULL DEFAULT 0, completed integer NOT NULL DEFAULT 0, failed integer NOT NULL DEFAULT 0,
+            cancelled integer NOT NULL DEFAULT 0, failures integer NOT NULL DEFAULT 0, created_at timestamptz NOT NULL,
+            sealed_at timestamptz, finished_at timestamptz, expires_at timestamptz, cancelled_by text,
+            then_call bytea, then_at timestamptz, failure_call bytea, failure_at timestamptz
+        ) WITH (fillfactor = 50)""",
+        "CREATE UNIQUE INDEX batch_key ON lateshift.batch (key) WHERE key IS NOT NULL",
+        "CREATE INDEX batch_expires ON lateshift.batch (expires_at) WHERE expires_at IS NOT NULL",
+        """CREATE TABLE lateshift.batch_count (
+            batch uuid NOT NULL, completed integer NOT NULL, failed integer NOT NULL, cancelled integer NOT NULL,
+            failures integer NOT NULL
+        ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
+            autovacuum_vacuum_insert_threshold = -1, autovacuum_vacuum_cost_delay = 0)""",
+        "CREATE INDEX batch_count_batch ON lateshift.batch_count (batch)",
+        "CREATE INDEX job_batch_running ON lateshift.job (batch) WHERE state = 2 AND batch IS NOT NULL",
+        "CREATE INDEX settled_batch_dead ON lateshift.settled (batch, id) WHERE state = 6 AND batch IS NOT NULL",
     ),
 )
 

@@ -27,14 +27,30 @@ _MINE = f"j.id = ANY(%(ids)b::uuid[]) AND j.fence = (%(fences)b::bigint[])[{_PLA
 # A completion after the complete-by is refused; that an attempt failed or was stopped may still be said.
 _IN_TIME = f"(j.complete_by IS NULL OR j.complete_by > {_NOW})"
 
+
+def counted(number: str, state: str, failures: str) -> str:
+    """How many of the jobs that are gone belong to which batches, as a part of the statement that moves them: a job that is
+    not moved is not counted. See batches.py."""
+    return f"""counted AS (INSERT INTO lateshift.batch_count (batch, completed, failed, cancelled, failures)
+ SELECT gone.batch, {number} FILTER (WHERE {state} = 4), {number} FILTER (WHERE {state} = 6),
+ {number} FILTER (WHERE {state} = 5), {failures} FROM gone WHERE gone.batch IS NOT NULL GROUP BY gone.batch)"""
+
+
+def _failures(state: str) -> str:
+    return f"count(*) FILTER (WHERE {state} = 6)"
+
+
 # Completed jobs whose leases still hold are settled with their results. Primary keys.
 COMPLETE = f"""WITH gone AS (DELETE FROM lateshift.job j WHERE {_MINE} AND {_IN_TIME} RETURNING j.*, {_PLACE} AS place)
 INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, result)
 SELECT {GONE}, gone.history, 4, {_NOW}, {_NOW} + %(keep)s::interval, (%(results)b::bytea[])[gone.place]
 FROM gone"""
+COMPLETE_OF_BATCH = COMPLETE.replace("\nINSERT", f",\n{counted('count(*)', '4', '0')}\nINSERT")
 
 # The same, saying which: for those that leave something to others.
 COMPLETE_TELLING = f"{COMPLETE} RETURNING id, fence"
+COMPLETE_OF_BATCH_TELLING = f"{COMPLETE_OF_BATCH} RETURNING id, fence"
+_OF_BATCH = {COMPLETE: COMPLETE_OF_BATCH, COMPLETE_TELLING: COMPLETE_OF_BATCH_TELLING}
 
 # The same for any end, with its reason and history. Primary keys.
 END = f"""WITH gone AS (DELETE FROM lateshift.job j WHERE {_MINE} RETURNING j.*, {_PLACE} AS place)
@@ -42,6 +58,8 @@ INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, r
 SELECT {GONE}, coalesce((%(histories)b::bytea[])[gone.place], gone.history), (%(states)b::smallint[])[gone.place],
  {_NOW}, {_NOW} + (%(keeps)s::interval[])[gone.place], (%(reasons)s::text[])[gone.place]
 FROM gone RETURNING id, fence"""
+_SAID = "(%(states)b::smallint[])[gone.place]"
+END_OF_BATCH = END.replace("\nINSERT", f",\n{counted('count(*)', _SAID, _failures(_SAID))}\nINSERT")
 
 # Another attempt follows, unless an operator has cancelled the job. Primary key.
 AGAIN = f"""UPDATE lateshift.job j SET
@@ -65,7 +83,8 @@ DROP_SETTLED = """DELETE FROM lateshift.job WHERE id = ANY(ARRAY(
 
 # Waiting jobs are cancelled at once. Primary keys.
 CANCEL_WAITING = f"""WITH gone AS (DELETE FROM lateshift.job WHERE id = ANY(%(ids)b::uuid[]) AND state IN (0, 1, 3)
-  RETURNING *)
+  RETURNING *),
+{counted("count(*)", "5", "0")}
 INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, reason)
 SELECT {GONE}, gone.history, 5, {_NOW}, {_NOW} + %(keep)s::interval, %(reason)s::text FROM gone
 RETURNING id, queue, task, session, limit_key, tenant"""
@@ -152,6 +171,8 @@ def _complete(
     )
     if results.count(None) == len(results):  # beyond the end of an array is NULL: nothing to search
         results.clear()
+    if any(settlement.lease.batch is not None for settlement in group):
+        sql = _OF_BATCH[sql]
     return connection.execute(sql, {**_leases(group, skew), "results": results, "keep": keep}, binary=True)
 
 
@@ -172,7 +193,8 @@ def _end(connection: Connection, group: Sequence[Settlement], skew: timedelta) -
         histories.append(history)
         keeps.append(max(keep, KEEP_LEAST))
     rest = {"states": states, "reasons": reasons, "histories": histories, "keeps": keeps}
-    return connection.execute(END, _leases(group, skew) | rest, binary=True)
+    sql = END if all(settlement.lease.batch is None for settlement in group) else END_OF_BATCH
+    return connection.execute(sql, _leases(group, skew) | rest, binary=True)
 
 
 def _again(connection: Connection, group: Sequence[Settlement], skew: timedelta) -> Cursor[Any]:

@@ -9,7 +9,7 @@ from lateshift.store.contract import LANES, Gap, TakenBack
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.postgres import guarding, rules, sessions
 from lateshift.store.postgres.database import Connection
-from lateshift.store.postgres.settling import GONE, KEPT, READY_NEXT, WAIT_FOR_KEY
+from lateshift.store.postgres.settling import GONE, KEPT, READY_NEXT, WAIT_FOR_KEY, counted
 from lateshift.store.taking import GRACE, KEEP_CANCELLED, KEEP_DEAD, Overdue, Verdict, left_by, split, verdict
 
 TERM = "SELECT 1 FROM lateshift.lock WHERE name = 'supervisor' AND fence = %s AND owner IS NOT NULL FOR SHARE"
@@ -35,7 +35,9 @@ READY_AGAIN = """UPDATE lateshift.job SET state = 1, due_at = clock_timestamp() 
  WHERE id = %(id)s AND fence = %(fence)s AND state = 2 RETURNING 1"""
 
 # Taken back for good. Primary keys.
-END_TAKEN = f"""WITH gone AS (DELETE FROM lateshift.job WHERE id = %(id)s AND fence = %(fence)s AND state = 2 RETURNING *)
+_STATE = "%(state)s::smallint"
+END_TAKEN = f"""WITH gone AS (DELETE FROM lateshift.job WHERE id = %(id)s AND fence = %(fence)s AND state = 2 RETURNING *),
+{counted("count(*)", _STATE, f"count(*) FILTER (WHERE {_STATE} = 6)")}
 INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, reason)
 SELECT {GONE.replace("gone.losses", "%(losses)s::smallint")}, %(history)s::bytea, %(state)s::smallint,
  clock_timestamp() + %(skew)s::interval, clock_timestamp() + %(skew)s::interval + %(keep)s::interval, %(reason)s::text

@@ -11,6 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from lateshift.errors import OptionInvalid, StoreError
 from lateshift.model.ids import JobId
 from lateshift.store import private
+from lateshift.store.postgres import batches
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.sweeping import TERM
 from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT, SESSION_KEPT
@@ -59,6 +60,8 @@ RULES = {
     "{n} jobs are both waiting and settled": "SELECT count(*) FROM lateshift.job JOIN lateshift.settled USING (id)",
     "{n} running jobs have no holder": "SELECT count(*) FROM lateshift.job WHERE state = 2 AND holder IS NULL",
     "{n} waiting jobs have a holder": "SELECT count(*) FROM lateshift.job WHERE state <> 2 AND holder IS NOT NULL",
+    "{n} batches have counted other jobs than their own": """SELECT count(*) FROM lateshift.batch
+     WHERE least(completed, failed, cancelled) < 0 OR completed + failed + cancelled > added""",
     "{n} sessions have two jobs running": """SELECT count(*) FROM (SELECT 1 FROM lateshift.job
  WHERE state = 2 AND session IS NOT NULL GROUP BY queue, session HAVING count(*) > 1) AS twice""",
 }
@@ -83,7 +86,7 @@ class PostgresUpkeep:
             with connection.transaction():
                 if not connection.execute(TERM, (term,)).fetchall():
                     return 0
-                return sum(
+                deleted = sum(
                     connection.execute(sql, parameters).rowcount
                     for sql in (
                         PURGE_SETTLED,
@@ -97,6 +100,7 @@ class PostgresUpkeep:
                         PURGE_BUCKETS,
                     )
                 )
+                return deleted + batches.purge(connection, self._clock.offset, limit)
 
         return self._database.run(work)
 

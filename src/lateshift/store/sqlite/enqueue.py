@@ -10,6 +10,7 @@ from lateshift.model.job import Enqueued, NewJob, Place, Spec, State
 from lateshift.store.contract import Asked, Rows, Statements
 from lateshift.store.keys import key_conflict, number_passed, number_used, numbered
 from lateshift.store.sqlite import uniques
+from lateshift.store.sqlite.database import Connection
 from lateshift.store.sqlite.times import MICROSECOND, to_number
 
 # Plain question marks: the standard library's sqlite3, on which callers run these, wants no numbers.
@@ -24,6 +25,12 @@ INSERT_BLOCK = f"""{_INSERT} SELECT column1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, colum
 # One job, unless its id is there already or has been settled. Primary keys.
 INSERT = f"""{_INSERT} SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
  WHERE NOT EXISTS (SELECT 1 FROM settled WHERE id = ?) ON CONFLICT (id) DO NOTHING"""
+
+# Jobs of a batch, one and so many. Their ids were never sent before: the batch knows how far it has come. Primary key.
+_INSERT_BATCH = _INSERT.replace("payload)", "payload, batch)")
+INSERT_BATCH = f"{_INSERT_BATCH} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT_BATCH_BLOCK = f"""{_INSERT_BATCH} SELECT column1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, column2, ?
+ FROM (VALUES {", ".join(["(?, ?)"] * BLOCK)})"""
 
 # A job with guards, unless its id is there already or has been settled. Primary keys.
 INSERT_GUARDED = f"""{_INSERT[:-1]}, session, sequence, gap_after, holds, tenant, limit_key, blocked_by, turn, batch)
@@ -81,6 +88,9 @@ def statements(jobs: Sequence[NewJob], now: int) -> Statements:
         if guarded:
             yield from _insert_guarded(same, how)
             continue
+        if spec.batch is not None:
+            yield from _of_batch(same, how, spec.batch.bytes)
+            continue
         if first:
             for start in range(0, len(same) - BLOCK + 1, BLOCK):
                 pairs = [(job.id.bytes, job.payload) for job in same[start : start + BLOCK]]
@@ -90,6 +100,32 @@ def statements(jobs: Sequence[NewJob], now: int) -> Statements:
         if rows:
             yield (INSERT_FIRST, rows) if first else (INSERT, [(*row, row[0]) for row in rows])
     return answers
+
+
+def _of_batch(jobs: Sequence[NewJob], how: tuple[Any, ...], batch: bytes) -> Generator[Asked, Rows, None]:
+    whole = len(jobs) // BLOCK * BLOCK
+    for start in range(0, whole, BLOCK):
+        pairs = [(job.id.bytes, job.payload) for job in jobs[start : start + BLOCK]]
+        yield INSERT_BATCH_BLOCK, [(*how, batch, *chain.from_iterable(pairs))]
+    rows = [(job.id.bytes, *how, job.payload, batch) for job in jobs[whole:]]
+    if rows:
+        yield INSERT_BATCH, rows
+
+
+def run(connection: Connection, statements: Statements) -> list[Enqueued]:
+    """Drive the statements of an enqueue on Lateshift's own connection."""
+    rows: Any = None
+    try:
+        while True:
+            sql, parameters = statements.send(rows)
+            if len(parameters) == 1:
+                rows = connection.execute(sql, parameters[0]).fetchall()
+            else:
+                connection.executemany(sql, parameters)
+                rows = []
+    except StopIteration as stop:
+        answers: list[Enqueued] = stop.value
+        return answers
 
 
 def _alike(job: NewJob) -> tuple[Spec, bool, bool]:

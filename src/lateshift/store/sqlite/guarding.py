@@ -1,5 +1,6 @@
 """Leasing with a look at what else runs, in SQLite: sessions, tenants, limits, keys that only one may hold."""
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import chain, zip_longest
 from typing import Any
@@ -110,7 +111,11 @@ def _take(
 
 
 def settle(
-    connection: Connection, settlements: Sequence[Settlement], now: int, turns: Turns
+    connection: Connection,
+    settlements: Sequence[Settlement],
+    now: int,
+    turns: Turns,
+    counts: Counter[tuple[bytes, int]],
 ) -> tuple[list[Lease], set[Line]]:
     """Jobs of careful lanes: what they leave to others is given on in the same transaction. Gives the leases that were
     lost, and the lines that have ready jobs now."""
@@ -124,14 +129,14 @@ def settle(
         if lease.session is None or (state is None and not isinstance(outcome, DeadLettered)):
             plain.append(settlement)
             continue
-        written = settling.settle_one(connection, settlement, now)
+        written = settling.settle_one(connection, settlement, now, counts)
         if written is None:
             lost.append(lease)
         elif written and state is not None:
             said[lease.queue, lease.session] = state
         elif written:
             dead.append(lease.id.bytes)
-    lost += settling.settle(connection, plain, now)
+    lost += settling.settle(connection, plain, now, counts)
     sessions.keep_states(connection, said, now)
     sessions.hold(connection, dead, now)
     leases = [settlement.lease for settlement in settlements]

@@ -1,5 +1,6 @@
 """The life of a job in SQLite: enqueue, lease, settle, and what operators do to it. Each verb is one transaction."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -16,7 +17,17 @@ from lateshift.store.contract import Exchanged, Gap, Promoted, StopOrder, TakenB
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.lines import served
-from lateshift.store.sqlite import editing, enqueue, guarding, leasing, pressure, sessions, settling, sweeping
+from lateshift.store.sqlite import (
+    batches,
+    editing,
+    enqueue,
+    guarding,
+    leasing,
+    pressure,
+    sessions,
+    settling,
+    sweeping,
+)
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.taking import SHED
 
@@ -50,7 +61,7 @@ REVIVE = """INSERT INTO job (id, queue, lane, state, priority, attempts, fence, 
  exclusive, task, payload, checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch)
  SELECT id, queue, lane, 1, priority, attempts, fence, ?2, created_at, time_limit, exclusive, task, payload,
  checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch FROM settled WHERE id = ?1 AND state IN (5, 6) RETURNING queue, lane"""
-FORGET_SETTLED = "DELETE FROM settled WHERE id = ?"
+FORGET_SETTLED = "DELETE FROM settled WHERE id = ? RETURNING batch, state"
 AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 
 
@@ -66,7 +77,7 @@ class SqliteJobs:
 
     def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         with self._database.write() as connection:
-            answers = _run(connection, enqueue.statements(jobs, self._clock.microseconds()))
+            answers = enqueue.run(connection, enqueue.statements(jobs, self._clock.microseconds()))
             crashpoint("enqueue.before_commit")
         crashpoint("enqueue.after_commit")
         self._wakes.hint(lines_of(jobs))
@@ -81,14 +92,20 @@ class SqliteJobs:
         lines: set[Line] = set()
         with self._database.write() as connection:
             now = self._clock.microseconds()
-            lost = settling.settle(connection, plain, now)
+            counts: Counter[batches.Ending] = Counter()
+            lost = settling.settle(connection, plain, now, counts)
             if careful:
-                too_late, lines = guarding.settle(connection, careful, now, self._turns)
+                too_late, lines = guarding.settle(connection, careful, now, self._turns, counts)
                 lost += too_late
+            called = batches.count(connection, counts, now) if counts else set()
             leases = self._lease(connection, holder, wants, now) if wants else []
+            if called:
+                crashpoint("batch.before_finish_commit")
         crashpoint("worker.after_settle_commit" if settlements else "worker.after_claim_commit")
-        if lines:
-            self._wakes.hint(lines)
+        if called:
+            crashpoint("batch.after_finish_commit")
+        if lines or called:
+            self._wakes.hint(lines | called)
         return Exchanged(leases, lost)
 
     def _lease(
@@ -161,13 +178,14 @@ class SqliteJobs:
             now = self._clock.microseconds()
             found: list[JobId] = []
             ended: list[Guarded] = []
+            counts: Counter[batches.Ending] = Counter()
             for id in ids:
-                waited = settling.cancel_waiting(connection, id, by, now)
+                waited = settling.cancel_waiting(connection, id, by, now, counts)
                 if waited or connection.execute(ORDER_STOP, (by, id.bytes)).fetchall():
                     found.append(id)
                 ended += [Guarded(*row[:4]) for row in waited if row[4] is not None]
             connection.executemany(AUDIT, [(now, "cancel", str(id), by) for id in found])
-            lines = guarding.give_on(connection, ended, self._turns)
+            lines = guarding.give_on(connection, ended, self._turns) | batches.count(connection, counts, now)
         self._wakes.hint(lines)
         return found
 
@@ -176,11 +194,12 @@ class SqliteJobs:
         ended: list[Guarded] = []
         with self._database.write() as connection:
             now = self._clock.microseconds()
+            counts: Counter[batches.Ending] = Counter()
             for id in pressure.to_shed(connection, queue, count, below):
-                waited = settling.cancel_waiting(connection, id, SHED, now, reason=SHED)
+                waited = settling.cancel_waiting(connection, id, SHED, now, counts, reason=SHED)
                 gone += [id for _ in waited]
                 ended += [Guarded(*row[:4]) for row in waited if row[4] is not None]
-            lines = guarding.give_on(connection, ended, self._turns)
+            lines = guarding.give_on(connection, ended, self._turns) | batches.count(connection, counts, now)
         self._wakes.hint(lines)
         return gone
 
@@ -191,6 +210,7 @@ class SqliteJobs:
         lines: set[Line] = set()
         with self._database.write() as connection:
             now = self._clock.microseconds()
+            counts: Counter[batches.Ending] = Counter()
             for id in ids:
                 if (
                     edits
@@ -199,10 +219,13 @@ class SqliteJobs:
                 ):
                     continue
                 for queue, lane in connection.execute(REVIVE, (id.bytes, now)).fetchall():
-                    connection.execute(FORGET_SETTLED, (id.bytes,))
+                    [(batch, state)] = connection.execute(FORGET_SETTLED, (id.bytes,)).fetchall()
+                    if batch is not None:
+                        counts[batch, state] -= 1
                     found.append(id)
                     lines.add(Line(queue, lane_of(lane)))
             sessions.let_go(connection, [id.bytes for id in found], now)
+            lines |= batches.count(connection, counts, now)
             connection.executemany(AUDIT, [(now, "resubmit", str(id), by) for id in found])
         self._wakes.hint(lines)
         return found
@@ -221,19 +244,3 @@ class SqliteJobs:
         )
         self._wakes.hint(lines)
         return gaps
-
-
-def _run(connection: Connection, statements: Any) -> list[Enqueued]:
-    """Drive the statements of an enqueue on Lateshift's own connection."""
-    rows: list[tuple[Any, ...]] | None = None
-    try:
-        while True:
-            sql, parameters = statements.send(rows)
-            if len(parameters) == 1:
-                rows = connection.execute(sql, parameters[0]).fetchall()
-            else:
-                connection.executemany(sql, parameters)
-                rows = []
-    except StopIteration as stop:
-        answers: list[Enqueued] = stop.value
-        return answers

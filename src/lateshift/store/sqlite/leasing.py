@@ -11,7 +11,7 @@ from lateshift.store.contract import LANES, Want
 from lateshift.store.sqlite.database import Connection
 
 COLUMNS = """id, fence, task, payload, attempt, attempts, time_limit, queue, lane, exclusive, checkpoint, history,
- -priority, due_at"""
+ -priority, due_at, batch"""
 TAKE = """UPDATE job SET state = 2, attempt = attempt + 1, fence = fence + 1, holder = ?1, leased_at = ?2,
  complete_by = ?2 + time_limit"""
 
@@ -84,13 +84,14 @@ def leases_of(rows: Iterable[tuple[Any, ...]]) -> list[Lease]:
         history,
         _,
         _,
+        batch,
     ) in rows:
         if limit not in limits:
             limits[limit] = timedelta(microseconds=limit)
         leases.append(
             Lease(
                 job_id_of(id), fence, task, payload, attempt, attempts, limits[limit], queue, LANES[lane],
-                exclusive, checkpoint, history,
+                exclusive, checkpoint, history, None if batch is None else job_id_of(batch),
             )
         )  # fmt: skip
     return leases

@@ -80,7 +80,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX job_limit_queue ON job (queue) WHERE state = 2 AND tenant IS NOT NULL",
         "CREATE INDEX job_limit_task ON job (task) WHERE state = 2 AND tenant IS NOT NULL",
         "CREATE INDEX job_limit_key ON job (limit_key) WHERE state = 2 AND limit_key IS NOT NULL",
-        "CREATE INDEX job_batch ON job (batch) WHERE batch IS NOT NULL",
+        "CREATE INDEX job_batch ON job (batch, id) WHERE batch IS NOT NULL",
         "CREATE INDEX settled_batch ON settled (batch, id) WHERE batch IS NOT NULL",
         # What a session keeps between its jobs, and what holds it: a dead letter, or a number that is missing.
         """CREATE TABLE session (
@@ -115,6 +115,19 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX job_identity_expires ON job_identity (expires_at)",
         # How many wait in a queue though they are due.
         "CREATE INDEX job_held_up ON job (queue) WHERE state = 3",
+        # Batches: how many jobs each will have and has, how they ended, and what is enqueued then. The counts are written
+        # in the transaction that settles a job, or makes it ready again.
+        """CREATE TABLE batch (
+            id BLOB PRIMARY KEY, name TEXT, key TEXT, digest BLOB, total INTEGER NOT NULL,
+            added INTEGER NOT NULL DEFAULT 0, completed INTEGER NOT NULL DEFAULT 0, failed INTEGER NOT NULL DEFAULT 0,
+            cancelled INTEGER NOT NULL DEFAULT 0, failures INTEGER NOT NULL DEFAULT 0, created_at INTEGER NOT NULL,
+            sealed_at INTEGER, finished_at INTEGER, expires_at INTEGER, cancelled_by TEXT,
+            then_call BLOB, then_at INTEGER, failure_call BLOB, failure_at INTEGER
+        ) WITHOUT ROWID""",
+        "CREATE UNIQUE INDEX batch_key ON batch (key) WHERE key IS NOT NULL",
+        "CREATE INDEX batch_expires ON batch (expires_at) WHERE expires_at IS NOT NULL",
+        "CREATE INDEX job_batch_running ON job (batch) WHERE state = 2 AND batch IS NOT NULL",
+        "CREATE INDEX settled_batch_dead ON settled (batch, id) WHERE state = 6 AND batch IS NOT NULL",
     ),
 )
 

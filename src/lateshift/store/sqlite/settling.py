@@ -1,8 +1,10 @@
 """How jobs end: every statement compares the fence, so that a holder who lost its lease changes nothing."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from lateshift.model.ids import JobId
 from lateshift.model.job import Lease, State
@@ -48,7 +50,7 @@ CANCELLED_BY = f"SELECT cancel_by FROM job WHERE {_MINE}"
 
 # A waiting job is cancelled at once. Primary keys.
 COPY_WAITING = f"""INSERT INTO settled ({_KEPT}) SELECT {_MOVED} FROM job WHERE id = ?1 AND state IN (0, 1, 3)
- RETURNING queue, task, session, limit_key, tenant"""
+ RETURNING queue, task, session, limit_key, tenant, batch"""
 DROP_WAITING = "DELETE FROM job WHERE id = ?1 AND state IN (0, 1, 3)"
 
 # The first of the blocked jobs of a key that nobody holds is ready, in each line: one of them may be paused, or served by
@@ -59,16 +61,19 @@ READY_NEXT = """UPDATE job SET state = 1 WHERE id IN (SELECT id FROM (SELECT id,
  AND NOT EXISTS (SELECT 1 FROM job WHERE exclusive = ?1 AND state = 2)"""
 
 
-def settle(connection: Connection, settlements: Sequence[Settlement], now: int) -> list[Lease]:
-    """Gives the leases that were lost. Of jobs in a session, see guarding.settle."""
-    completed: dict[timedelta, list[tuple[Lease, bytes | None]]] = {}
+def settle(
+    connection: Connection, settlements: Sequence[Settlement], now: int, counts: Counter[tuple[bytes, int]]
+) -> list[Lease]:
+    """Gives the leases that were lost. Of jobs in a session, see guarding.settle. Those of a batch are counted in `counts`,
+    by batch and state."""
+    completed: dict[tuple[timedelta, UUID | None], list[tuple[Lease, bytes | None]]] = {}
     final: list[tuple[Lease, tuple[Any, ...]]] = []
     lost: list[Lease] = []
     for settlement in settlements:
         lease = settlement.lease
         match settlement.outcome:
             case Completed(result, keep):
-                completed.setdefault(keep, []).append((lease, result))
+                completed.setdefault((keep, lease.batch), []).append((lease, result))
             case Later() as later if not _again(connection, lease, later, now):
                 stopped = connection.execute(CANCELLED_BY, (lease.id.bytes, lease.fence)).fetchall()
                 if stopped:
@@ -80,14 +85,20 @@ def settle(connection: Connection, settlements: Sequence[Settlement], now: int) 
                 pass
             case outcome:
                 final.append((lease, _end(lease, outcome, now)))
-    for keep, group in completed.items():
+    for (keep, batch), group in completed.items():
         whole = len(group) // BLOCK * BLOCK
         for start in range(0, whole, BLOCK):
-            lost += _complete_block(connection, group[start : start + BLOCK], keep, now)
+            late, written = _complete_block(connection, group[start : start + BLOCK], keep, now)
+            lost += late
+            if batch is not None:
+                counts[batch.bytes, 4] += written
         final += [(lease, _completion(lease, result, keep, now)) for lease, result in group[whole:]]
     if final:
         before = connection.total_changes()
-        connection.executemany(COPY, [row for _, row in final])
+        if all(lease.batch is None for lease, _ in final):
+            connection.executemany(COPY, [row for _, row in final])
+        else:
+            _copy_counted(connection, final, counts)
         if connection.total_changes() - before < len(final):
             lost += [lease for lease, row in final if not _settled_by(connection, row)]
         connection.executemany(DROP, [row[:4] for _, row in final])
@@ -98,16 +109,30 @@ def settle(connection: Connection, settlements: Sequence[Settlement], now: int) 
 
 def _complete_block(
     connection: Connection, block: Sequence[tuple[Lease, bytes | None]], keep: timedelta, now: int
-) -> list[Lease]:
+) -> tuple[list[Lease], int]:
+    """The leases that were lost, and how many jobs it settled."""
     said = [part for lease, result in block for part in (lease.id.bytes, lease.fence, result)]
     before = connection.total_changes()
     connection.execute(COPY_BLOCK, (*said, now, now, now + _kept(keep)))
     written = connection.total_changes() - before
     connection.execute(DROP_BLOCK, (*said, now))
     if written == len(block):
-        return []
+        return [], written
     rows = [(lease, _completion(lease, result, keep, now)) for lease, result in block]
-    return [lease for lease, row in rows if not _settled_by(connection, row)]
+    return [lease for lease, row in rows if not _settled_by(connection, row)], written
+
+
+def _copy_counted(
+    connection: Connection,
+    final: Sequence[tuple[Lease, tuple[Any, ...]]],
+    counts: Counter[tuple[bytes, int]],
+) -> None:
+    """COPY one by one, to see which of them are settled now: one that was before has been counted."""
+    for lease, row in final:
+        before = connection.total_changes()
+        connection.execute(COPY, row)
+        if lease.batch is not None and connection.total_changes() > before:
+            counts[lease.batch.bytes, row[3]] += 1
 
 
 def _completion(lease: Lease, result: bytes | None, keep: timedelta, now: int) -> tuple[Any, ...]:
@@ -137,7 +162,9 @@ def _settled_by(connection: Connection, row: tuple[Any, ...]) -> bool:
     return bool(connection.execute(SETTLED_BY, (id, fence, state, reason)).fetchall())
 
 
-def settle_one(connection: Connection, settlement: Settlement, now: int) -> bool | None:
+def settle_one(
+    connection: Connection, settlement: Settlement, now: int, counts: Counter[tuple[bytes, int]]
+) -> bool | None:
     """Whether it was written now; None if it is lost."""
     lease, outcome = settlement.lease, settlement.outcome
     match outcome:
@@ -149,15 +176,26 @@ def settle_one(connection: Connection, settlement: Settlement, now: int) -> bool
             raise TypeError(f"{outcome!r} is no end")
     written = bool(connection.execute(f"{COPY} RETURNING 1", row).fetchall())
     connection.execute(DROP, row[:4])
+    if written and lease.batch is not None:
+        counts[lease.batch.bytes, row[3]] += 1
     return True if written else False if _settled_by(connection, row) else None
 
 
 def cancel_waiting(
-    connection: Connection, id: JobId, by: str, now: int, *, reason: str | None = None
+    connection: Connection,
+    id: JobId,
+    by: str,
+    now: int,
+    counts: Counter[tuple[bytes, int]],
+    *,
+    reason: str | None = None,
 ) -> list[tuple[Any, ...]]:
-    """What it had, if it was there: queue, task, session, limit key, tenant."""
+    """What it had, if it was there: queue, task, session, limit key, tenant, batch."""
     keep = KEEP_CANCELLED // MICROSECOND
     row = (id.bytes, None, now, int(State.CANCELLED), keep, None, None, reason or f"cancelled by {by}")
     moved: list[tuple[Any, ...]] = connection.execute(COPY_WAITING, row).fetchall()
     connection.execute(DROP_WAITING, (id.bytes,))
+    for *_, batch in moved:
+        if batch is not None:
+            counts[batch, int(State.CANCELLED)] += 1
     return moved

@@ -11,6 +11,7 @@ from lateshift.store import borrowed
 from lateshift.store.contract import Statements, Wakes
 from lateshift.store.hints import lines_of
 from lateshift.store.sqlite import enqueue
+from lateshift.store.sqlite.batches import SqliteBatches
 from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.jobs import SqliteJobs
 from lateshift.store.sqlite.locks import SqliteLocks
@@ -39,6 +40,7 @@ class SqliteStore:
         self._database = database
         self.wakes = wakes
         self.jobs = SqliteJobs(self._database, self.wakes)
+        self.batches = SqliteBatches(self._database, self.wakes)
         self.members = SqliteMembers(self._database)
         self.queues = SqliteQueues(self._database, self.wakes)
         self.rules = SqliteRules(self._database)

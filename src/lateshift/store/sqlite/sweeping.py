@@ -1,12 +1,13 @@
 """What the supervisor does to jobs: read, decide, then write with the fence, so that a settlement in between wins."""
 
+from collections import Counter
 from uuid import UUID
 
 from lateshift.model.guard import Turns, rule_of
 from lateshift.model.job import Line, State
 from lateshift.store.contract import LANES, Gap, TakenBack
 from lateshift.store.crashpoints import crashpoint
-from lateshift.store.sqlite import guarding, rules, sessions
+from lateshift.store.sqlite import batches, guarding, rules, sessions
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.sqlite.settling import COPY, READY_NEXT
 from lateshift.store.sqlite.times import MICROSECOND
@@ -29,7 +30,7 @@ OVERDUE = """SELECT id, fence, queue, lane, attempt, attempts, losses, holder,
 # Taken back: ready again with what was learnt. Primary key.
 READY_AGAIN = """UPDATE job SET state = 1, due_at = ?3, lane = ?4, losses = ?5, history = ?6, holder = NULL,
  leased_at = NULL, complete_by = NULL WHERE id = ?1 AND fence = ?2 AND state = 2 RETURNING 1"""
-COPY_TAKEN = f"{COPY} RETURNING 1"
+COPY_TAKEN = f"{COPY} RETURNING batch"
 DROP_TAKEN = "DELETE FROM job WHERE id = ? AND fence = ? AND state = 2"
 COUNT_LOSS = "UPDATE job SET losses = ? WHERE id = ? AND fence = ? AND state = 2"
 
@@ -81,8 +82,9 @@ def take_back(database: Database, term: int, limit: int, turns: Turns) -> list[T
             return []
         now = database.clock.microseconds()
         taken: list[TakenBack] = []
+        counts: Counter[batches.Ending] = Counter()
         for number, case in enumerate(verdicts):
-            if _carry_out(connection, case, now):
+            if _carry_out(connection, case, now, counts):
                 dead = case.state is State.DEAD
                 taken.append(TakenBack(case.job.id, Line(case.job.queue, case.lane), case.reason, dead))
             if number == len(verdicts) // 2:
@@ -92,10 +94,11 @@ def take_back(database: Database, term: int, limit: int, turns: Turns) -> list[T
         ended = [case for case in verdicts if case.state is not State.READY and case.job.lane.careful]
         sessions.hold(connection, [case.job.id.bytes for case in ended if case.state is State.DEAD], now)
         guarding.give_on(connection, [left_by(case.job) for case in ended], turns)
+        batches.count(connection, counts, now)
     return taken
 
 
-def _carry_out(connection: Connection, case: Verdict, now: int) -> bool:
+def _carry_out(connection: Connection, case: Verdict, now: int, counts: Counter[batches.Ending]) -> bool:
     job = case.job
     if case.state is State.READY:
         row = (job.id.bytes, job.fence, now, int(case.lane), case.losses, case.history)
@@ -105,6 +108,9 @@ def _carry_out(connection: Connection, case: Verdict, now: int) -> bool:
     end = (job.id.bytes, job.fence, now, int(case.state), keep, case.history, None, case.reason)
     moved = connection.execute(COPY_TAKEN, end).fetchall()
     connection.execute(DROP_TAKEN, (job.id.bytes, job.fence))
+    for (batch,) in moved:
+        if batch is not None:
+            counts[batch, int(case.state)] += 1
     return bool(moved)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from lateshift.errors import OptionInvalid
 from lateshift.model.ids import JobId
 from lateshift.store import private
+from lateshift.store.sqlite import batches
 from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.sweeping import TERM
 from lateshift.store.sqlite.times import MICROSECOND
@@ -45,6 +46,8 @@ RULES = {
     "{n} jobs are both waiting and settled": "SELECT count(*) FROM job JOIN settled USING (id)",
     "{n} running jobs have no holder": "SELECT count(*) FROM job WHERE state = 2 AND holder IS NULL",
     "{n} waiting jobs have a holder": "SELECT count(*) FROM job WHERE state <> 2 AND holder IS NOT NULL",
+    "{n} batches have counted other jobs than their own": """SELECT count(*) FROM batch
+     WHERE min(completed, failed, cancelled) < 0 OR completed + failed + cancelled > added""",
     "{n} sessions have two jobs running": """SELECT count(*) FROM (SELECT 1 FROM job
  WHERE state = 2 AND session IS NOT NULL GROUP BY queue, session HAVING count(*) > 1)""",
 }
@@ -73,7 +76,8 @@ class SqliteUpkeep:
             connection.execute(PURGE_AUDIT, (now - AUDIT_KEPT // MICROSECOND, limit))
             for sql in (PURGE_SESSIONS, PURGE_BUCKETS):
                 connection.execute(sql, (now - SESSION_KEPT // MICROSECOND, limit))
-            return connection.total_changes() - before
+            deleted = connection.total_changes() - before
+            return deleted + batches.purge(connection, now, limit)
 
     def erase(self, ids: Sequence[JobId]) -> int:
         with self._database.write() as connection:
