@@ -66,6 +66,9 @@ def _verdicts(figures: Figures) -> Iterator[Verdict]:
         )
     for store in STORES:
         yield at_least("drain, sync on threads", store, "threads", 0.5, ("drain", LATESHIFT), "async")
+    for store in STORES:
+        for guard in ("sessions", "limits", "tenants"):
+            yield at_least(f"drain, {guard}", store, guard, 0.5, ("drain", LATESHIFT), "plain")
     for store, share in ((POSTGRES, 0.85), (SQLITE, 0.7)):
         yield at_least("enqueue one at a time", store, "one", share, ("one", CEILING), "a bare insert")
     for store in STORES:

@@ -1,9 +1,17 @@
 """Lateshift's producer: the public API, as a program would call it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from bench.producer import Producer, main
 from bench.program import app, noop, noop_on_a_thread
+
+MANY = {"sessions": 10_000, "limits": 1_000, "tenants": 1_000}
+GUARDS: dict[str, Callable[[int], dict[str, Any]]] = {
+    "sessions": lambda place: {"session": f"session {place}"},
+    "limits": lambda place: {"limit_key": f"key:{place}"},
+    "tenants": lambda place: {"tenant": f"tenant {place}"},
+}
 
 
 class Ours(Producer):
@@ -24,9 +32,13 @@ class Ours(Producer):
 
     async def fill(self, jobs: int, kind: str) -> None:
         if kind == "threads":
-            app.enqueue_many(noop_on_a_thread.call(number) for number in range(jobs))
+            calls = (noop_on_a_thread.call(number) for number in range(jobs))
+        elif kind in GUARDS:
+            guards = [noop.options(**GUARDS[kind](place)) for place in range(min(jobs, MANY[kind]))]
+            calls = (guards[number % len(guards)].call(number) for number in range(jobs))
         else:
-            app.enqueue_many(noop.call(number) for number in range(jobs))
+            calls = (noop.call(number) for number in range(jobs))
+        app.enqueue_many(calls)
 
 
 if __name__ == "__main__":

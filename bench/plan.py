@@ -10,7 +10,8 @@ from bench.subjects import Ability, Subject
 
 LEAST = 1000  # jobs, so that a slow peer's first poll does not make its figure
 PEER_CALLS = 60  # whose start latency is taken: peers are there for scale
-GROUPS = ("enqueue", "drain", "latency", "idle", "history")
+GUARDED = 100_000  # jobs at most in a drain with guards: ten in each of ten thousand sessions
+GROUPS = ("enqueue", "drain", "guards", "latency", "idle", "history")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,18 @@ class Step:
 def steps(bench: Bench, subjects: Iterable[Subject], groups: Iterable[str], size: Size) -> Iterator[Step]:
     chosen, wanted = list(subjects), set(groups)
     for _ in range(size.repetitions):
-        for ability in ("one", "together", "bulk", "drain", "drain 2", "threads", "latency"):
+        for ability in (
+            "one",
+            "together",
+            "bulk",
+            "drain",
+            "drain 2",
+            "threads",
+            "sessions",
+            "limits",
+            "tenants",
+            "latency",
+        ):
             if _GROUP_OF[ability] in wanted:
                 for subject in chosen:
                     if ability in subject.can:
@@ -55,7 +67,7 @@ def steps(bench: Bench, subjects: Iterable[Subject], groups: Iterable[str], size
 
 _GROUP_OF: dict[str, str] = {
     "one": "enqueue", "together": "enqueue", "bulk": "enqueue", "drain": "drain", "drain 2": "drain",
-    "threads": "drain", "latency": "latency",
+    "threads": "drain", "sessions": "guards", "limits": "guards", "tenants": "guards", "latency": "latency",
 }  # fmt: skip
 
 
@@ -74,6 +86,9 @@ def _take(bench: Bench, subject: Subject, ability: Ability, size: Size) -> Sampl
             return {ability: bench.drain(subject, 2 * jobs, processes=2)["rate"]}
         case "threads":
             return {ability: bench.drain(subject, jobs, kind="threads")["rate"]}
+        case "sessions" | "limits" | "tenants":
+            jobs = jobs if jobs < Size().jobs else GUARDED
+            return {ability: bench.drain(subject, jobs, kind=ability)["rate"]}
         case "latency":
             return bench.latency(subject, min(size.calls, PEER_CALLS) if subject.is_peer else size.calls)
         case _:

@@ -1,9 +1,10 @@
 """The program whose jobs are measured: two bodies that do nothing but note when they began."""
 
 from bench.record import Marks
-from lateshift import Lateshift
+from lateshift import Lateshift, Limit
 
 app = Lateshift("bench")
+app.limit("key", Limit(concurrency=5))
 marks: Marks | None = None
 
 

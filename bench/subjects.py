@@ -8,7 +8,19 @@ from typing import Literal, get_args
 from bench.children import python
 from bench.places import POSTGRES, REDIS, SQLITE, redis_refusal
 
-Ability = Literal["one", "together", "bulk", "drain", "drain 2", "threads", "latency", "idle"]
+Ability = Literal[
+    "one",
+    "together",
+    "bulk",
+    "drain",
+    "drain 2",
+    "threads",
+    "sessions",
+    "limits",
+    "tenants",
+    "latency",
+    "idle",
+]
 
 LATESHIFT, CEILING = "Lateshift", "ceiling"
 PROGRAM = "bench.program"

@@ -1,32 +1,46 @@
 """Lateshift: background jobs for Python, on a SQLite file or PostgreSQL."""
 
 from lateshift.app import Lateshift
-from lateshift.errors import Cancel, LateshiftError, LeaseLost, Permanent, Snooze
+from lateshift.batches.handle import Batch, BatchResult
+from lateshift.errors import Cancel, LateshiftError, LeaseLost, Permanent, QueueFull, Snooze
 from lateshift.handle import Job
+from lateshift.model.batch import BatchView
+from lateshift.model.explaining.reason import Explanation, Reason
 from lateshift.model.job import JobFilter, JobView, State
+from lateshift.model.limit import Limit
 from lateshift.model.retry import NO_RETRY, Retry
+from lateshift.model.unique import Unique
 from lateshift.runtime.lock import Lock
 from lateshift.task import Task
-from lateshift.worker.current import acheckpoint, checkpoint, current, last_checkpoint, progress
+from lateshift.worker.current import acheckpoint, checkpoint, current, last_checkpoint, progress, session
 
 __all__ = [
     "NO_RETRY",
+    "Batch",
+    "BatchResult",
+    "BatchView",
     "Cancel",
+    "Explanation",
     "Job",
     "JobFilter",
     "JobView",
     "Lateshift",
     "LateshiftError",
     "LeaseLost",
+    "Limit",
     "Lock",
     "Permanent",
+    "QueueFull",
+    "Reason",
     "Retry",
     "Snooze",
     "State",
     "Task",
+    "Unique",
     "acheckpoint",
     "checkpoint",
     "current",
     "last_checkpoint",
     "progress",
+    "session",
 ]

@@ -1,6 +1,7 @@
 """Lateshift: registers tasks, opens the store, and is what a program talks to."""
 
 import inspect
+import re
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -14,6 +15,8 @@ from weakref import WeakSet
 import msgspec
 
 from lateshift import embedded
+from lateshift.batches.handle import Batch
+from lateshift.batches.sending import Callback, Making
 from lateshift.check import Report, check
 from lateshift.client import Client
 from lateshift.clock import SYSTEM, Clock
@@ -22,8 +25,13 @@ from lateshift.dead_letters import DeadLetters
 from lateshift.errors import JobUnknown, OptionInvalid, TaskInvalid, TaskUnknown
 from lateshift.handle import Job
 from lateshift.model import checks
+from lateshift.model.batch import BatchId
 from lateshift.model.ids import JobId, new_job_id
+from lateshift.model.limit import Limit
+from lateshift.model.member import VERSION_LIMIT, Program, program_of
+from lateshift.model.queue import QueueSettings, WhenFull, queue_name
 from lateshift.model.retry import Retry
+from lateshift.model.unique import Uniqueness
 from lateshift.runtime.aside import aside
 from lateshift.runtime.lock import Lock
 from lateshift.store.contract import Store
@@ -31,6 +39,7 @@ from lateshift.store.open import open_store
 from lateshift.task import HOUR, AsyncTask, Call, Limits, Task
 
 LOCK_NAME_LIMIT = 200  # characters
+LIMIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,49}")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -57,13 +66,18 @@ class Lateshift:
     """An app: a name, its tasks and its store.
 
     `store` is a URL; without it LATESHIFT_STORE or lateshift.toml name one, else it is a file, ./lateshift.db.
+    `version` is what its workers say they run, such as a release or a commit; without it, a digest of the tasks.
     """
 
-    def __init__(self, name: str, *, store: str | None = None, clock: Clock = SYSTEM) -> None:
+    def __init__(
+        self, name: str, *, store: str | None = None, version: str | None = None, clock: Clock = SYSTEM
+    ) -> None:
         self.name = name
+        self._version = None if version is None else checks.text("version", version, VERSION_LIMIT)
         self.settings: Settings = load(store=store)
         self.clock = clock
-        self.client = Client(lambda: self.store, self.settings.key_window)
+        self._queues: dict[str, QueueSettings] = {}
+        self.client = Client(lambda: self.store, self.settings.key_window, self._queues)
         self._tasks: dict[str, Task[..., Any]] = {}
         self._starters: list[Callable[[], Any]] = []
         self._store: Store | None = None
@@ -75,6 +89,11 @@ class Lateshift:
         return MappingProxyType(self._tasks)
 
     @property
+    def queues(self) -> Mapping[str, QueueSettings]:
+        """What was declared of queues; others have no settings."""
+        return MappingProxyType(self._queues)
+
+    @property
     def store(self) -> Store:
         """Opened and checked on first use."""
         if self._store is None:
@@ -84,6 +103,15 @@ class Lateshift:
                     store.ready()
                     self._store = store
         return self._store
+
+    @property
+    def version(self) -> str:
+        """Which code this is."""
+        return self.program().version
+
+    def program(self) -> Program:
+        """What its workers say of themselves: the app, its version, its tasks."""
+        return program_of(self.name, self._version, {name: task.lane for name, task in self._tasks.items()})
 
     @overload
     def task(self, function: Callable[P, Awaitable[R]], /) -> AsyncTask[P, R]: ...
@@ -103,6 +131,8 @@ class Lateshift:
         process: bool = False,
         memory: int | None = None,
         singleton: bool = False,
+        limit: Limit | None = None,
+        unique: Uniqueness = None,
     ) -> Registrar: ...
     def task(
         self,
@@ -118,19 +148,56 @@ class Lateshift:
         process: bool = False,
         memory: int | None = None,
         singleton: bool = False,
+        limit: Limit | None = None,
+        unique: Uniqueness = None,
     ) -> Any:
         """Register a function as a task: `@app.task`, or `@app.task(queue="images", retry=Retry(attempts=5))`.
 
         `time_limit`: each attempt's complete-by, counted from its start; None for work that has no end.
         `keep`: how long a completed job and its result stay. `process`: run each attempt in a process of its own,
         killed at the complete-by, and over `memory` bytes. `singleton`: one running job over all machines.
+        `limit`: how many run at once, and how many start in a time, over all machines. `unique`: which calls are one job.
         """
         limits = Limits(
             queue=queue, retry=retry or Retry(), time_limit=time_limit, priority=priority, keep=keep, process=process,
-            memory=memory, singleton=singleton,
+            memory=memory, singleton=singleton, limit=limit, unique=unique,
         )  # fmt: skip
         registrar = Registrar(self, name, limits)
         return registrar if function is None else registrar(function)
+
+    def queue(
+        self,
+        name: str,
+        *,
+        max_ready: int | None = None,
+        when_full: WhenFull = "raise",
+        wait: timedelta = timedelta(0),
+        duplicates: timedelta | None = None,
+    ) -> QueueSettings:
+        """Declare what a queue may hold. A queue need not be declared; but one that is, is declared alike everywhere.
+
+        `max_ready`: so many jobs may be due and wait. At that, an enqueue waits up to `wait`, then does what `when_full`
+        says: "raise" QueueFull, "shed_new", "shed_oldest" or "shed_lowest". `duplicates`: for so long, the same task with
+        the same arguments gives the job that is there.
+        """
+        queue_name(name)
+        settings = QueueSettings(max_ready=max_ready, when_full=when_full, wait=wait, duplicates=duplicates)
+        before = self._queues.setdefault(name, settings)
+        if before != settings:
+            raise OptionInvalid(
+                f"The queue {name} is declared twice, as {before} and as {settings}. Declare it once."
+            )
+        return settings
+
+    def limit(self, name: str, limit: Limit) -> None:
+        """Limit the jobs of each key that callers name: `app.limit("vendor", Limit(concurrency=5))`, then
+        `task.options(limit_key="vendor:acme")`. Each key is counted by itself, over all queues, tasks and machines."""
+        if type(limit) is not Limit:
+            raise OptionInvalid(f"app.limit takes a Limit, such as Limit(concurrency=5), not {limit!r}.")
+        if not LIMIT_NAME.fullmatch(str(name)):
+            raise OptionInvalid(f"{name!r} is no name for a limit: 1 to 50 letters, digits and any of _ . -")
+        if self.client.limits.setdefault(name, limit) != limit:
+            raise OptionInvalid(f"The limit {name!r} is declared already, and otherwise. Declare it once.")
 
     def on_start(self, function: Callable[[], F]) -> Callable[[], F]:
         """Call `function` (plain or async, without arguments) when `lateshift up` or `lateshift work` starts this
@@ -155,12 +222,47 @@ class Lateshift:
     async def aenqueue_many(self, calls: Iterable[Call[Any]]) -> int:
         return await self.client.asend_many(calls)
 
+    def batch(
+        self,
+        calls: Iterable[Call[Any]],
+        *,
+        then: Callback = None,
+        on_failure: Callback = None,
+        name: str | None = None,
+        key: str | None = None,
+    ) -> Batch:
+        """Enqueue any number of calls, in bounded memory, as one batch: `app.batch(thumbnail.call(path) for path in paths)`.
+        All of them are checked before the first is written.
+
+        `then`: a call to enqueue, once, when all have ended and none has failed. `on_failure`: a call to enqueue, once, as
+        soon as one has failed. Either may be a function that makes the call of the batch's id. `key`: repeating the same
+        calls with it gives the same batch, and goes on where it stands if it was interrupted.
+        """
+        made = self.client.send_batch(Making(self._tasks, then, on_failure, name, key), calls)
+        return Batch(made, lambda: self.store, self._tasks)
+
+    async def abatch(
+        self,
+        calls: Iterable[Call[Any]],
+        *,
+        then: Callback = None,
+        on_failure: Callback = None,
+        name: str | None = None,
+        key: str | None = None,
+    ) -> Batch:
+        """The same from async code."""
+        made = await self.client.asend_batch(Making(self._tasks, then, on_failure, name, key), calls)
+        return Batch(made, lambda: self.store, self._tasks)
+
+    def find_batch(self, batch_id: BatchId | str) -> Batch:
+        """A batch by its id."""
+        found = Batch(_uuid(batch_id, "batch"), lambda: self.store, self._tasks)
+        found.progress()  # raises if there is none
+        return found
+
     def job(self, job_id: JobId | str) -> Job[Any]:
         """A job by its id."""
-        try:
-            wanted = job_id if isinstance(job_id, UUID) else UUID(job_id)
-        except (ValueError, AttributeError) as error:
-            raise OptionInvalid(f"{job_id!r} is no job id, such as {new_job_id()}.") from error
+        wanted = _uuid(job_id, "job")
         view = self.store.reports.job(wanted)
         if view is None:
             raise JobUnknown(f"There is no job {wanted} in the store; it may have passed its retention.")
@@ -206,7 +308,7 @@ class Lateshift:
     async def running(self) -> AsyncIterator[None]:
         """`async with app.running():` works and supervises in this process, beside a web application or in a test."""
         store = await aside(lambda: self.store)
-        async with embedded.running(store, self._tasks, self.settings, self.clock):
+        async with embedded.running(store, self._tasks, self.settings, self.clock, program=self.program):
             yield
 
     @contextmanager
@@ -238,6 +340,13 @@ class Lateshift:
         task: Task[..., Any] = kind(function, known, limits, self.client)
         self._tasks[known] = task
         return task
+
+
+def _uuid(id: UUID | str, kind: str) -> UUID:
+    try:
+        return id if isinstance(id, UUID) else UUID(id)
+    except (ValueError, AttributeError) as error:
+        raise OptionInvalid(f"{id!r} is no {kind} id, such as {new_job_id()}.") from error
 
 
 def app_of(task: Task[..., Any]) -> Lateshift:

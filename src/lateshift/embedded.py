@@ -9,6 +9,7 @@ from lateshift.clock import Clock
 from lateshift.config import Settings
 from lateshift.errors import StoreError
 from lateshift.model.ids import new_member_id
+from lateshift.model.member import Program
 from lateshift.runtime.aside import aside
 from lateshift.runtime.heartbeat import Heartbeat
 from lateshift.runtime.log import log
@@ -28,13 +29,14 @@ class Embedded:
 
     def __init__(
         self, store: Store, tasks: Mapping[str, Task[..., Any]], settings: Settings, clock: Clock,
-        processes: Callable[[Report], Executor] | None,
+        processes: Callable[[Report], Executor] | None, program: Callable[[], Program] | None,
     ) -> None:  # fmt: skip
         self._store = store
         self._tasks = tasks
         self._settings = settings
         self._clock = clock
         self._processes = processes
+        self._program = program
         self._loop = asyncio.get_running_loop()
         self._heartbeat = Heartbeat(store.members, settings.heartbeat)
         self._life_over = asyncio.Event()
@@ -62,7 +64,9 @@ class Embedded:
         introduction = introduce(member, "worker", "embedded", self._clock)
         if not await self._join(introduction):
             return
-        service = Service(self._store, self._tasks, member, self._settings, self._clock, self._processes)
+        service = Service(
+            self._store, self._tasks, member, self._settings, self._clock, self._processes, self._program
+        )
         over = self._life_over
 
         def lost() -> None:
@@ -97,10 +101,10 @@ class Embedded:
 @asynccontextmanager
 async def running(
     store: Store, tasks: Mapping[str, Task[..., Any]], settings: Settings, clock: Clock,
-    processes: Callable[[Report], Executor] | None = None,
+    processes: Callable[[Report], Executor] | None = None, program: Callable[[], Program] | None = None,
 ) -> AsyncIterator[None]:  # fmt: skip
     """Work and supervise until the block ends, then stop gracefully."""
-    embedded = Embedded(store, tasks, settings, clock, processes)
+    embedded = Embedded(store, tasks, settings, clock, processes, program)
     sweep = Sweep(store, new_member_id(), clock, heartbeat=settings.heartbeat)
     ending = asyncio.Event()
     parts = [asyncio.create_task(embedded.run()), asyncio.create_task(drive(sweep, ending))]

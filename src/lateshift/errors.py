@@ -3,13 +3,15 @@
 LateshiftError
 ├── UsageError            the call was wrong; nothing was written
 │   ├── TaskInvalid · TaskUnknown · ArgumentsInvalid · OptionInvalid · AppInvalid
-│   ├── PayloadTooLarge · KeyConflict · ConnectionUnsupported
-│   └── JobUnknown
+│   ├── PayloadTooLarge · KeyConflict · SequenceUsed · ConnectionUnsupported
+│   └── JobUnknown · BatchUnknown
 ├── StoreError            the store refused, or did not answer
 │   ├── StoreUrlInvalid · StoreUnavailable · StoreReadOnly · StoreFull · StoreUnsafe · StoreCorrupt
 │   └── SchemaTooNew · SchemaTooOld
 ├── JobNotCompleted       what `job.result()` raises: JobDead · JobCancelled · ResultTimeout
+├── BatchClosed           a batch that takes no more jobs
 ├── ResultInvalid         a result that this code's annotation cannot read
+├── QueueFull             as many jobs wait as the queue may hold; nothing was written
 ├── LeaseLost · LockLost · LockTimeout
 └── NotDrained · CrashUnsafe      in tests, from lateshift.testing
 
@@ -55,12 +57,20 @@ class KeyConflict(UsageError):
     """The idempotency key is taken, within its window, by a job with other arguments."""
 
 
+class SequenceUsed(UsageError):
+    """Another job of the session has this number, or the session has gone on past it."""
+
+
 class ConnectionUnsupported(UsageError, TypeError):
     """`connection=` was given something that is no open connection to the store's database."""
 
 
 class JobUnknown(UsageError, LookupError):
     """No job of that id is in the store (it may have passed its retention)."""
+
+
+class BatchUnknown(UsageError, LookupError):
+    """No batch of that id is in the store (it may have passed its retention)."""
 
 
 class StoreError(LateshiftError):
@@ -99,6 +109,10 @@ class SchemaTooOld(StoreError):
     """The store must be migrated before this Lateshift can use it."""
 
 
+class QueueFull(LateshiftError):
+    """As many jobs wait in the queue as its `max_ready`. Nothing was enqueued; it may be tried again."""
+
+
 class JobNotCompleted(LateshiftError):
     """`job.result()` has no result to give."""
 
@@ -117,6 +131,10 @@ class ResultInvalid(LateshiftError, ValueError):
 
 class ResultTimeout(JobNotCompleted, TimeoutError):
     """The job has not ended within the time given; it goes on."""
+
+
+class BatchClosed(LateshiftError):
+    """The batch was cancelled, or sealed, before all of its jobs were in. What is in stays."""
 
 
 class LeaseLost(LateshiftError):

@@ -8,10 +8,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from lateshift.errors import JobCancelled, JobDead, JobUnknown, ResultTimeout
 from lateshift.model import checks
+from lateshift.model.explaining.reason import Explanation
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView, State
 
 R = TypeVar("R")
+V = TypeVar("V")
 
 FIRST_LOOK = 0.002
 LAST_LOOK = 0.25
@@ -22,14 +24,17 @@ class Looker(Protocol):
 
     def view(self, job_id: JobId) -> JobView | None: ...
     async def aview(self, job_id: JobId) -> JobView | None: ...
+    def explain(self, job_id: JobId) -> Explanation | None: ...
+    async def aexplain(self, job_id: JobId) -> Explanation | None: ...
     def cancel(self, job_id: JobId) -> bool: ...
     async def acancel(self, job_id: JobId) -> bool: ...
 
 
 class Job(Generic[R]):
-    """One job. `created` says whether this call made it, or an earlier one with the same key did."""
+    """One job. `created` says whether this call made it, or an earlier one with the same key or identity did. `shed`: it was
+    not made, because its queue was full and is set to shed what comes then."""
 
-    __slots__ = ("_client", "_decode", "created", "id", "task")
+    __slots__ = ("_client", "_decode", "created", "id", "shed", "task")
 
     def __init__(
         self,
@@ -38,10 +43,12 @@ class Job(Generic[R]):
         client: Looker,
         decode: Callable[[bytes | None], R],
         created: bool = True,
+        shed: bool = False,
     ) -> None:
         self.id = job_id
         self.task = task
         self.created = created
+        self.shed = shed
         self._client = client
         self._decode = decode
 
@@ -54,6 +61,14 @@ class Job(Generic[R]):
 
     async def aview(self) -> JobView:
         return self._found(await self._client.aview(self.id))
+
+    def explain(self) -> Explanation:
+        """Every reason why it is not running, and when each clears; of one that runs or has ended, how it stands. Print
+        it, or go through its `reasons`."""
+        return self._found(self._client.explain(self.id))
+
+    async def aexplain(self) -> Explanation:
+        return self._found(await self._client.aexplain(self.id))
 
     @property
     def state(self) -> State:
@@ -95,17 +110,21 @@ class Job(Generic[R]):
             pause = min(pause * 1.5, LAST_LOOK)
         yield 0.0
 
-    def _found(self, view: JobView | None) -> JobView:
-        if view is None:
+    def _found(self, seen: V | None) -> V:
+        if seen is None and self.shed:
+            raise JobUnknown(
+                f"This call of {self.task} was shed: its queue was full, so there is no job. Look at job.shed first."
+            )
+        if seen is None:
             raise JobUnknown(f"There is no job {self.id} in the store; it may have passed its retention.")
-        return view
+        return seen
 
     def _late(self, timeout: timedelta | None, view: JobView) -> ResultTimeout:
         within = max(timeout or timedelta(0), timedelta(0)).total_seconds()
         hint = (
             ""
             if view.state is State.RUNNING
-            else " Is a worker running that knows its task and serves its queue?"
+            else " Is a worker running that knows its task and serves its queue? explain() says."
         )
         return ResultTimeout(
             f"Job {self.id} of {self.task} has not ended within {within:g} s: it is {view.state.label}.{hint}"

@@ -1,12 +1,11 @@
 """A task: a function registered under a stable name, with its limits and its retry rule, and typed enqueue."""
 
 import inspect
-import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, update_wrapper
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar, cast
 
 from msgspec import Struct
 
@@ -14,16 +13,21 @@ from lateshift.errors import OptionInvalid, TaskInvalid
 from lateshift.handle import Job
 from lateshift.model import checks
 from lateshift.model.arguments import Arguments, Results, refuse_stars
+from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId, new_job_id
-from lateshift.model.job import PRIORITIES, Key, Lane, NewJob, Spec
+from lateshift.model.job import PRIORITIES, Identity, Key, Lane, NewJob, Place, Spec
+from lateshift.model.limit import Limit
+from lateshift.model.placing import Then
+from lateshift.model.placing import place as placed
+from lateshift.model.queue import QueueSettings, queue_name
 from lateshift.model.retry import Retry
+from lateshift.model.unique import Unique, Uniqueness, rule_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 HOUR = timedelta(hours=1)
 DEFAULT_RETRY = Retry()
-QUEUE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:\-]{0,99}")
 KEY_LIMIT = 200
 
 
@@ -38,7 +42,7 @@ class Call(Struct, Generic[R], eq=False, gc=False):
         """The job to send now. From the second time on it says that it may be there already."""
         job = self.job
         if self.sent:
-            return NewJob(job.id, job.spec, job.payload, job.key)
+            return NewJob(job.id, job.spec, job.payload, job.key, False, job.place, job.unique)
         self.sent = True
         return job
 
@@ -51,6 +55,13 @@ class Sender(Protocol):
     """What a task needs of a client."""
 
     key_window: timedelta
+    queues: Mapping[str, QueueSettings]
+
+    def kinds(self) -> Collection[str]:
+        """The limits that callers may name keys of."""
+
+    def rules(self) -> Sequence[Rule]:
+        """What limits more than one task."""
 
     def send(self, call: Call[R], connection: object | None) -> Job[R]: ...
     async def asend(self, call: Call[R], connection: object | None) -> Job[R]: ...
@@ -69,19 +80,29 @@ class Limits:
     process: bool = False
     memory: int | None = None
     singleton: bool = False
+    limit: Limit | None = None
+    unique: Uniqueness = None
+
+    @property
+    def guarded(self) -> bool:
+        """Whether others decide when its jobs may run."""
+        return self.singleton or self.limit is not None
 
 
 class Bound(Generic[P, R]):
     """A task with options for the calls that follow. Made by `task.options(…)`."""
 
     def __init__(
-        self, task: "Task[P, R]", spec: Spec, key: str | None, window: timedelta, connection: object
-    ) -> None:
+        self, task: "Task[P, R]", spec: Spec, place: Place | None, key: str | None, window: timedelta,
+        connection: object, unique: Unique | Literal[False] | None = None,
+    ) -> None:  # fmt: skip
         self._task = task
         self._spec = spec
+        self._place = place
         self._key = key
         self._window = window
         self._connection = connection
+        self._unique = unique
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         return self._task.sender.send(self.call(*args, **kwargs), self._connection)
@@ -94,7 +115,8 @@ class Bound(Generic[P, R]):
         key = None
         if self._key is not None:
             key = Key(self._key, self._task.arguments.digest(payload), self._window)
-        return Call(self._task, NewJob(new_job_id(), self._spec, payload, key, True))
+        unique = self._task.identity(payload, self._spec.queue, self._unique)
+        return Call(self._task, NewJob(new_job_id(), self._spec, payload, key, True, self._place, unique))
 
 
 class Task(Generic[P, R]):
@@ -109,6 +131,7 @@ class Task(Generic[P, R]):
         self.is_async = inspect.iscoroutinefunction(function)
         _check(name, limits, is_async=self.is_async)
         refuse_stars(name, function)
+        self._unique = rule_of(name, limits.unique, list(inspect.signature(function).parameters))
 
     def __repr__(self) -> str:
         return f"<Task {self.name}>"
@@ -126,7 +149,11 @@ class Task(Generic[P, R]):
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """A call to hand to `app.enqueue_many`."""
-        return Call(self, NewJob(new_job_id(), self.spec, self.arguments.encode(args, kwargs), None, True))
+        payload = self.arguments.encode(args, kwargs)
+        unique = None
+        if self._unique is not None or self.sender.queues:
+            unique = self.identity(payload, self.spec.queue)
+        return Call(self, NewJob(new_job_id(), self.spec, payload, None, True, None, unique))
 
     def options(
         self,
@@ -137,16 +164,38 @@ class Task(Generic[P, R]):
         priority: int | None = None,
         key: str | None = None,
         key_window: timedelta | None = None,
+        session: str | None = None,
+        sequence: int | None = None,
+        gap_after: timedelta | None = None,
+        on_gap: Then = "go_on",
+        on_dead: Then = "go_on",
+        tenant: str | None = None,
+        limit_key: str | None = None,
         connection: object | None = None,
+        unique: Uniqueness = None,
     ) -> Bound[P, R]:
         """The same task with other settings for the calls made on what this returns.
 
         `key`: within `key_window`, the same key and arguments give the same job, other arguments are refused.
-        `connection`: enqueue in the caller's own open transaction.
+        `session`: its jobs run one at a time, in the order of enqueueing or of their `sequence`, over all workers. A number
+        that is missing is waited for until `gap_after`; then `on_gap`, and at a dead letter `on_dead`, say whether the
+        session goes on or is held. `tenant`: tenants have turns in the queue. `limit_key`: a key of a limit that
+        `app.limit` has declared, such as "vendor:acme". `connection`: enqueue in the caller's own open transaction.
+        `unique`: instead of the task's; False for none.
         """
         spec = self.spec
+        place = placed(
+            session=session, sequence=sequence, gap_after=gap_after, on_gap=on_gap, on_dead=on_dead, tenant=tenant,
+            limit_key=limit_key, kinds=() if limit_key is None else self.sender.kinds(),
+        )  # fmt: skip
+        if place is not None:
+            if place.session is not None and self.limits.singleton:
+                raise OptionInvalid(
+                    f"{self.name} is a singleton: its jobs run one at a time as it is. Leave session out."
+                )
+            spec = _changed(spec, lane=spec.lane.guarded)
         if queue is not None:
-            spec = _changed(spec, queue=_queue(queue))
+            spec = _changed(spec, queue=queue_name(queue))
         if delay is not None or at is not None:
             spec = _changed(spec, **_when(delay, at))
         if priority is not None:
@@ -158,7 +207,19 @@ class Task(Generic[P, R]):
         window = self.sender.key_window if key_window is None else checks.duration("key_window", key_window)
         if window <= timedelta(0):
             raise OptionInvalid("key_window must be longer than nothing.")
-        return Bound(self, spec, key, window, connection)
+        rule = rule_of(self.name, unique, self.arguments.names)
+        return Bound(self, spec, place, key, window, connection, rule)
+
+    def identity(
+        self, payload: bytes, queue: str, rule: Unique | Literal[False] | None = None
+    ) -> Identity | None:
+        """What makes other calls duplicates of this one: by the call's own rule, else the task's, else the queue's."""
+        if rule is None:
+            rule = self._unique
+        if rule is None and queue in self.sender.queues:
+            window = self.sender.queues[queue].duplicates
+            return Unique(window=window).identity(self.arguments, payload, queue) if window else None
+        return rule.identity(self.arguments, payload) if rule else None
 
     @cached_property
     def arguments(self) -> Arguments:
@@ -175,7 +236,7 @@ class Task(Generic[P, R]):
         return Spec(
             task=self.name,
             queue=limits.queue,
-            lane=Lane.GUARDED if limits.singleton else self.lane,
+            lane=self.lane.guarded if limits.guarded else self.lane,
             priority=limits.priority,
             attempts=limits.retry.attempts,
             time_limit=limits.time_limit,
@@ -200,7 +261,7 @@ class AsyncTask(Task[P, R]):
 def _check(name: str, limits: Limits, *, is_async: bool) -> None:
     if not 0 < len(name) <= 200:
         raise TaskInvalid("A task's name has 1 to 200 characters.")
-    _queue(limits.queue)
+    queue_name(limits.queue)
     _priority(limits.priority)
     if not isinstance(limits.retry, Retry):
         raise OptionInvalid(f"{name}: retry is a Retry, such as Retry(attempts=3), not {limits.retry!r}.")
@@ -209,20 +270,16 @@ def _check(name: str, limits: Limits, *, is_async: bool) -> None:
             checks.duration(f"{name}: {what}", getattr(limits, what))
     if limits.time_limit is not None and limits.time_limit <= timedelta(0):
         raise OptionInvalid(f"{name}: time_limit must be longer than nothing, or None for no limit.")
+    if limits.limit is not None and not isinstance(limits.limit, Limit):
+        raise OptionInvalid(f"{name}: limit is a Limit, such as Limit(concurrency=5), not {limits.limit!r}.")
+    if limits.limit is not None and limits.singleton:
+        raise OptionInvalid(f"{name}: a singleton is a limit of one: give singleton or limit, not both.")
     if limits.memory is not None and not limits.process:
         raise OptionInvalid(f"{name}: a memory cap needs process=True; a thread cannot be killed alone.")
     if limits.process and is_async:
         raise OptionInvalid(
             f"{name}: process=True is for plain functions; an async one shares its worker's loop."
         )
-
-
-def _queue(name: Any) -> str:
-    if not isinstance(name, str) or not QUEUE_NAME.fullmatch(name):
-        raise OptionInvalid(
-            f"{name!r} is no queue name: 1 to 100 letters, digits and any of _ . : - with a letter or digit first."
-        )
-    return name
 
 
 def _priority(priority: Any) -> int:

@@ -165,6 +165,10 @@ class Scene:
         rest = [] if key is None else [key]
         return self._start(["-m", "tests.crash.caller", str(number), *rest], crash, url)
 
+    def producer(self, count: int, *, crash: str | None = None) -> Group:
+        """A process that makes a batch, or goes on with it."""
+        return self._start(["-m", "tests.crash.producer", str(count)], crash, None)
+
     def _start(self, command: list[str], crash: str | None, url: str | None) -> Group:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("LATESHIFT_")}
         environment |= {

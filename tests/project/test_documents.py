@@ -15,6 +15,7 @@ from lateshift import errors, testing
 from lateshift.cli import exits
 from lateshift.cli.main import lateshift as command_line
 from lateshift.config import Settings
+from tests.unit import test_explaining_anything
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -79,7 +80,12 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("KEPT", "model.history"),
         ("KEY_LIMIT", "task"),
         ("LOCK_NAME_LIMIT", "app"),
+        ("LARGEST_MAX_READY", "model.queue"),
+        ("SHARE", "model.estimate"),
+        ("NAME_LIMIT", "model.placing"),
         ("CHUNK", "client"),
+        ("JOBS_LIMIT", "model.batch"),
+        ("BATCH_NAME_LIMIT", "model.batch"),
         ("TOGETHER", "client"),
         ("BATCH", "worker.room"),
         ("COUNT_LIMIT", "store.contract"),
@@ -88,6 +94,13 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("GROUPS_KEPT", "model.groups"),
         ("FINDINGS_KEPT", "check"),
         ("WAS_LIMIT", "model.edit"),
+        ("AHEAD_LOOKED_AT", "model.explaining.facts"),
+        ("OTHERS_LOOKED_AT", "model.explaining.facts"),
+        ("MEMBERS_LOOKED_AT", "model.explaining.facts"),
+        ("PROGRAMS_LOOKED_AT", "model.explaining.facts"),
+        ("TASKS_TOLD", "model.member"),
+        ("VERSION_LIMIT", "model.member"),
+        ("LINES_TOLD", "worker.starts"),
         ("KEPT_CONNECTIONS", "store.postgres.database"),
         ("STATEMENT_SECONDS", "store.postgres.database"),
         ("BUSY_SECONDS", "store.sqlite.database"),
@@ -117,8 +130,13 @@ def test_every_public_name_for_tests_is_documented() -> None:
 
 
 def test_every_task_option_is_documented() -> None:
-    text = (DOCS / "tasks.md").read_text()
-    for function in (lateshift.Lateshift.task, lateshift.Task.options):
+    text = (DOCS / "tasks.md").read_text() + (DOCS / "queues.md").read_text()
+    for function in (
+        lateshift.Lateshift.task,
+        lateshift.Task.options,
+        lateshift.Lateshift.queue,
+        lateshift.Unique,
+    ):
         names = [
             each.name
             for each in inspect.signature(function).parameters.values()
@@ -126,6 +144,16 @@ def test_every_task_option_is_documented() -> None:
         ]
         assert names
         assert [name for name in names if f"`{name}`" not in text] == []
+
+
+def test_every_reason_of_an_explanation_is_documented() -> None:
+    text = (DOCS / "explain.md").read_text()
+    codes = (
+        test_explaining_anything.WAITING | test_explaining_anything.RUNNING | test_explaining_anything.ENDED
+    )
+    assert [code for code in sorted(codes) if f"`{code}`" not in text] == []
+    for struct in (lateshift.Reason, lateshift.Explanation):
+        assert [name for name in struct.__struct_fields__ if f"`{name}`" not in text and name != "zone"] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

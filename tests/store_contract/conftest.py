@@ -8,6 +8,7 @@ import pytest
 from lateshift.clock import ManualClock
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
+from lateshift.store.sqlite import SqliteStore
 from tests.store_contract.driving import Supervisor, Worker
 
 
@@ -40,3 +41,21 @@ def other_worker(store: Store) -> Worker:
 @pytest.fixture
 def supervisor(store: Store) -> Supervisor:
     return Supervisor(store)
+
+
+@pytest.fixture
+def quick_store(store_url: str, clock: ManualClock) -> Iterator[Store]:
+    """A store that does not wait for the disk, which is not what is tested here."""
+    if store_url.startswith("sqlite"):
+        store = open_store(store_url, clock)
+        store.ready()
+        assert isinstance(store, SqliteStore)
+        with store._database.write():
+            pass
+        assert store._database._writer is not None
+        store._database._writer.execute("PRAGMA synchronous = OFF")
+    else:
+        store = open_store(f"{store_url}?durability=off&options=-c%20synchronous_commit%3Doff", clock)
+        store.ready()
+    yield store
+    store.close()

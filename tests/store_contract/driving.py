@@ -6,16 +6,44 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, LiteralString, cast
 
+from msgspec.structs import replace
+
+from lateshift.model.batch import BatchView, NewBatch, job_id_at
 from lateshift.model.ids import JobId, new_job_id, new_member_id
-from lateshift.model.job import JobView, Key, Lane, Lease, Line, NewJob, Spec
+from lateshift.model.job import (
+    Identity,
+    JobFilter,
+    JobView,
+    Key,
+    Lane,
+    Lease,
+    Line,
+    NewJob,
+    Place,
+    Scope,
+    Spec,
+)
 from lateshift.model.outcome import Completed, Later, Outcome, Settlement
-from lateshift.store.contract import MemberView, Store, TakenBack, Want
+from lateshift.store.contract import Gap, MemberView, Store, TakenBack, Want
 from lateshift.store.postgres import PostgresStore
 from lateshift.store.sqlite import SqliteStore
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 TTL = timedelta(seconds=30)
+TABLES = (
+    "job",
+    "settled",
+    "job_key",
+    "job_identity",
+    "queue",
+    "member",
+    "lock",
+    "audit",
+    "session",
+    "rule",
+    "bucket",
+)
 LINE = Line("default", Lane.COROUTINE)
 GUARDED = Line("default", Lane.GUARDED)
 SOLO = Line("default", Lane.SOLO)
@@ -37,12 +65,51 @@ def make_job(
     exclusive: str | None = None,
     payload: bytes = b"[]",
     key: Key | None = None,
+    place: Place | None = None,
+    unique: Identity | None = None,
 ) -> NewJob:
     spec = Spec(
-        task=task, queue=queue, lane=Lane.GUARDED if exclusive else lane, priority=priority, attempts=attempts,
+        task=task, queue=queue, lane=lane.guarded if exclusive or place else lane, priority=priority, attempts=attempts,
         time_limit=time_limit, delay=delay, at=at, exclusive=exclusive,
     )  # fmt: skip
-    return NewJob(new_job_id(), spec, payload, key)
+    return NewJob(new_job_id(), spec, payload, key, place=place, unique=unique)
+
+
+def make_batch(
+    store: Store,
+    count: int,
+    *,
+    added: int | None = None,
+    then: bool = True,
+    on_failure: bool = True,
+    attempts: int = 3,
+) -> tuple[NewBatch, list[NewJob]]:
+    """A batch of so many jobs, of which the first `added` (else all) are in the store."""
+    id = new_job_id()
+    spec = replace(make_job(attempts=attempts).spec, batch=id)
+    jobs = [NewJob(job_id_at(id, place), spec, b"[]", None, True) for place in range(count)]
+    batch = NewBatch(
+        id=id, total=count, then=make_job(task="then", queue="after") if then else None,
+        on_failure=make_job(task="on_failure", queue="after") if on_failure else None,
+    )  # fmt: skip
+    store.batches.open(batch)
+    if added != 0:
+        store.batches.add(id, 0, jobs[:added])
+    return batch, jobs
+
+
+def look(store: Store, batch: NewBatch) -> BatchView:
+    """A batch that must be there, when everybody has done what they owe it."""
+    store.batches.finish(limit=100)
+    view = store.batches.view(batch.id)
+    assert view is not None
+    return view
+
+
+def callbacks(store: Store) -> list[str]:
+    """The tasks of the callbacks that were enqueued, each as often as it was."""
+    views = store.reports.jobs(JobFilter(queue="after"), 100)
+    return sorted(view.task for view in views)
 
 
 def make_key(text: str, body: bytes = b"[]", window: timedelta = DAY) -> Key:
@@ -51,6 +118,10 @@ def make_key(text: str, body: bytes = b"[]", window: timedelta = DAY) -> Key:
 
 def keyed(text: str, body: bytes = b"[]", *, task: str = "noop", window: timedelta = DAY) -> NewJob:
     return make_job(task=task, payload=body, key=make_key(text, body, window))
+
+
+def only(text: str, scope: Scope = Scope.UNSETTLED, window: timedelta = timedelta(0)) -> Identity:
+    return Identity(sha256(text.encode()).digest()[:16], scope, window)
 
 
 def added(store: Store, *jobs: NewJob) -> list[JobId]:
@@ -121,6 +192,9 @@ class Supervisor:
     def unblock(self, limit: int = 1000) -> int:
         return self._store.jobs.unblock(term=self.term, limit=limit)
 
+    def release_waiting(self, limit: int = 1000) -> list[Gap]:
+        return self._store.jobs.release_waiting(term=self.term, limit=limit)
+
     def purge(self, limit: int = 1000) -> int:
         return self._store.upkeep.purge(term=self.term, limit=limit)
 
@@ -140,3 +214,14 @@ def query(store: Store, sql: LiteralString, *parameters: Any) -> list[tuple[Any,
 
 def file_of(url: str) -> Path:
     return Path(url.removeprefix("sqlite:///").partition("?")[0])
+
+
+def empty(store: Store) -> None:
+    if isinstance(store, SqliteStore):
+        with store._database.write() as file:
+            for table in TABLES:
+                file.execute(f"DELETE FROM {table}")
+    elif isinstance(store, PostgresStore):
+        with store._database.connect() as server:
+            for table in TABLES:
+                server.execute(f"DELETE FROM lateshift.{table}".encode())

@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from queue import Queue
@@ -30,6 +31,7 @@ from tests.store_contract.driving import (
     file_of,
     keyed,
     make_job,
+    only,
     query,
     see,
 )
@@ -254,6 +256,57 @@ def test_a_refused_call_takes_no_key_though_the_caller_commits(opened: tuple[Sto
     assert answer.created
 
 
+def test_an_identity_holds_in_a_callers_transaction_too(opened: tuple[Store, Begin]) -> None:
+    store, begin = opened
+    worker = Worker(store)
+    [first] = store.jobs.enqueue([make_job(unique=only("a"))])
+    with begin() as transaction:
+        new = make_job(unique=only("b"))
+        assert transaction.enqueue(make_job(unique=only("a")), new, make_job(unique=only("b"))) == [
+            first.id,
+            new.id,
+            new.id,
+        ]
+        assert transaction.enqueue(make_job(unique=only("b"))) == [new.id]
+        transaction.commit()
+
+    assert len(store.reports.jobs(JobFilter(), 10)) == 2
+    worker.settle_all(worker.lease(2))
+    with begin() as transaction:
+        both = make_job(unique=only("a")), make_job(unique=only("b"))
+        assert transaction.enqueue(*both) == [job.id for job in both]
+        transaction.commit()
+    assert len(store.reports.jobs(JobFilter(state=State.READY), 10)) == 2
+
+
+def test_an_identity_is_free_again_when_the_transaction_rolls_back(opened: tuple[Store, Begin]) -> None:
+    store, begin = opened
+    with begin() as transaction:
+        transaction.enqueue(make_job(unique=only("a")))
+        transaction.rollback()
+
+    assert store.jobs.enqueue([make_job(unique=only("a"))])[0].created
+    assert query(store, "SELECT count(*) FROM {job_identity}") == [(1,)]
+
+
+@pytest.mark.parametrize("ends", ["commit", "rollback"])
+def test_who_comes_while_a_transaction_is_open_waits_for_its_end(
+    postgres_url: str, clock: ManualClock, ends: str
+) -> None:
+    store = open_store(postgres_url, clock)
+    with psycopg.connect(postgres_url) as connection, ThreadPoolExecutor(1) as thread:
+        [mine] = store.enqueue_on(connection, [make_job(unique=only("a"))])
+        coming = thread.submit(store.jobs.enqueue, [make_job(unique=only("a"))])
+        while not query(store, "SELECT 1 FROM pg_locks WHERE NOT granted"):
+            assert not coming.done()
+        getattr(connection, ends)()
+        [theirs] = coming.result(timeout=30)
+
+    assert (theirs.id == mine.id, theirs.created) == ((True, False) if ends == "commit" else (False, True))
+    assert len(store.reports.jobs(JobFilter(), 10)) == 1
+    store.close()
+
+
 def test_the_business_row_and_the_job_come_together(sqlite_url: str, clock: ManualClock) -> None:
     store = open_store(f"{sqlite_url}?driver=sqlite3", clock)
     store.ready()
@@ -329,7 +382,7 @@ async def test_async_a_job_is_there_once_the_transaction_commits_and_not_before(
 ) -> None:
     store = open_store(postgres_url, clock)
     async with opener(store) as connection:
-        jobs = [make_job(), make_job(), keyed("order-1")]
+        jobs = [make_job(), make_job(unique=only("a")), keyed("order-1")]
         answers = await store.aenqueue_on(connection, jobs)
 
         assert [(answer.id, answer.created) for answer in answers] == [(job.id, True) for job in jobs]
@@ -421,12 +474,19 @@ def autocommit(request: pytest.FixtureRequest, clock: ManualClock) -> Iterator[t
     store.close()
 
 
-@pytest.mark.parametrize("jobs", [1, 2], ids=["key", "several"])
+TOGETHER: dict[str, Callable[[], list[NewJob]]] = {
+    "key": lambda: [keyed("order-1")],
+    "identity": lambda: [make_job(unique=only("a"))],
+    "several": lambda: [make_job(), make_job(queue="other")],
+}
+
+
+@pytest.mark.parametrize("what", TOGETHER)
 def test_what_must_stand_together_is_refused_in_autocommit_mode_with_advice(
-    autocommit: tuple[Store, Any], jobs: int
+    autocommit: tuple[Store, Any], what: str
 ) -> None:
     store, connection = autocommit
-    batch = [keyed("order-1")] if jobs == 1 else [make_job(), make_job(queue="other")]
+    batch = TOGETHER[what]()
     with pytest.raises(ConnectionUnsupported, match="Open a transaction first"):
         store.enqueue_on(connection, batch)
 

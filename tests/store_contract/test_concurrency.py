@@ -11,8 +11,9 @@ import pytest
 
 from lateshift.clock import ManualClock
 from lateshift.errors import KeyConflict
+from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId, new_member_id
-from lateshift.model.job import JobFilter, Lane, Line, State
+from lateshift.model.job import JobFilter, Lane, Line, Place, State
 from lateshift.model.outcome import Settlement
 from lateshift.store.contract import Store, Want
 from lateshift.store.open import open_store
@@ -26,6 +27,7 @@ from tests.store_contract.driving import (
     added,
     keyed,
     make_job,
+    only,
     query,
     see,
 )
@@ -117,6 +119,48 @@ def test_an_exclusive_key_holds_however_many_lease_at_once(stores: list[Store]) 
     assert Counter(id for share in shares for id in share) == Counter(ids)
 
 
+def test_sessions_and_limits_hold_however_many_lease_enqueue_and_cancel_at_once(stores: list[Store]) -> None:
+    stores[0].rules.declare([Rule("key", "k", 2), Rule("task", "noop", 5)], by="the test")
+    places = [Place(session, limit_key=key) for session in ("a", "b", None) for key in ("k:1", "k:2", None)]
+    sums = """SELECT count(*) FROM (SELECT 1 FROM {job} WHERE state = 2 AND session IS NOT NULL
+      GROUP BY session HAVING count(*) > 1
+      UNION ALL SELECT 1 FROM {job} WHERE state = 2 AND limit_key IS NOT NULL GROUP BY limit_key HAVING count(*) > 2
+      UNION ALL SELECT 1 FROM {job} WHERE state = 2 GROUP BY task HAVING count(*) > 5) AS broken"""
+    kept: list[JobId] = []
+
+    def enqueue(store: Store) -> list[JobId]:
+        for number in range(60):
+            ids = added(store, *(make_job(place=place) for place in places[number % 3 :: 3]))
+            if number % 10 == 0:
+                gone = set(store.jobs.cancel(ids[:1], by="ana")) & set(store.jobs.cancel(ids[:1], by="ana"))
+                ids = [id for id in ids if id not in gone]
+            kept.extend(ids)
+        return []
+
+    def drain_guarded(store: Store) -> list[JobId]:
+        worker = Worker(store)
+        mine: list[JobId] = []
+        for _ in range(1000):
+            leases = store.jobs.exchange(worker.id, [], [Want(GUARDED, 4)]).leases
+            assert query(store, sums) == [(0,)]
+            mine += [lease.id for lease in leases]
+            assert (
+                store.jobs.exchange(worker.id, [Settlement(lease, DONE) for lease in leases], []).lost == []
+            )
+            if len(kept) >= 60 * 3 - 6 and not leases and not store.reports.unsettled(None, 1):
+                break
+        return mine
+
+    shares = at_once(
+        lambda: enqueue(stores[0]), *[lambda store=store: drain_guarded(store) for store in stores]
+    )
+    ran = Counter(id for share in shares for id in share)
+    assert max(ran.values()) == 1
+    assert stores[0].reports.unsettled(None, 10) == []
+    settled = {view.id: view.state for view in stores[0].reports.jobs(JobFilter(), 1000)}
+    assert {id for id, state in settled.items() if state is State.COMPLETED} == set(ran)
+
+
 def test_one_key_enqueued_by_many_at_once_is_one_job(stores: list[Store]) -> None:
     many = [store for store in stores for _ in range(3)]
 
@@ -143,6 +187,77 @@ def test_one_key_with_two_bodies_at_once_is_one_job_and_a_refusal(stores: list[S
 
     [job] = stores[0].reports.jobs(JobFilter(), 10)
     assert {body for body in taken if body} == {job.payload}
+
+
+@pytest.mark.parametrize("ended", [False, True], ids=["new", "taken over"])
+def test_one_identity_enqueued_by_many_at_once_is_one_job(stores: list[Store], ended: bool) -> None:
+    if ended:
+        added(stores[0], make_job(unique=only("user 7")))
+        assert len(drain(stores[0], LINE, 1)) == 1
+    many = [store for store in stores for _ in range(3)]
+
+    answers = at_once(
+        *[lambda store=store: store.jobs.enqueue([make_job(unique=only("user 7"))])[0] for store in many]
+    )
+
+    assert len({answer.id for answer in answers}) == 1
+    assert sum(answer.created for answer in answers) == 1
+    assert len(stores[0].reports.jobs(JobFilter(state=State.READY), 10)) == 1
+
+
+def test_identities_enqueued_in_opposite_orders_at_once_are_one_job_each(stores: list[Store]) -> None:
+    texts = [f"user {number}" for number in range(60)]
+
+    def enqueue(store: Store, turn: int) -> list[tuple[JobId, bool]]:
+        answers = store.jobs.enqueue([make_job(unique=only(text)) for text in texts[::turn]])
+        return [(answer.id, answer.created) for answer in answers][::turn]
+
+    for _ in range(5):
+        said = at_once(
+            *[lambda store=store, turn=turn: enqueue(store, turn) for store in stores for turn in (1, -1)]
+        )
+        for each in zip(*said, strict=True):
+            assert len({id for id, _ in each}) == 1
+            assert sum(created for _, created in each) == 1
+        assert len(drain(stores[0], LINE, 100)) == 60
+
+
+def test_unique_jobs_that_race_their_own_end_never_wait_twice(stores: list[Store]) -> None:
+    """However it falls, at most one job of the identity is unsettled at a time."""
+    worker = Worker(stores[0])
+
+    def run() -> int:
+        done = 0
+        while done < 40:
+            leases = stores[0].jobs.exchange(worker.id, [], [Want(LINE, 5)]).leases
+            assert len(leases) <= 1
+            stores[0].jobs.exchange(worker.id, [Settlement(lease, DONE) for lease in leases], [])
+            done += len(leases)
+            over.append(None) if done >= 40 else None
+        return done
+
+    def ask(store: Store) -> int:
+        made = 0
+        while not over:
+            made += store.jobs.enqueue([make_job(unique=only("user 7"))])[0].created
+        return made
+
+    over: list[None] = []
+    ran, *made = at_once(run, lambda: ask(stores[1]), lambda: ask(stores[2]))
+
+    left = drain(stores[0], LINE, 10)
+    assert len(left) <= 1
+    assert ran + len(left) == sum(made)
+
+
+def test_jobs_that_are_shed_by_many_at_once_are_each_shed_once(stores: list[Store]) -> None:
+    ids = added(stores[0], *[make_job() for _ in range(30)])
+
+    gone = at_once(*[lambda store=store: store.jobs.shed("default", 7) for store in stores])
+
+    shed = [id for each in gone for id in each]
+    assert len(shed) == len(set(shed))
+    assert set(drain(stores[0], LINE, 50)) == set(ids) - set(shed)
 
 
 def test_one_id_enqueued_by_many_at_once_is_one_job(stores: list[Store]) -> None:

@@ -15,7 +15,7 @@ from lateshift.model.job import JobFilter, State
 from lateshift.model.outcome import Later, Settlement
 from lateshift.store.contract import Want
 from lateshift.store.open import open_store
-from lateshift.store.postgres import PostgresStore, database
+from lateshift.store.postgres import PostgresStore, batches, database
 from tests.store_contract.driving import (
     DONE,
     GUARDED,
@@ -25,8 +25,12 @@ from tests.store_contract.driving import (
     Supervisor,
     Worker,
     added,
+    callbacks,
     keyed,
+    look,
+    make_batch,
     make_job,
+    only,
     query,
     see,
 )
@@ -45,17 +49,19 @@ def store(postgres_url: str, clock: ManualClock) -> Iterator[PostgresStore]:
 
 @pytest.fixture
 def lose_next_answer(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> Injured:
-    """The next transaction is carried out, but its answer does not arrive; `meanwhile` happens before the next try."""
+    """The next transaction (after `skip` others) is carried out, but its answer does not arrive; `meanwhile` happens before
+    the next try."""
 
-    def lose(meanwhile: Callable[[], object] = lambda: None) -> None:
+    def lose(meanwhile: Callable[[], object] = lambda: None, skip: int = 0) -> None:
         run = database.Database.run
         lost = False
 
         def run_and_lose(self: database.Database, transaction: Any, *args: Any, **kwargs: Any) -> Any:
             def injured(connection: Any, again: bool, *args: Any, **kwargs: Any) -> Any:
-                nonlocal lost
+                nonlocal lost, skip
                 answer = transaction(connection, again, *args, **kwargs)
-                if not lost:
+                skip -= 1
+                if not lost and skip < 0:
                     lost = True
                     meanwhile()
                     raise psycopg.OperationalError("server closed the connection unexpectedly")
@@ -87,6 +93,51 @@ def test_a_keyed_enqueue_is_the_callers_own(store: PostgresStore, lose_next_answ
 
     assert (answer.id, answer.created) == (job.id, True)
     assert len(store.reports.jobs(JobFilter(), 10)) == 1
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_unique_enqueue_is_the_callers_own(
+    store: PostgresStore, lose_next_answer: Injured, size: int
+) -> None:
+    jobs = [make_job(unique=only(f"{number}")) for number in range(size)]
+    lose_next_answer()
+
+    answers = store.jobs.enqueue(jobs)
+
+    assert [(answer.id, answer.created) for answer in answers] == [(job.id, True) for job in jobs]
+    assert len(store.reports.jobs(JobFilter(), 10)) == size
+    assert not store.jobs.enqueue([make_job(unique=only("0"))])[0].created
+
+
+def test_a_unique_enqueue_is_the_callers_own_though_another_came_after_it_had_run(
+    store: PostgresStore, lose_next_answer: Injured
+) -> None:
+    worker = Worker(store)
+    job, other = make_job(unique=only("0")), make_job(unique=only("0"))
+
+    def run_and_come_again() -> None:
+        worker.settle(worker.lease_one())
+        assert store.jobs.enqueue([other])[0].created
+
+    lose_next_answer(meanwhile=run_and_come_again)
+
+    [answer] = store.jobs.enqueue([job])
+
+    assert (answer.id, answer.created) == (job.id, True)
+    assert see(store, job.id).state is State.COMPLETED
+    assert [lease.id for lease in worker.lease(10)] == [other.id]
+    assert store.upkeep.check() == []
+
+
+@pytest.mark.parametrize("lost", [0, 1], ids=["looking", "shedding"])
+def test_shedding_sheds_no_more_than_it_was_asked_to(
+    store: PostgresStore, lose_next_answer: Injured, lost: int
+) -> None:
+    ids = added(store, *[make_job() for _ in range(5)])
+    lose_next_answer(skip=lost)
+
+    assert store.jobs.shed("default", 2) == ids[:2]
+    assert len(store.reports.jobs(JobFilter(state=State.READY), 10)) == 3
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -248,3 +299,95 @@ def test_a_store_that_stays_away_is_said_to_be_unavailable(
 
     with pytest.raises(StoreUnavailable, match=r"cannot be reached: connection refused\. Is it running"):
         store.jobs.enqueue([make_job()])
+
+
+def test_a_batch_is_added_to_once(store: PostgresStore, lose_next_answer: Injured) -> None:
+    batch, jobs = make_batch(store, 4, added=0)
+    lose_next_answer()
+
+    assert store.batches.add(batch.id, 0, jobs) == 4
+    assert (look(store, batch).added, look(store, batch).sealed) == (4, True)
+    assert len(store.reports.jobs(JobFilter(), 10)) == 4
+
+
+def test_what_was_added_and_has_run_meanwhile_is_not_brought_back(
+    store: PostgresStore, lose_next_answer: Injured
+) -> None:
+    worker = Worker(store)
+    batch, jobs = make_batch(store, 2, added=0)
+    lose_next_answer(meanwhile=lambda: worker.settle_all(worker.lease(2)))
+
+    store.batches.add(batch.id, 0, jobs)
+
+    assert (look(store, batch).completed, callbacks(store)) == (2, ["then"])
+    assert [lease.queue for lease in worker.lease(5)] == []
+
+
+def test_a_batch_counts_a_settlement_once_and_is_called_back_once(
+    store: PostgresStore, lose_next_answer: Injured
+) -> None:
+    worker = Worker(store)
+    batch, _ = make_batch(store, 1)
+    lease = worker.lease_one()
+    lose_next_answer()
+    worker.settle(lease)
+    assert look(store, batch).completed == 1
+    lose_next_answer()
+
+    store.batches.finish(limit=10)
+    assert (look(store, batch).completed, callbacks(store)) == (1, ["then"])
+
+
+def test_a_batch_that_was_cancelled_is_said_to_be(store: PostgresStore, lose_next_answer: Injured) -> None:
+    batch, _ = make_batch(store, 2)
+    lose_next_answer()
+    assert store.batches.cancel(batch.id, by="ana") is True
+    lose_next_answer()
+    assert store.batches.cancel_jobs(batch.id, None, 10, by="ana") is None
+    assert look(store, batch).cancelled == 2
+
+
+def test_a_batch_that_was_sealed_is_said_to_be(store: PostgresStore, lose_next_answer: Injured) -> None:
+    batch, _ = make_batch(store, 2, added=1)
+    lose_next_answer()
+
+    assert store.batches.seal(batch.id) is True
+    assert look(store, batch).total == 1
+
+
+def test_a_worker_whose_last_look_fails_has_settled_all_the_same(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = Worker(store)
+    batch, _ = make_batch(store, 1)
+    lease = worker.lease_one()
+
+    def away(*_: Any) -> None:
+        raise StoreUnavailable("away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store._database, "run_once", away)
+        assert worker.settle(lease)
+        assert callbacks(store) == []
+
+    assert store.batches.finish(limit=10) == 1  # the supervisor, a second later
+    assert (look(store, batch).finished, callbacks(store)) == (True, ["then"])
+
+
+def test_lines_that_no_supervisor_adds_up_are_added_up_by_a_worker(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = Worker(store)
+    monkeypatch.setattr(
+        batches,
+        "IN_NEED",
+        batches.IN_NEED.replace(f"line.number >= {batches.LINES_LEFT}", "line.number >= 5"),
+    )
+    batch, _ = make_batch(store, 20)
+    for lease in worker.lease(18):
+        worker.settle(lease)
+
+    assert query(store, "SELECT count(*) FROM {batch_count}")[0][0] < 5
+    view = store.batches.view(batch.id)
+    assert view is not None
+    assert view.completed == 18

@@ -2,8 +2,9 @@
 
 from lateshift.clock import ManualClock
 from lateshift.model.ids import MemberId, new_member_id
-from lateshift.store.contract import MemberView, Store
-from tests.store_contract.driving import TTL, Supervisor, Worker, added, make_job, member
+from lateshift.model.member import MemberView, Program, Serves
+from lateshift.store.contract import Store
+from tests.store_contract.driving import TTL, Supervisor, Worker, added, make_job, member, query
 
 
 def shown(store: Store) -> dict[MemberId, MemberView]:
@@ -95,3 +96,82 @@ def test_what_a_member_reports_is_shown(store: Store, worker: Worker) -> None:
     store.members.report(worker.id, {"running": 3, "jobs": ["a"]})
 
     assert shown(store)[worker.id].stats == {"running": 3, "jobs": ["a"]}
+
+
+# -- what a member is there for --------------------------------------------------------------------------------------
+
+
+SHOP = Program(app="shop", version="1", tasks={"pack": "thread"})
+
+
+def serves(program: Program = SHOP, *queues: str) -> Serves:
+    return Serves(
+        app=program.app, version=program.version, code=program.digest, queues=queues, slots={"thread": 16}, heartbeat=30.0
+    )  # fmt: skip
+
+
+def programs(store: Store) -> dict[str, Program]:
+    """As an explanation sees them."""
+    [id] = added(store, make_job())
+    facts = store.reports.facts(id)
+    assert facts is not None
+    return facts.programs
+
+
+def test_a_member_says_what_it_serves_and_which_code_it_runs(store: Store, worker: Worker) -> None:
+    assert shown(store)[worker.id].serves is None
+    assert store.members.introduce(worker.id, serves(SHOP, "mail", "img.*"), SHOP)
+
+    assert shown(store)[worker.id].serves == serves(SHOP, "mail", "img.*")
+    assert programs(store) == {SHOP.digest: SHOP}
+
+
+def test_a_member_that_has_not_joined_is_not_heard_and_may_say_it_again(store: Store) -> None:
+    me = member()
+    assert not store.members.introduce(me.id, serves(), SHOP)
+    assert programs(store) == {}
+
+    store.members.join(me, TTL)
+    assert store.members.introduce(me.id, serves(), SHOP)
+    assert store.members.introduce(me.id, serves(), SHOP)
+    assert programs(store) == {SHOP.digest: SHOP}
+
+
+def test_members_of_the_same_code_share_one_row_of_it(
+    store: Store, worker: Worker, other_worker: Worker
+) -> None:
+    for each in (worker, other_worker):
+        store.members.introduce(each.id, serves(), SHOP)
+    assert query(store, "SELECT count(*) FROM {program}") == [(1,)]
+
+
+def test_a_member_whose_code_has_changed_says_so(store: Store, worker: Worker) -> None:
+    more = Program(app="shop", version="2", tasks={"pack": "thread", "send": "coroutine"})
+    store.members.introduce(worker.id, serves(), SHOP)
+    store.members.introduce(worker.id, serves(more), more)
+    assert programs(store) == {more.digest: more}
+
+
+def test_neither_a_heartbeat_nor_a_report_changes_what_a_member_serves(store: Store, worker: Worker) -> None:
+    store.members.introduce(worker.id, serves(), SHOP)
+    worker.beat()
+    store.members.report(worker.id, {"running": 1})
+    assert shown(store)[worker.id].serves == serves()
+
+
+def test_the_code_of_dead_members_is_not_among_the_live(store: Store, worker: Worker) -> None:
+    store.members.introduce(worker.id, serves(), SHOP)
+    worker.die()
+    assert programs(store) == {}
+
+
+def test_code_that_nobody_runs_any_more_is_purged_after_its_members(
+    store: Store, worker: Worker, other_worker: Worker, supervisor: Supervisor, clock: ManualClock
+) -> None:
+    old = Program(app="shop", version="0", tasks={})
+    store.members.introduce(worker.id, serves(old), old)
+    store.members.introduce(other_worker.id, serves(), SHOP)
+    worker.die()
+    clock.move(minutes=11)
+    supervisor.purge()
+    assert query(store, "SELECT code FROM {program}") == [(SHOP.digest,)]

@@ -3,7 +3,6 @@
 LATESHIFT_EXAMPLES=1000 runs that many lives of each store instead of the usual few."""
 
 import os
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -27,14 +26,12 @@ from lateshift.model.job import AttemptRecord, JobFilter, Key, Lane, Lease, Line
 from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later, Outcome, Settlement
 from lateshift.store.contract import Store, Want
 from lateshift.store.open import open_store
-from lateshift.store.postgres import PostgresStore
 from lateshift.store.sqlite import SqliteStore
-from tests.store_contract.driving import Supervisor, Worker
+from tests.store_contract.driving import Supervisor, Worker, empty
 from tests.store_contract.model import End, Model, ModelJob, ModelMember
 
 EXAMPLES = int(os.environ.get("LATESHIFT_EXAMPLES", "60"))
 STEPS = 40
-TABLES = ("job", "settled", "job_key", "queue", "member", "lock", "audit")
 TTL = 5
 
 LANES = st.sampled_from([Lane.COROUTINE, Lane.THREAD])
@@ -369,35 +366,6 @@ class StoreMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         if self.workers:
             assert self.store.upkeep.check() == []
-
-
-def empty(store: Store) -> None:
-    if isinstance(store, SqliteStore):
-        with store._database.write() as file:
-            for table in TABLES:
-                file.execute(f"DELETE FROM {table}")
-    elif isinstance(store, PostgresStore):
-        with store._database.connect() as server:
-            for table in TABLES:
-                server.execute(f"DELETE FROM lateshift.{table}".encode())
-
-
-@pytest.fixture
-def quick_store(store_url: str, clock: ManualClock) -> Iterator[Store]:
-    """A store that does not wait for the disk, which is not what is tested here."""
-    if store_url.startswith("sqlite"):
-        store = open_store(store_url, clock)
-        store.ready()
-        assert isinstance(store, SqliteStore)
-        with store._database.write():
-            pass
-        assert store._database._writer is not None
-        store._database._writer.execute("PRAGMA synchronous = OFF")
-    else:
-        store = open_store(f"{store_url}?durability=off&options=-c%20synchronous_commit%3Doff", clock)
-        store.ready()
-    yield store
-    store.close()
 
 
 def test_any_life_of_a_store_is_as_the_model_says(quick_store: Store, clock: ManualClock) -> None:

@@ -4,7 +4,7 @@ On PostgreSQL the connection that explains is the store's own, as it is in use; 
 
 import re
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import ModuleType
 from typing import Any
 from uuid import uuid4
@@ -20,7 +20,7 @@ from tests.postgres_databases import PostgresDatabases, unused_name
 from tests.store_contract.driving import file_of
 
 READY, SCHEDULED, RUNNING, BLOCKED, SETTLED, KEYS = 12_000, 3_000, 300, 500, 20_000, 5_000
-LARGE = {"job", "settled", "job_key"}
+LARGE = {"job", "settled", "job_key", "job_identity", "batch", "batch_count"}
 IDS = [uuid4() for _ in range(100)]
 ONE = IDS[0]
 NO_TIME = timedelta(0)
@@ -32,11 +32,41 @@ SQLITE: list[tuple[str, str, str]] = [
     ("LEASE", sqlite.leasing.LEASE, "job_ready (queue=? AND lane=?)"),
     ("LEASE_LEVEL", sqlite.leasing.LEASE_LEVEL, "job_ready (queue=? AND lane=? AND priority=?)"),
     ("OLDEST_LEVEL", sqlite.leasing.OLDEST_LEVEL, "job_ready (queue=? AND lane=? AND priority<?)"),
-    ("CANDIDATES", sqlite.leasing.CANDIDATES, "job_ready (queue=? AND lane=?)"),
-    ("CANDIDATES_LEVEL", sqlite.leasing.CANDIDATES_LEVEL, "job_ready (queue=? AND lane=? AND priority=?)"),
-    ("HELD_KEY", sqlite.leasing.HELD_KEY, "job_exclusive (exclusive=? AND state=?)"),
-    ("BLOCK", sqlite.leasing.BLOCK, "job_exclusive (exclusive=? AND state=?)"),
-    ("LEASE_ONE", sqlite.leasing.LEASE_ONE, "PRIMARY KEY (id=?)"),
+    ("CANDIDATES", sqlite.guarding.CANDIDATES, "job_ready (queue=? AND lane=?)"),
+    ("CANDIDATES_LEVEL", sqlite.guarding.CANDIDATES_LEVEL, "job_ready (queue=? AND lane=? AND priority=?)"),
+    ("CANDIDATES_OF", sqlite.guarding.CANDIDATES_OF, "job_tenant (queue=? AND lane=? AND tenant=?)"),
+    ("HELD_KEY", sqlite.guarding.HELD_KEY, "job_exclusive (exclusive=? AND state=?)"),
+    ("BLOCK_KEY", sqlite.guarding.BLOCK_KEY, "job_exclusive (exclusive=? AND state=?)"),
+    ("BLOCK", sqlite.guarding.BLOCK, "PRIMARY KEY (id=?)"),
+    ("LATER", sqlite.guarding.LATER, "PRIMARY KEY (id=?)"),
+    ("HEADS_AFTER", sqlite.guarding.HEADS_AFTER, "job_tenant (queue=? AND lane=? AND tenant>?)"),
+    ("HEADS_UP_TO", sqlite.guarding.HEADS_UP_TO, "job_tenant (queue=? AND lane=? AND tenant>? AND tenant<?)"),
+    ("LEASE_THESE", sqlite.guarding.LEASE_THESE, "PRIMARY KEY (id=?)"),
+    ("LOOK", sqlite.sessions.LOOK, "job_turn (queue=? AND session=?)"),
+    ("LOOK for the first", sqlite.sessions.LOOK, "job_line (queue=? AND session=?)"),
+    ("READY_HEADS", sqlite.sessions.READY_HEADS, "job_line (queue=? AND session=?)"),
+    ("WAITED_FOR", sqlite.rules.WAITED_FOR, "job_blocked (blocked_by=?)"),
+    ("OF_LEASE", sqlite.guarding.OF_LEASE, "PRIMARY KEY (id=?)"),
+    ("WAITING", sqlite.sessions.WAITING, "job_line (queue=? AND session=?)"),
+    ("MISS", sqlite.sessions.MISS, "PRIMARY KEY (id=?)"),
+    ("HOLD", sqlite.sessions.HOLD, "PRIMARY KEY (id=?)"),
+    ("RUNNING of a queue", sqlite.rules.RUNNING["queue"], "job_limit_queue (queue=?)"),
+    ("RUNNING of a task", sqlite.rules.RUNNING["task"], "job_limit_task (task=?)"),
+    ("RUNNING of a key", sqlite.rules.RUNNING["key"], "job_limit_key (limit_key=?)"),
+    (
+        "NEXT_WAITING_LINE",
+        sqlite.rules.NEXT_WAITING_LINE,
+        "job_blocked (blocked_by=? AND (queue,lane)>(?,?))",
+    ),
+    (
+        "READY_FIRST",
+        sqlite.rules.READY_FIRST,
+        "job_blocked (blocked_by=? AND queue=? AND lane=? AND tenant>?)",
+    ),
+    ("NEXT_WAIT", sqlite.sweeping.NEXT_WAIT, "job_blocked ((blocked_by,queue)>(?,?))"),
+    ("NUMBERED", sqlite.enqueue.NUMBERED, "job_sequence (queue=? AND session=? AND sequence=?)"),
+    ("SETTLED", sqlite.enqueue.SETTLED, "PRIMARY KEY (id=?)"),
+    ("INSERT_GUARDED", sqlite.enqueue.INSERT_GUARDED, "PRIMARY KEY (id=?)"),
     ("HELD", sqlite.leasing.HELD, "job_running (holder=?)"),
     ("COPY", sqlite.settling.COPY, "PRIMARY KEY (id=?)"),
     ("DROP", sqlite.settling.DROP, "PRIMARY KEY (id=?)"),
@@ -67,13 +97,23 @@ SQLITE: list[tuple[str, str, str]] = [
     ("INSERT", sqlite.enqueue.INSERT, "PRIMARY KEY (id=?)"),
     ("READ_KEY", sqlite.enqueue.READ_KEY, "PRIMARY KEY (task=? AND text=?)"),
     ("FREE_KEY", sqlite.enqueue.FREE_KEY, "PRIMARY KEY (task=? AND text=?)"),
+    ("TAKE_IDENTITY", sqlite.uniques.TAKE_IDENTITY, "SEARCH job USING PRIMARY KEY (id=?)"),
+    ("READ_IDENTITY", sqlite.uniques.READ_IDENTITY, "PRIMARY KEY (identity=?)"),
+    ("KNOWN_JOB", sqlite.uniques.KNOWN_JOB, "SEARCH settled USING PRIMARY KEY (id=?)"),
+    ("RELET_KEY", sqlite.uniques.RELET_KEY, "PRIMARY KEY (task=? AND text=?)"),
+    ("COUNT_WAITING", sqlite.pressure.COUNT_WAITING, "job_held_up (queue=?)"),
+    ("LEVELS", sqlite.pressure.LEVELS, "job_ready (queue=? AND lane=? AND priority<?)"),
+    ("LONGEST", sqlite.pressure.LONGEST, "job_ready (queue=? AND lane=? AND priority=?)"),
+    ("LOWEST", sqlite.pressure.LOWEST, "job_ready (queue=? AND lane=? AND priority<?)"),
+    ("PURGE_IDENTITIES", sqlite.upkeep.PURGE_IDENTITIES, "job_identity_expires (expires_at<?)"),
+    ("KEEP_IDENTITIES", sqlite.upkeep.KEEP_IDENTITIES, "job_identity_expires (expires_at<?)"),
     ("LEAVE", sqlite.members.LEAVE, "job_running (holder=?)"),
     ("NEXT_READY", sqlite.queues.NEXT_READY, "job_ready (queue>?)"),
     ("COUNT_READY", sqlite.queues.COUNT_READY, "job_ready (queue=?)"),
     ("OLDEST_READY", sqlite.queues.OLDEST_READY, "job_ready (queue=?)"),
     ("COUNT_SCHEDULED", sqlite.queues.COUNT_SCHEDULED, "job_scheduled"),
     ("COUNT_RUNNING", sqlite.queues.COUNT_RUNNING, "job_"),
-    ("COUNT_BLOCKED", sqlite.queues.COUNT_BLOCKED, "job_exclusive"),
+    ("COUNT_BLOCKED", sqlite.queues.COUNT_BLOCKED, "job_held_up"),
     ("COUNT_DEAD", sqlite.queues.COUNT_DEAD, "settled_dead"),
     ("JOB", sqlite.reports.JOB, "PRIMARY KEY (id=?)"),
     ("HOT_JOBS", sqlite.reports.HOT_JOBS, "SEARCH job USING PRIMARY KEY (id<?)"),
@@ -82,17 +122,52 @@ SQLITE: list[tuple[str, str, str]] = [
     ("BEGINNING", sqlite.reports.BEGINNING, "SEARCH settled USING PRIMARY KEY (id>? AND id<?)"),
     ("ENDING", sqlite.reports.ENDING, "SEARCH job USING PRIMARY KEY (id<?)"),
     ("RUNNING", sqlite.reports.RUNNING, "job_"),
+    ("GUARD", sqlite.explaining.GUARD, "PRIMARY KEY (id=?)"),
+    ("HIGHER", sqlite.explaining.HIGHER, "job_ready (queue=? AND lane=? AND priority>?)"),
+    ("OLDER", sqlite.explaining.OLDER, "job_ready (queue=? AND lane=? AND priority=? AND (due_at,id)<(?,?))"),
+    (
+        "HIGHER_OF_TENANT",
+        sqlite.explaining.HIGHER_OF_TENANT,
+        "job_tenant (queue=? AND lane=? AND tenant=? AND priority>?)",
+    ),
+    (
+        "OLDER_OF_TENANT",
+        sqlite.explaining.OLDER_OF_TENANT,
+        "job_tenant (queue=? AND lane=? AND tenant=? AND priority=? AND (due_at,id)<(?,?))",
+    ),
+    ("HAS_TURN", sqlite.explaining.HAS_TURN, "job_turn (queue=? AND session=?)"),
+    (
+        "BEFORE_IN_LINE",
+        sqlite.explaining.BEFORE_IN_LINE,
+        "job_line (queue=? AND session=? AND (turn,id)<(?,?))",
+    ),
+    ("EXCLUSIVE_HOLDER", sqlite.explaining.EXCLUSIVE_HOLDER, "job_exclusive (exclusive=? AND state=?)"),
+    ("RUNNING_IN_QUEUE", sqlite.explaining.RUNNING_IN_QUEUE, "job_limit_queue (queue=?)"),
+    ("RUNNING_OF_TASK", sqlite.explaining.RUNNING_OF_TASK, "job_limit_task (task=?)"),
+    ("RUNNING_OF_KEY", sqlite.explaining.RUNNING_OF_KEY, "job_limit_key (limit_key=?)"),
     ("PURGE_SETTLED", sqlite.upkeep.PURGE_SETTLED, "settled_expires (expires_at<?)"),
     ("ERASE", sqlite.upkeep.ERASE, "PRIMARY KEY (id=?)"),
     ("PURGE_KEYS", sqlite.upkeep.PURGE_KEYS, "job_key_expires (expires_at<?)"),
     ("PURGE_MEMBERS", sqlite.upkeep.PURGE_MEMBERS, "job_running (holder=?)"),
+    ("BATCH", sqlite.batches.BATCH, "SEARCH job USING COVERING INDEX job_batch_running (batch=?)"),
+    ("BATCHES", sqlite.batches.BATCHES, "SEARCH job USING COVERING INDEX job_batch_running (batch=?)"),
+    ("SETTLED_JOBS", sqlite.batches.SETTLED_JOBS, "settled_batch (batch=? AND id>?)"),
+    ("FAILED_JOBS", sqlite.batches.FAILED_JOBS, "settled_batch_dead (batch=? AND id>?)"),
+    ("UNSETTLED_JOBS", sqlite.batches.UNSETTLED_JOBS, "job_batch (batch=? AND id>?)"),
+    ("ORDER_STOP_OF_BATCH", sqlite.batches.ORDER_STOP_OF_BATCH, "PRIMARY KEY (id=?)"),
+    ("HAS_JOBS", sqlite.batches.HAS_JOBS, "settled_batch"),
 ]
 UNPLANNED = {
+    "TAKE",  # a part of others
+    "RULES",  # what `store check` looks through, whole tables
     "TAKE_KEY",
     "INSERT_NOW",
     "INSERT_BLOCK",
     "INSERT_FIRST",
     "INSERT_FIRSTS",
+    "TAKE_IDENTITIES",
+    "INSERT_BATCH",
+    "INSERT_BATCH_BLOCK",
 }  # an upsert by primary key has no plan to look at
 
 FILL_SQLITE = f"""
@@ -109,6 +184,8 @@ SELECT randomblob(16), 'q' || (i % 5), 0, CASE WHEN i % 50 = 0 THEN 6 ELSE 4 END
 FROM n;
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {KEYS})
 INSERT INTO job_key (task, text, job_id, digest, expires_at) SELECT 'noop', 'k' || i, randomblob(16), x'00', i FROM n;
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {KEYS})
+INSERT INTO job_identity (identity, job_id, scope, until, expires_at) SELECT randomblob(16), randomblob(16), 2, i, i FROM n;
 """
 
 
@@ -127,7 +204,7 @@ def test_no_statement_reads_a_whole_table_of_a_full_sqlite_file(
     wrong = []
     for name, sql, index in SQLITE:
         plan = "\n".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", anything(sql)))
-        whole = re.search(r"SCAN (job|settled|job_key|[br])\b(?! USING (COVERING )?INDEX)", plan)
+        whole = re.search(r"SCAN (job|settled|job_key|job_identity|[br])\b(?! USING (COVERING )?INDEX)", plan)
         if whole or index not in plan or (name in SORTED and "TEMP B-TREE" in plan):
             wrong.append(f"{name} wants {index}:\n{plan}")
     connection.close()
@@ -142,11 +219,18 @@ def anything(sql: str) -> tuple[int, ...]:
 
 SORTED = {
     "LEASE", "LEASE_LEVEL", "CANDIDATES", "CANDIDATES_LEVEL", "NEXT_LINE", "NEXT_READY", "PROMOTE", "HOT_JOBS", "COLD_JOBS",
-    "DEAD_JOBS", "LEASE_BY_AGE", "LINES", "NEXT_DUE",
+    "DEAD_JOBS", "LEASE_BY_AGE", "LINES", "NEXT_DUE", "CANDIDATES_OF", "WAITING",
+    "NEXT_WAITING_LINE", "NEXT_WAIT", "LONGEST", "LOWEST", "SETTLED_JOBS", "FAILED_JOBS", "UNSETTLED_JOBS",
 }  # in the order of the index, so that the first rows cost as much as they are  # fmt: skip
 
 
-UNTIL_NOW = {"PROMOTE", "PURGE_SETTLED", "PURGE_KEYS"}  # must not read on past what is due
+UNTIL_NOW = {
+    "PROMOTE",
+    "PURGE_SETTLED",
+    "PURGE_KEYS",
+    "PURGE_IDENTITIES",
+    "KEEP_IDENTITIES",
+}  # must not read on past what is due
 
 # PostgreSQL: statement, parameters, indexes that the plan must use.
 
@@ -155,25 +239,72 @@ LEASES = {"ids": IDS, "fences": [1] * 100, "skew": NO_TIME}
 END = {"states": [6] * 100, "reasons": ["no"] * 100, "histories": [b"[]"] * 100, "keeps": [NO_TIME] * 100}
 TAKEN = {
     "id": ONE, "fence": 1, "losses": 1, "history": b"[]", "lane": 1, "state": 6, "keep": NO_TIME, "reason": "no",
-    "skew": NO_TIME, "limit": 100, "grace": NO_TIME,
+    "skew": NO_TIME, "limit": 100, "grace": NO_TIME, "identity": NO_TIME,
 }  # fmt: skip
 FILTER = {"before": ONE, "queue": None, "task": None, "limit": 50, "state": None, "reason": None}
 FOUND = {"low": ONE, "high": ONE, "last": ONE, "looked_at": 100_000, "digits": "ff", "limit": 10}
+AHEAD = {
+    "queue": "q1", "lane": 4, "tenant": "t1", "priority": 1, "due_at": datetime(2026, 1, 1, tzinfo=UTC), "id": ONE,
+    "limit": 10_000,
+}  # fmt: skip
+NAMED = {"queues": ["q1"] * 100, "names": ["s1"] * 100}
 NEW = ("q1", 0, 0, 3, None, None, "noop")
-# CANCELLED_BY and ORDER_STOP may go by the primary key or by the few running jobs.
+# CANCELLED_BY and ORDER_STOP may go by the primary key or by the few running jobs; RUNNING_IN_QUEUE and RUNNING_OF_TASK by
+# either index of the jobs that run against limits.
 POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("LEASE", postgres.leasing.LEASE, LINE, {"job_ready", "job_pkey"}),
     ("LEASE_BY_AGE", postgres.leasing.LEASE_BY_AGE, LINE, {"job_ready", "job_pkey"}),
     ("OLDEST_LEVEL", postgres.leasing.OLDEST_LEVEL, LINE, {"job_ready"}),
-    ("CANDIDATES", postgres.leasing.CANDIDATES, LINE, {"job_ready"}),
-    ("CANDIDATES_LEVEL", postgres.leasing.CANDIDATES_LEVEL, LINE, {"job_ready"}),
-    ("HELD_KEY", postgres.leasing.HELD_KEY, ("k1",), {"job_exclusive"}),
-    ("BLOCK", postgres.leasing.BLOCK, ("k1",), {"job_exclusive", "job_pkey"}),
-    ("LEASE_ONE", postgres.leasing.LEASE_ONE, {"holder": ONE, "skew": NO_TIME, "id": ONE}, {"job_pkey"}),
+    ("CANDIDATES", postgres.guarding.CANDIDATES, LINE, {"job_ready"}),
+    ("CANDIDATES_LEVEL", postgres.guarding.CANDIDATES_LEVEL, LINE, {"job_ready"}),
+    ("HEADS", postgres.guarding.HEADS, {**LINE, "after": "t2"}, {"job_tenant"}),
+    (
+        "CANDIDATES_OF",
+        postgres.guarding.CANDIDATES_OF,
+        {**LINE, "tenants": ["t1"] * 100, "each": 9},
+        {"job_tenant"},
+    ),
+    ("HELD_KEY", postgres.guarding.HELD_KEY, ("k1",), {"job_exclusive"}),
+    ("BLOCK_KEY", postgres.guarding.BLOCK_KEY, ("k1",), {"job_exclusive", "job_pkey"}),
+    ("BLOCK", postgres.guarding.BLOCK, {"ids": IDS, "waits": ["w"] * 100}, {"job_pkey"}),
+    (
+        "LATER",
+        postgres.guarding.LATER,
+        {"ids": IDS, "waits": ["w"] * 100, "times": [1.0] * 100},
+        {"job_pkey"},
+    ),
+    ("LEASE_THESE", postgres.guarding.LEASE_THESE, {**LINE, "ids": IDS}, {"job_pkey"}),
+    ("OF_LEASES", postgres.guarding.OF_LEASES, (IDS,), {"job_pkey"}),
+    ("LOOK", postgres.sessions.LOOK, NAMED, {"job_turn", "job_line"}),
+    ("READY_HEADS", postgres.sessions.READY_HEADS, NAMED, {"job_turn", "job_line", "job_pkey"}),
+    ("WAITING", postgres.sessions.WAITING, ("q1", "s1"), {"job_line"}),
+    ("MISS", postgres.sessions.MISS, {"ids": IDS, "gap_after": NO_TIME, "skew": NO_TIME}, {"job_pkey"}),
+    ("HOLD", postgres.sessions.HOLD, {"ids": IDS, "skew": NO_TIME}, {"settled_pkey"}),
+    ("RUNNING of queues", postgres.rules.RUNNING["queue"], (["q1"] * 100, [5] * 100), {"job_limit_queue"}),
+    ("RUNNING of tasks", postgres.rules.RUNNING["task"], (["noop"] * 100, [5] * 100), {"job_limit_task"}),
+    ("RUNNING of keys", postgres.rules.RUNNING["key"], (["a:1"] * 100, [5] * 100), {"job_limit_key"}),
+    (
+        "READY_FIRST",
+        postgres.rules.READY_FIRST,
+        {"waits": "limit:task:noop", "free": 5, "after": ""},
+        {"job_blocked", "job_pkey"},
+    ),
+    ("WAITED_FOR", postgres.rules.WAITED_FOR, (["task:noop"] * 100,), {"job_blocked"}),
+    ("WAITS", postgres.sweeping.WAITS, {"waits": "a", "queue": "q", "limit": 100}, {"job_blocked"}),
+    ("NUMBERED", postgres.enqueue.NUMBERED, ("q1", "s1", 5), {"job_sequence"}),
+    ("SETTLED", postgres.enqueue.SETTLED, (ONE,), {"settled_pkey"}),
+    ("GUARDED", postgres.jobs.GUARDED, (IDS,), {"job_pkey"}),
+    ("DEAD_QUEUES", postgres.jobs.DEAD_QUEUES, (IDS,), {"settled_pkey"}),
     ("HELD", postgres.leasing.HELD, LINE, {"job_running"}),
     (
         "COMPLETE",
         postgres.settling.COMPLETE,
+        {**LEASES, "results": [b"1"] * 100, "keep": NO_TIME},
+        {"job_pkey"},
+    ),
+    (
+        "COMPLETE_TELLING",
+        postgres.settling.COMPLETE_TELLING,
         {**LEASES, "results": [b"1"] * 100, "keep": NO_TIME},
         {"job_pkey"},
     ),
@@ -219,14 +350,67 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
         (None, None, NO_TIME, *NEW, IDS, [b""] * 100, IDS, IDS),
         {"settled_pkey", "job_pkey"},
     ),
+    (
+        "INSERT_GUARDED",
+        postgres.enqueue.INSERT_GUARDED,
+        (
+            None,
+            None,
+            NO_TIME,
+            *NEW,
+            None,
+            IDS,
+            [b""] * 100,
+            ["s1"] * 100,
+            [None] * 100,
+            [None] * 100,
+            [0] * 100,
+            [""] * 100,
+            [None] * 100,
+            [False] * 100,
+            IDS,
+            IDS,
+        ),
+        {"settled_pkey", "job_pkey"},
+    ),
     ("UNDO_REPEAT", postgres.enqueue.UNDO_REPEAT, (IDS,), {"job_pkey", "settled_pkey"}),
     ("READ_KEY", postgres.enqueue.READ_KEY, ("noop", "k1"), {"job_key_pkey"}),
     ("FREE_KEY", postgres.enqueue.FREE_KEY, ("noop", "k1", ONE), {"job_key_pkey"}),
+    (
+        "FREE_IDENTITIES",
+        postgres.uniques.FREE_IDENTITIES,
+        (IDS, NO_TIME),
+        {"job_identity_pkey", "job_pkey", "settled_pkey"},
+    ),
+    ("KNOWN_JOBS", postgres.uniques.KNOWN_JOBS, (IDS, IDS), {"job_pkey", "settled_pkey"}),
+    ("RELET_KEY", postgres.uniques.RELET_KEY, (ONE, "noop", "k1", ONE), {"job_key_pkey"}),
+    (
+        "COUNT_WAITING",
+        postgres.pressure.COUNT_WAITING,
+        LINE | {"limit": 10_000},
+        {"job_ready", "job_held_up"},
+    ),
+    ("LEVELS", postgres.pressure.LEVELS, LINE, {"job_ready"}),
+    ("LONGEST", postgres.pressure.LONGEST, ("q1", 1, 2, 10), {"job_ready"}),
+    ("LOWEST", postgres.pressure.LOWEST, ("q1", 1, 2, 10), {"job_ready"}),
+    ("WERE_SHED", postgres.pressure.WERE_SHED, (IDS, "shed"), {"settled_pkey"}),
+    (
+        "PURGE_IDENTITIES",
+        postgres.upkeep.PURGE_IDENTITIES,
+        TAKEN,
+        {"job_identity_expires", "job_identity_pkey", "job_pkey", "settled_pkey"},
+    ),
+    (
+        "KEEP_IDENTITIES",
+        postgres.upkeep.KEEP_IDENTITIES,
+        TAKEN,
+        {"job_identity_expires", "job_identity_pkey", "job_pkey", "settled_pkey"},
+    ),
     ("LEAVE", postgres.members.LEAVE, (IDS[:2],), {"job_running"}),
     ("READY", postgres.queues.READY, {"skew": NO_TIME, "limit": 100}, {"job_ready"}),
     ("COUNT_SCHEDULED", postgres.queues.COUNT_SCHEDULED, (10_000,), {"job_scheduled"}),
     ("COUNT_RUNNING", postgres.queues.COUNT_RUNNING, (10_000,), {"job_running"}),
-    ("COUNT_BLOCKED", postgres.queues.COUNT_BLOCKED, (10_000,), {"job_exclusive"}),
+    ("COUNT_BLOCKED", postgres.queues.COUNT_BLOCKED, (10_000,), {"job_held_up"}),
     ("COUNT_DEAD", postgres.queues.COUNT_DEAD, (10_000,), {"settled_dead"}),
     ("JOB", postgres.reports.JOB, {"id": ONE}, {"job_pkey", "settled_pkey"}),
     ("HOT_JOBS", postgres.reports.HOT_JOBS, FILTER, {"job_pkey"}),
@@ -235,10 +419,51 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("BEGINNING", postgres.reports.BEGINNING, FOUND, {"job_pkey", "settled_pkey"}),
     ("ENDING", postgres.reports.ENDING, FOUND, {"job_pkey", "job_running", "settled_pkey", "settled_dead"}),
     ("RUNNING", postgres.reports.RUNNING, (100,), {"job_running"}),
+    ("GUARD", postgres.explaining.GUARD, {"id": ONE}, {"job_pkey", "settled_pkey"}),
+    ("HIGHER", postgres.explaining.HIGHER, AHEAD, {"job_ready"}),
+    ("OLDER", postgres.explaining.OLDER, AHEAD, {"job_ready"}),
+    ("HIGHER_OF_TENANT", postgres.explaining.HIGHER_OF_TENANT, AHEAD, {"job_tenant"}),
+    ("OLDER_OF_TENANT", postgres.explaining.OLDER_OF_TENANT, AHEAD, {"job_tenant"}),
+    ("HAS_TURN", postgres.explaining.HAS_TURN, ("q1", "s1", 100), {"job_turn"}),
+    ("BEFORE_IN_LINE", postgres.explaining.BEFORE_IN_LINE, ("q1", "s1", 7, ONE, 100), {"job_line"}),
+    ("EXCLUSIVE_HOLDER", postgres.explaining.EXCLUSIVE_HOLDER, ("k1",), {"job_exclusive"}),
+    ("RUNNING_IN_QUEUE", postgres.explaining.RUNNING_IN_QUEUE, ("q1", 100), set()),
+    ("RUNNING_OF_TASK", postgres.explaining.RUNNING_OF_TASK, ("noop", 100), set()),
+    ("RUNNING_OF_KEY", postgres.explaining.RUNNING_OF_KEY, ("k1", 100), {"job_limit_key"}),
     ("PURGE_SETTLED", postgres.upkeep.PURGE_SETTLED, TAKEN, {"settled_expires", "settled_pkey"}),
     ("ERASE", postgres.upkeep.ERASE, (IDS,), {"settled_pkey"}),
     ("PURGE_KEYS", postgres.upkeep.PURGE_KEYS, TAKEN, {"job_key_expires"}),
     ("PURGE_MEMBERS", postgres.upkeep.PURGE_MEMBERS, TAKEN, {"job_running"}),
+    (
+        "COMPLETE_OF_BATCH",
+        postgres.settling.COMPLETE_OF_BATCH,
+        {**LEASES, "results": [b"1"] * 100, "keep": NO_TIME},
+        {"job_pkey"},
+    ),
+    (
+        "COMPLETE_OF_BATCH_TELLING",
+        postgres.settling.COMPLETE_OF_BATCH_TELLING,
+        {**LEASES, "results": [b"1"] * 100, "keep": NO_TIME},
+        {"job_pkey"},
+    ),
+    ("END_OF_BATCH", postgres.settling.END_OF_BATCH, LEASES | END, {"job_pkey"}),
+    ("BATCH", postgres.batches.BATCH, (ONE,), {"batch_pkey", "job_batch_running", "batch_count_batch"}),
+    (
+        "BATCHES",
+        postgres.batches.BATCHES,
+        (ONE, 20),
+        {"batch_pkey", "job_batch_running", "batch_count_batch"},
+    ),
+    ("SETTLED_JOBS", postgres.batches.SETTLED_JOBS, (ONE, ONE, 100), {"settled_batch"}),
+    ("FAILED_JOBS", postgres.batches.FAILED_JOBS, (ONE, ONE, 100), {"settled_batch_dead"}),
+    ("UNSETTLED_JOBS", postgres.batches.UNSETTLED_JOBS, (ONE, ONE, 100), {"job_batch"}),
+    ("ORDER_STOP_OF_BATCH", postgres.batches.ORDER_STOP_OF_BATCH, ("me", IDS), set()),
+    ("HAS_JOBS", postgres.batches.HAS_JOBS, {"id": ONE}, set()),
+    # Of the batches themselves.
+    ("IN_NEED", postgres.batches.IN_NEED, (IDS,), {"batch_pkey", "batch_count_batch"}),
+    ("WITH_LINES", postgres.batches.WITH_LINES, (100,), {"batch_count_batch"}),
+    ("ADD_UP", postgres.batches.ADD_UP, {"id": ONE}, {"batch_pkey", "batch_count_batch"}),
+    ("EXPIRED", postgres.batches.EXPIRED, (NO_TIME, 100), {"batch_expires"}),
 ]
 
 FILL_POSTGRES = f"""
@@ -249,12 +474,24 @@ SELECT gen_random_uuid(), 'q' || (i % 5), i % 3, state, i % 4, 3, now() + i * in
 FROM (SELECT i, CASE WHEN i <= {READY} THEN 1 WHEN i <= {READY + SCHEDULED} THEN 0
  WHEN i <= {READY + SCHEDULED + RUNNING} THEN 2 ELSE 3 END AS state
  FROM generate_series(1, {READY + SCHEDULED + RUNNING + BLOCKED}) i) n;
+UPDATE lateshift.job SET lane = 4, tenant = 't' || (priority * 7 + attempts), task = 'guarded',
+ limit_key = CASE WHEN state = 2 THEN 'a:1' END, session = CASE WHEN state IN (1, 3) THEN 's' || left(id::text, 2) END,
+ turn = 1, blocked_by = CASE WHEN state = 3 THEN 'session:s' || left(id::text, 2) END
+ WHERE left(id::text, 1) IN ('1', '2', '3');
 INSERT INTO lateshift.settled (id, queue, lane, state, priority, attempt, attempts, losses, fence, due_at, created_at,
  settled_at, expires_at, task, payload)
 SELECT gen_random_uuid(), 'q' || (i % 5), 0, CASE WHEN i % 50 = 0 THEN 6 ELSE 4 END, 0, 1, 3, 0, 1, now(), now(), now(),
  now() + i * interval '1 second', 'noop', '[]' FROM generate_series(1, {SETTLED}) i;
 INSERT INTO lateshift.job_key (task, text, job_id, digest, expires_at)
 SELECT 'noop', 'k' || i, gen_random_uuid(), '', now() + i * interval '1 second' FROM generate_series(1, {KEYS}) i;
+INSERT INTO lateshift.job_identity (identity, job_id, scope, until, expires_at)
+SELECT gen_random_uuid(), gen_random_uuid(), 2, now(), now() + i * interval '1 second' FROM generate_series(1, {KEYS}) i;
+INSERT INTO lateshift.batch (id, total, created_at, finished_at, expires_at)
+SELECT gen_random_uuid(), 1, now(), now(), now() + i * interval '1 second' FROM generate_series(1, {KEYS}) i;
+INSERT INTO lateshift.batch_count (batch, completed, failed, cancelled, failures)
+SELECT gen_random_uuid(), 1, 0, 0, 0 FROM generate_series(1, {KEYS}) i;
+UPDATE lateshift.job SET batch = gen_random_uuid() WHERE priority = 1;
+UPDATE lateshift.settled SET batch = gen_random_uuid() WHERE queue = 'q1';
 INSERT INTO lateshift.member (id, name, kind, host, pid, started_at, expires_at, stats)
 SELECT gen_random_uuid(), 'w', 'worker', 'h', 1, now(), now(), '' FROM generate_series(1, 20);
 """
@@ -357,7 +594,14 @@ def walk(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 # No statement is forgotten
 
 
-TOUCHES = re.compile(r"\b(FROM|INTO|UPDATE)\s+(lateshift\.)?(job|settled|job_key)\b")
+BATCHES_THEMSELVES = {"IN_NEED", "WITH_LINES", "ADD_UP", "EXPIRED"}  # which touch no table of jobs
+
+
+TOUCHES = re.compile(r"\b(FROM|INTO|UPDATE)\s+(lateshift\.)?(job|settled|job_key|job_identity)\b")
+
+
+def is_statement(value: object) -> bool:
+    return isinstance(value, str) and TOUCHES.search(value) is not None
 
 
 def statements_of(package: ModuleType) -> set[str]:
@@ -366,16 +610,13 @@ def statements_of(package: ModuleType) -> set[str]:
     for module in vars(package).values():
         if isinstance(module, ModuleType) and module.__name__.startswith(package.__name__):
             for name, value in vars(module).items():
-                if (
-                    name.isupper()
-                    and not name.startswith("_")
-                    and isinstance(value, str)
-                    and TOUCHES.search(value)
-                ):
+                forms = value.values() if isinstance(value, dict) else [value]
+                if name.isupper() and not name.startswith("_") and all(map(is_statement, forms)):
                     found.add(name)
     return found
 
 
 def test_every_statement_on_the_tables_of_jobs_has_its_plan_looked_at() -> None:
-    assert statements_of(sqlite) - UNPLANNED == {name for name, _, _ in SQLITE}
-    assert statements_of(postgres) - UNPLANNED == {name for name, _, _, _ in POSTGRES}
+    assert statements_of(sqlite) - UNPLANNED == {name.split()[0] for name, _, _ in SQLITE}
+    planned = {name.split()[0] for name, _, _, _ in POSTGRES}
+    assert statements_of(postgres) - UNPLANNED == planned - BATCHES_THEMSELVES

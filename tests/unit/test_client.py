@@ -63,6 +63,30 @@ async def test_callers_do_not_hang_when_the_store_answers_nonsense() -> None:
     assert isinstance(caller.exception(), ValueError)
 
 
+@pytest.mark.anyio
+async def test_a_caller_that_is_cancelled_before_it_was_sent_enqueues_nothing() -> None:
+    sent: list[NewJob] = []
+    sending, go_on = threading.Event(), threading.Event()
+
+    def enqueue(jobs: Sequence[NewJob]) -> list[Enqueued]:
+        sending.set()
+        go_on.wait(60)
+        sent.extend(jobs)
+        return accept(jobs)
+
+    together = Together(enqueue)
+    first, second, third = new_job(), new_job(), new_job()
+    callers = [asyncio.create_task(together.put(first))]
+    await asyncio.to_thread(sending.wait)  # the others come while the first is on its way
+    callers += [asyncio.create_task(together.put(job)) for job in (second, third)]
+    await asyncio.sleep(0)
+    callers[1].cancel()
+    go_on.set()
+    await asyncio.wait(callers, timeout=5)
+    assert callers[1].cancelled()
+    assert sent == [first, third]
+
+
 def test_a_chunk_is_bounded_in_bytes_and_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "CHUNK_BYTES", 40_000)
     chunks: list[int] = []

@@ -104,7 +104,7 @@ def test_the_fields_of_a_job_in_json_are_these(cli: Cli, shop: Lateshift) -> Non
         "id", "task", "queue", "state", "reason", "priority", "attempt", "attempts", "created_at", "due_at",
         "started_at", "complete_by", "settled_at", "cancel_requested", "progress",
     ]  # fmt: skip
-    more = ["fence", "losses", "holder", "exclusive", "arguments", "result", "checkpoint", "history"]
+    more = ["fence", "losses", "holder", "exclusive", "batch", "arguments", "result", "checkpoint", "history"]
     assert list(cli("jobs", "list", "--json").document["jobs"][0]) == brief
     shown = cli("jobs", "show", str(job.id), "--json").document
     assert list(shown) == brief + more

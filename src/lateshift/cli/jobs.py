@@ -9,6 +9,7 @@ import msgspec
 
 from lateshift.cli.acting import complain, report, resolved, untouched
 from lateshift.cli.dead import dead
+from lateshift.cli.explain import explain
 from lateshift.cli.options import job_id as id_type
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import (
@@ -106,6 +107,7 @@ def cancel(named: tuple[str, ...]) -> None:
         complain(store, others)
 
 
+jobs.add_command(explain)
 jobs.add_command(dead)
 jobs.add_command(resubmit)
 
@@ -165,6 +167,8 @@ def _print_job(view: JobView) -> None:
     for moment, event in _timeline(view):
         line.add_row(moment, Text(event))
     out.print(line)
+    if not view.state.settled and view.state is not State.RUNNING:
+        out.print(Text(f"\nWhy it waits: lateshift jobs explain {view.id}"))
     trace = next((record.traceback for record in reversed(view.history) if record.traceback), None)
     if trace:
         out.print(Text("\nthe task's traceback, of its latest failure", style="bold"))
@@ -187,6 +191,7 @@ def _facts(view: JobView) -> Iterator[tuple[str, str]]:
     yield "holder", str(view.holder or "") if view.state is State.RUNNING else ""
     yield "complete by", instant(view.complete_by)
     yield "exclusive", view.exclusive or ""
+    yield "batch", str(view.batch or "")
     yield "workers lost", str(view.losses or "")
     yield "cancel", "asked for; the attempt is told to stop" if view.cancel_requested else ""
 

@@ -8,12 +8,15 @@ from collections.abc import Sequence
 import click
 
 from lateshift.cli import exits
+from lateshift.cli.batches import batches
 from lateshift.cli.bench import bench
 from lateshift.cli.check import check
 from lateshift.cli.jobs import jobs
+from lateshift.cli.limits import limits
 from lateshift.cli.members import members
 from lateshift.cli.options import common
 from lateshift.cli.queues import queues
+from lateshift.cli.sessions import sessions
 from lateshift.cli.store import store
 from lateshift.cli.up import up, work
 from lateshift.errors import LateshiftError
@@ -58,7 +61,7 @@ def lateshift() -> None:
     """
 
 
-for command in (up, work, check, jobs, queues, members, store, bench):
+for command in (up, work, check, jobs, batches, queues, sessions, limits, members, store, bench):
     lateshift.add_command(command)
 
 

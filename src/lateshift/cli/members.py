@@ -3,7 +3,7 @@
 import click
 
 from lateshift.cli.options import listing, opened, wants_json
-from lateshift.cli.output import amount, duration, member_document, print_json, print_table
+from lateshift.cli.output import amount, duration, member_document, print_json, print_sentences, short
 from lateshift.clock import SYSTEM
 from lateshift.store.contract import MemberView
 
@@ -22,8 +22,8 @@ def list_members() -> None:
     if wants_json():
         print_json({"members": [member_document(view) for view in found]})
         return
-    print_table(
-        ("member", "name", "host", ">pid", ">up", ">running", ">completed", "state"),
+    print_sentences(
+        ("member", "name", "host", ">pid", ">up", ">running", ">completed", "state", "runs"),
         [_row(view) for view in found],
         "No process works on this store.",
     )
@@ -31,6 +31,14 @@ def list_members() -> None:
 
 def _row(view: MemberView) -> list[str]:
     return [
-        str(view.id), view.name, view.host, str(view.pid), duration(SYSTEM.now() - view.started_at),
+        short(view.id), view.name, view.host, str(view.pid), duration(SYSTEM.now() - view.started_at),
         amount(view.stats.get("running", 0)), amount(view.stats.get("completed", 0)), "dead" if view.dead else "alive",
+        _runs(view),
     ]  # fmt: skip
+
+
+def _runs(view: MemberView) -> str:
+    """Its program, and the queues that it serves."""
+    if view.serves is None:
+        return ""
+    return f"{view.serves.program} for {', '.join(view.serves.queues) or 'all queues'}"

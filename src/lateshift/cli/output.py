@@ -1,14 +1,16 @@
 """What commands print: tables for people, JSON for programs. The JSON's field names are promised in docs/cli.md."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import click
 import msgspec
 
-from lateshift.model.ids import JobId
 from lateshift.model.job import AttemptRecord, JobView
+from lateshift.model.words import counted as counted
+from lateshift.model.words import duration as duration
+from lateshift.model.words import short as short
 from lateshift.store.contract import MemberView, QueueView
 
 
@@ -100,7 +102,7 @@ def console() -> Any:
 
 STYLES = {
     "dead": "bold red", "cancelled": "yellow", "completed": "green", "running": "cyan", "scheduled": "blue",
-    "blocked": "magenta",
+    "blocked": "magenta", "failed": "bold red", "enqueueing": "blue", "cancelling": "yellow",
 }  # fmt: skip
 
 
@@ -132,6 +134,7 @@ def job_whole(view: JobView) -> dict[str, Any]:
         "losses": view.losses,
         "holder": None if view.holder is None else str(view.holder),
         "exclusive": view.exclusive,
+        "batch": None if view.batch is None else str(view.batch),
         "arguments": readable(view.payload),
         "result": readable(view.result),
         "checkpoint": readable(view.checkpoint),
@@ -171,27 +174,12 @@ def member_document(view: MemberView) -> dict[str, Any]:
         "expires_at": view.expires_at,
         "dead": view.dead,
         "stats": view.stats,
+        "serves": None if view.serves is None else msgspec.to_builtins(view.serves),
     }
 
 
 def readable(encoded: bytes | None) -> Any:
     return None if encoded is None else msgspec.json.decode(encoded)
-
-
-def duration(length: timedelta | float | None) -> str:
-    """Short enough for a table: 0.4s, 12s, 3m 5s, 2h 10m, 4d 3h."""
-    if length is None:
-        return ""
-    seconds = length.total_seconds() if isinstance(length, timedelta) else length
-    if abs(seconds) < 10:
-        return f"{seconds:.1f}s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole}s"
-    for size, unit, smaller, small_unit in ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
-        if whole >= size:
-            return f"{whole // size}{unit} {whole % size // smaller}{small_unit}"
-    return f"{whole}s"
 
 
 def instant(moment: datetime | None) -> str:
@@ -201,16 +189,6 @@ def instant(moment: datetime | None) -> str:
 
 def amount(number: float) -> str:
     return f"{number:,.0f}"
-
-
-def counted(number: int, noun: str) -> str:
-    """1 job, 2 jobs."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def short(id: JobId) -> str:
-    """Ids begin with the time; their last digits tell them apart."""
-    return f"…{str(id)[-6:]}"
 
 
 def job_in_words(view: JobView) -> str:

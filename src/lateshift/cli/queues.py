@@ -5,8 +5,8 @@ import click
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import amount, duration, print_json, print_table, queue_document
 from lateshift.errors import OptionInvalid
+from lateshift.model.queue import QUEUE_NAME
 from lateshift.store.contract import COUNT_LIMIT, QueueView
-from lateshift.task import QUEUE_NAME
 
 
 @click.group()

@@ -22,10 +22,20 @@ _DIGITS = re.compile(rf"[0-9a-f]{{{LEAST_DIGITS},{WHOLE}}}")
 
 def digits(text: str) -> str:
     """The type of an argument that names a job."""
+    return _read(text, "job")
+
+
+def batch_digits(text: str) -> str:
+    """The type of an argument that names a batch."""
+    return _read(text, "batch")
+
+
+def _read(text: str, kind: str) -> str:
     found = text.strip("… ").removeprefix("...").replace("-", "").lower()
     if not _DIGITS.fullmatch(found):
+        listing = {"job": "jobs", "batch": "batches"}[kind]
         raise click.BadParameter(
-            f"{text!r} is no job id. `lateshift jobs list` shows them; the last {LEAST_DIGITS} or more digits will do."
+            f"{text!r} is no {kind} id. `lateshift {listing} list` shows them; the last {LEAST_DIGITS} or more digits will do."
         )
     return found
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lateshift.cli.options import common, patience, refuse_memory, remembered
-from lateshift.errors import AppInvalid, LateshiftError, OptionInvalid
+from lateshift.errors import AppInvalid, LateshiftError, OptionInvalid, StoreError
 from lateshift.runtime.log import log, set_up
 from lateshift.store.urls import shown
 
@@ -136,6 +136,9 @@ async def _run_parts(app: "Lateshift", program: str, processes: int, watch: "Wat
         ", ".join(app.settings.queues) or "all",
         os.getpid(),
     )
+    if app.settings.queues:
+        with contextlib.suppress(StoreError):  # the workers will say so
+            await aside(_tell_unmatched, app)
     sweep = Sweep(app.store, new_member_id(), app.clock, heartbeat=app.settings.heartbeat)
     host = Host(app.store, program, processes, app.settings, app.clock, died=sweep.wake)
     watch.stopping = stopping
@@ -151,6 +154,19 @@ async def _run_parts(app: "Lateshift", program: str, processes: int, watch: "Wat
                 await sweep.turn()  # what a killed worker left behind goes back now
                 await watch.turn()
                 await aside(sweep.resign)
+
+
+def _tell_unmatched(app: "Lateshift") -> None:
+    """A queue may appear at any time, so this is no error."""
+    from lateshift.cli.serving import known_queues, unmatched
+
+    known = known_queues(app)
+    for pattern in unmatched(app.settings.queues, known):
+        log.warning(
+            "--queues: %s matches no queue yet (there are: %s); it is served as soon as one appears",
+            pattern,
+            ", ".join(sorted(known)),
+        )
 
 
 def _stop_signals() -> list[signal.Signals]:

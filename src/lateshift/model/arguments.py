@@ -50,6 +50,7 @@ class Arguments:
         self._positional: list[str] = []
         self._required: set[str] = set()
         self._by_keyword: list[str] = []
+        self._defaults: dict[str, tuple[Any, Any]] = {}
         fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
         for name, parameter in signature.parameters.items():
             self.names.append(name)
@@ -63,6 +64,7 @@ class Arguments:
                 fields.append((name, kind))
             else:
                 fields.append((name, kind | UnsetType if kind is not Any else Any, UNSET))
+                self._defaults[name] = parameter.default, kind
         self._plain = not self._by_keyword and len(self._required) == len(self.names)
         try:
             self._struct = msgspec.defstruct(
@@ -128,6 +130,30 @@ class Arguments:
     def digest(self, payload: bytes) -> bytes:
         """Equal for equal calls, whatever the order of keys in their dicts and sets."""
         return blake2b(_in_order.encode(msgspec.json.decode(payload)), digest_size=16).digest()
+
+    def identity(self, payload: bytes, by: Sequence[str], queue: str) -> bytes:
+        """Equal for calls in which the arguments of these names (all, where none are named) are equal, given or by default."""
+        call = self._read(payload)
+        chosen: dict[str, Any] = {}
+        for name in by or self.names:
+            value = getattr(call, name)
+            if value is not UNSET:
+                chosen[name] = value
+            elif (default := self._default(name)) is not UNSET:
+                chosen[name] = default
+        try:
+            written = _in_order.encode([self.task, queue, chosen])
+        except _UNENCODABLE as error:
+            raise self._unwritable(error) from error
+        return blake2b(written, digest_size=16).digest()
+
+    def _default(self, name: str) -> Any:
+        """As it would be read if it had been given; UNSET where it cannot be."""
+        default, kind = self._defaults[name]
+        try:
+            return msgspec.json.decode(_encoder.encode(default), type=kind, dec_hook=_decode_foreign)
+        except (msgspec.DecodeError, *_UNENCODABLE):
+            return UNSET
 
     def _json(self, value: Any) -> bytes:
         try:

@@ -1,8 +1,9 @@
 """A job as it is asked for, as it is leased, and as it is shown. Plain data."""
 
 from datetime import datetime, timedelta
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 from typing import Any
+from uuid import UUID
 
 from msgspec import Struct
 
@@ -43,12 +44,36 @@ class Lane(IntEnum):
     THREAD = 1
     PROCESS = 2
     SOLO = 3  # its worker died twice: one such job at a time in a worker
-    GUARDED = 4  # only one of its `exclusive` key may run, over all machines
+    GUARDED = (
+        4  # coroutines with a session, a tenant, a limit, or a key that only one may hold over all machines
+    )
+    GUARDED_THREAD = 5  # threads with such
+    GUARDED_PROCESS = 6  # processes with such
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
 
     @property
     def careful(self) -> bool:
         """Leased with a look at the other running jobs, in a transaction of its own."""
         return self >= Lane.SOLO
+
+    @property
+    def guarded(self) -> "Lane":
+        """The lane for such jobs that run in the same room."""
+        return _GUARDED.get(self, self)
+
+    @property
+    def room(self) -> "Lane":
+        """The lane whose places its jobs take in a worker."""
+        return _ROOMS.get(self, self)
+
+
+_GUARDED = {
+    Lane.COROUTINE: Lane.GUARDED, Lane.THREAD: Lane.GUARDED_THREAD, Lane.PROCESS: Lane.GUARDED_PROCESS,
+}  # fmt: skip
+_ROOMS = {guarded: plain for plain, guarded in _GUARDED.items()}
 
 
 class Line(Struct, frozen=True):
@@ -70,6 +95,7 @@ class Spec(Struct, frozen=True, kw_only=True):
     delay: timedelta | None = None
     at: datetime | None = None
     exclusive: str | None = None
+    batch: UUID | None = None
 
     @property
     def line(self) -> Line:
@@ -84,6 +110,43 @@ class Key(Struct, frozen=True):
     window: timedelta
 
 
+class Scope(IntEnum):
+    """In which states a job stands for its duplicates."""
+
+    NONE = 0
+    WAITING = 1
+    UNSETTLED = 2
+
+
+class Identity(Struct, frozen=True, gc=False):
+    """What a job is the only one of: a digest of its task and the arguments that count; for how long, by its states and by
+    time from its enqueue."""
+
+    digest: bytes
+    scope: Scope
+    window: timedelta
+
+
+class Holds(IntFlag):
+    """What holds a session until somebody lets it go on."""
+
+    NOTHING = 0
+    ON_DEAD = 1  # the death of this job
+    ON_GAP = 2  # a number before this job's that never came
+
+
+class Place(Struct, frozen=True, gc=False):
+    """What guards one job: the session in which it has its turn, the tenant it shares its queue as, the limit it counts
+    against. Only jobs of a guarded lane have one."""
+
+    session: str | None = None
+    sequence: int | None = None  # its number in the session
+    gap_after: timedelta | None = None  # how long it waits for an earlier number
+    holds: Holds = Holds.NOTHING
+    tenant: str = ""
+    limit_key: str | None = None
+
+
 class NewJob(Struct, frozen=True, gc=False):
     """One request to run one task with given arguments. `first`: this id was never sent to a store before, so none need
     look whether it is there."""
@@ -93,10 +156,12 @@ class NewJob(Struct, frozen=True, gc=False):
     payload: bytes
     key: Key | None = None
     first: bool = False
+    place: Place | None = None
+    unique: Identity | None = None
 
 
 class Enqueued(Struct, frozen=True, gc=False):
-    """The answer to one NewJob: the job's id, and whether this call made it (else its key had made it before)."""
+    """The answer to one NewJob: the job's id, and whether this call made it (else one with its key or its identity did)."""
 
     id: JobId
     created: bool
@@ -118,6 +183,10 @@ class Lease(Struct, frozen=True, eq=False, gc=False):
     exclusive: str | None = None
     checkpoint: bytes | None = None
     history: bytes | None = None
+    batch: UUID | None = None
+    session: str | None = None
+    session_state: bytes | None = None
+    limit_key: str | None = None
 
 
 class JobView(Struct, frozen=True, kw_only=True):
@@ -146,6 +215,7 @@ class JobView(Struct, frozen=True, kw_only=True):
     checkpoint: bytes | None
     history: list["AttemptRecord"]
     exclusive: str | None
+    batch: UUID | None = None
 
 
 class Progress(Struct, frozen=True):

@@ -17,10 +17,11 @@ MESSAGE_LIMIT = 2 * 1024
 
 
 class Completed(Struct, frozen=True, gc=False):
-    """The body returned: `result` is what it returned, as JSON."""
+    """The body returned: `result` is what it returned, as JSON; `session_state` what it wants its session to keep."""
 
     result: bytes | None
     keep: timedelta
+    session_state: bytes | None = None
 
 
 class DeadLettered(Struct, frozen=True):

@@ -18,10 +18,8 @@ class Rate(Struct, frozen=True):
     @classmethod
     def read(cls, text: str) -> "Rate":
         """`10/s`, `300/min`, `5000/h`. Raises OptionInvalid."""
-        found = _FORM.fullmatch(text)
-        if found is None or found[2] not in SECONDS or float(found[1]) == 0:
-            raise OptionInvalid(f"{text!r} is no rate: give jobs per time, such as 10/s, 300/min or 5000/h.")
-        return cls(float(found[1]) / SECONDS[found[2]])
+        count, seconds = parts(text)
+        return cls(count / seconds)
 
     def batch(self, most: int) -> int:
         """How many to let go at once: about a fifth of a second's worth, and no less than one."""
@@ -30,3 +28,11 @@ class Rate(Struct, frozen=True):
     def time_for(self, count: int) -> float:
         """Seconds that so many take."""
         return count / self.per_second
+
+
+def parts(text: str) -> tuple[float, int]:
+    """How many, in how many seconds. Raises OptionInvalid."""
+    found = _FORM.fullmatch(text)
+    if found is None or found[2] not in SECONDS or float(found[1]) == 0:
+        raise OptionInvalid(f"{text!r} is no rate: give jobs per time, such as 10/s, 300/min or 5000/h.")
+    return float(found[1]), SECONDS[found[2]]

@@ -18,7 +18,7 @@ _OWN = {"postgresql": "psycopg.Connection", "sqlite": "sqlite3.Connection"}
 
 def several(jobs: Sequence[NewJob]) -> bool:
     """Whether more is written than one row, which must stand or fall together."""
-    return len(jobs) > 1 or any(job.key is not None for job in jobs)
+    return len(jobs) > 1 or any(job.key is not None or job.unique is not None for job in jobs)
 
 
 def run(connection: object, statements: Any, dialect: str, several: bool) -> list[Enqueued]:
@@ -93,7 +93,7 @@ def _refuse_autocommit(connection: Any, dialect: str) -> None:
     """Each statement would be committed by itself, and a key could stand without its job."""
     if _autocommits(connection, dialect):
         raise ConnectionUnsupported(
-            "connection= is in autocommit mode and no transaction is open on it, so that a key or several jobs could be "
+            "connection= is in autocommit mode and no transaction is open on it, so that a key, an identity or several jobs could be "
             "written in part. Open a transaction first: `with connection.transaction():` in psycopg, BEGIN in sqlite3, "
             "`with transaction.atomic():` in Django, an isolation level other than AUTOCOMMIT in SQLAlchemy."
         )

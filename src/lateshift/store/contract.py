@@ -12,12 +12,19 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from lateshift.clock import Clock
+from lateshift.model.batch import BatchId, BatchView, NewBatch
 from lateshift.model.edit import Edit
+from lateshift.model.explaining.facts import Facts
+from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Enqueued, JobFilter, JobView, Lane, Lease, Line, NewJob, Note
+from lateshift.model.member import MemberView as MemberView
+from lateshift.model.member import Program, Serves
 from lateshift.model.outcome import Settlement
 
-Statements = Generator[tuple[str, Sequence[Any]], list[tuple[Any, ...]], list[Enqueued]]
+Asked = tuple[str, Sequence[Any]]
+Rows = list[tuple[Any, ...]]
+Statements = Generator[Asked, Rows, list[Enqueued]]
 """SQL to run on a connection, one at a time: yields (statement, parameters), is sent the rows."""
 
 
@@ -62,26 +69,22 @@ class TakenBack(Struct, frozen=True):
     dead: bool
 
 
+class Gap(Struct, frozen=True):
+    """A number that did not come in time: the session goes on with `next`, or is held."""
+
+    queue: str
+    session: str
+    missing: int
+    next: int
+    held: bool
+
+
 class Grip(Struct, frozen=True):
     """A held lock (or term of leadership). The fence is higher at every change of hands."""
 
     name: str
     owner: MemberId
     fence: int
-
-
-class MemberView(Struct, frozen=True, kw_only=True):
-    """A live process, as others see it."""
-
-    id: MemberId
-    name: str
-    kind: str
-    host: str
-    pid: int
-    started_at: datetime
-    expires_at: datetime
-    dead: bool
-    stats: dict[str, Any]
 
 
 class QueueView(Struct, frozen=True, kw_only=True):
@@ -104,7 +107,8 @@ ENDINGS_LOOKED_AT = 100_000  # newest jobs of each kind among which the ending o
 
 class Jobs(Protocol):
     def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        """All of them or none. Repeating an id is harmless, also after its job has run."""
+        """All of them or none. Repeating an id is harmless, also after its job has run. One whose key or identity is another
+        job's is not made; its answer names that job."""
 
     def exchange(
         self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want]
@@ -131,6 +135,10 @@ class Jobs(Protocol):
     def cancel(self, ids: Sequence[JobId], *, by: str) -> list[JobId]:
         """Waiting jobs are cancelled at once; running ones get a stop order. Gives those it found unsettled."""
 
+    def shed(self, queue: str, count: int, *, below: int | None = None) -> list[JobId]:
+        """Make room in a queue: cancel up to `count` ready jobs, those that wait longest; or, of those with a priority under
+        `below`, the lowest, and of equals the one that came last. Gives which. The reason is `shed`."""
+
     def resubmit(
         self, ids: Sequence[JobId], *, by: str, edits: Mapping[JobId, Edit] | None = None
     ) -> list[JobId]:
@@ -146,10 +154,58 @@ class Jobs(Protocol):
         """Ready one blocked job for each exclusive key that nobody holds, as when the one whose turn it was has been
         cancelled."""
 
+    def release_waiting(self, *, term: int, limit: int) -> list[Gap]:
+        """Look through what waits for a session or a limit, some at a time, and ready what need not: a net, for whoever
+        ends or cancels a job readies the next. Sessions in which a number is missing for too long go on, or are held:
+        these it gives."""
+
+
+class Batches(Protocol):
+    def open(self, batch: NewBatch) -> BatchView:
+        """Make a batch known before its first job. Repeating its id is harmless; its key, with the same calls, gives the
+        batch that there is, and with others raises KeyConflict."""
+
+    def add(self, id: BatchId, place: int, jobs: Sequence[NewJob]) -> int:
+        """Enqueue the jobs that stand from this place on, in one commit; those that are in already are left out. Gives how
+        many are in now. The last one seals the batch. Raises BatchClosed if it was cancelled, or sealed before."""
+
+    def seal(self, id: BatchId) -> bool:
+        """Of a batch whose producer is gone: no more will come, its total is what is in. False if it was sealed."""
+
+    def finish(self, *, limit: int) -> int:
+        """A net for what a dead process left: count what has ended, enqueue the callbacks that are due, for up to `limit`
+        batches. Gives how many it looked at. Anybody may, at any time: each callback is enqueued once."""
+
+    def view(self, id: BatchId) -> BatchView | None: ...
+
+    def newest(self, before: BatchId | None, limit: int) -> list[BatchView]:
+        """The newest first."""
+
+    def find(self, digits: str, limit: int) -> list[BatchId]:
+        """Ids that begin with these hexadecimal digits, or end with them; endings among the newest ENDINGS_LOOKED_AT."""
+
+    def settled(self, id: BatchId, after: JobId | None, limit: int) -> list[JobView]:
+        """Jobs that have ended, in the order of their ids."""
+
+    def failed(self, id: BatchId, after: JobId | None, limit: int) -> list[JobId]:
+        """Dead letters, in the order of their ids."""
+
+    def cancel(self, id: BatchId, *, by: str) -> bool:
+        """Call it off: it takes no more jobs, and no callback follows. Its jobs are for `cancel_jobs`. False if it had
+        finished."""
+
+    def cancel_jobs(self, id: BatchId, after: JobId | None, limit: int, *, by: str) -> JobId | None:
+        """Cancel up to `limit` jobs that have not ended, in the order of their ids: waiting ones at once, running ones get
+        a stop order. Gives the last of them, or None when there are no more."""
+
 
 class Members(Protocol):
     def join(self, member: MemberView, ttl: timedelta) -> None:
         """Make a member known; its leases live as long as its heartbeat does."""
+
+    def introduce(self, id: MemberId, serves: Serves, program: Program) -> bool:
+        """What this member is there for, and which code it runs; said once, and again if that changes. The program is
+        kept once for all members of the same code. False if the member is not known, as before it has joined."""
 
     def beat(self, ids: Sequence[MemberId], ttl: timedelta) -> list[MemberId]:
         """Keep members alive. Gives those that still are: one that was declared dead stays dead."""
@@ -169,7 +225,40 @@ class Queues(Protocol):
 
     def resume(self, name: str, *, by: str) -> bool: ...
 
+    def waiting(self, name: str, limit: int) -> int:
+        """How many jobs of a queue are due and wait, ready or blocked, counted up to `limit`."""
+
     def list(self) -> list[QueueView]: ...
+
+
+class RuleBook(Protocol):
+    """Limits on how many jobs run and start, over all machines."""
+
+    def declare(self, rules: Sequence[Rule], *, by: str) -> None:
+        """As the code has them now. One without any limit is withdrawn."""
+
+    def list(self) -> list[Rule]: ...
+
+
+class SessionView(Struct, frozen=True, kw_only=True):
+    """A session, as operators see it."""
+
+    queue: str
+    name: str
+    state: bytes | None
+    expects: int | None
+    held_by: JobId | None
+    held_why: str | None
+
+
+class Sessions(Protocol):
+    def get(self, queue: str, name: str) -> SessionView | None: ...
+
+    def list(self, *, held: bool, limit: int) -> list[SessionView]:
+        """Sessions that keep something, or only those that are held."""
+
+    def release(self, queue: str, name: str, *, by: str) -> bool:
+        """Let a held session go on, without its dead letter or its missing number."""
 
 
 class Locks(Protocol):
@@ -200,11 +289,14 @@ class Reports(Protocol):
 
     def members(self) -> list[MemberView]: ...
 
+    def facts(self, id: JobId) -> Facts | None:
+        """All that explains where a job is, as it was at one instant. Each part is bounded; None if there is no job."""
+
 
 class Upkeep(Protocol):
     def purge(self, *, term: int, limit: int) -> int:
-        """Delete up to `limit` rows of each kind: settled jobs past their retention, keys past their window; and
-        dead members that hold nothing."""
+        """Delete up to `limit` rows of each kind: settled jobs past their retention, keys past their window,
+        identities that name nothing any more; and dead members that hold nothing."""
 
     def erase(self, ids: Sequence[JobId]) -> int:
         """Delete settled jobs before their retention ends. Gives how many; one that is not settled stays."""
@@ -235,9 +327,15 @@ class Store(Protocol):
     @property
     def jobs(self) -> Jobs: ...
     @property
+    def batches(self) -> Batches: ...
+    @property
     def members(self) -> Members: ...
     @property
     def queues(self) -> Queues: ...
+    @property
+    def rules(self) -> RuleBook: ...
+    @property
+    def sessions(self) -> Sessions: ...
     @property
     def locks(self) -> Locks: ...
     @property

@@ -1,18 +1,30 @@
 """What becomes of a job that the supervisor takes from its holder: a pure decision, the same on every store."""
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from lateshift.model.guard import Guarded
 from lateshift.model.history import append
 from lateshift.model.ids import JobId, MemberId
-from lateshift.model.job import LOSSES_UNTIL_DEAD, LOSSES_UNTIL_SOLO, AttemptRecord, Lane, State
+from lateshift.model.job import LOSSES_UNTIL_DEAD, LOSSES_UNTIL_SOLO, AttemptRecord, Lane, Lease, State
 
 KEEP_LEAST = timedelta(minutes=5)  # so that an enqueue repeated after its answer was lost still finds its job
 GRACE = timedelta(seconds=2)  # in which a live holder may say itself that it stopped at the complete-by
 AUDIT_KEPT = timedelta(days=365)  # how long it is known what operators did
+IDENTITY_KEPT = timedelta(
+    hours=1
+)  # how often it is looked whether the job that an identity names is still there
+SHED = "shed"  # why a job was cancelled that made room in a full queue
 KEEP_CANCELLED = timedelta(days=7)  # how long a job stays that was settled without a worker
 KEEP_DEAD = timedelta(days=90)
+SESSION_KEPT = timedelta(
+    days=90
+)  # how long a session is remembered that no job has touched; and a limit's tokens
+GAP_AFTER = timedelta(
+    minutes=1
+)  # how long a numbered job waits for an earlier number, unless it says otherwise
 
 
 class Overdue(Struct, frozen=True, kw_only=True):
@@ -30,6 +42,9 @@ class Overdue(Struct, frozen=True, kw_only=True):
     cancel_by: str | None
     exclusive: str | None
     history: bytes | None
+    task: str
+    session: str | None
+    limit_key: str | None
 
 
 class Verdict(Struct, frozen=True):
@@ -62,3 +77,23 @@ def verdict(job: Overdue, at: datetime) -> Verdict:
         message="its worker died or fell silent" if job.holder_gone else "it ran past its complete-by",
     )
     return Verdict(job, state, reason, losses, lane, append(job.history, record))
+
+
+def left_by(job: Overdue) -> Guarded:
+    """What it leaves to others if it ends."""
+    return Guarded(job.queue, job.task, job.session, job.limit_key)
+
+
+def guarded(lease: Lease, session: str | None, state: bytes | None, limit_key: str | None) -> Lease:
+    """The same lease, with what guards its job. By hand: this is done for each of thousands in a second."""
+    return Lease(
+        lease.id, lease.fence, lease.task, lease.payload, lease.attempt, lease.attempts, lease.time_limit, lease.queue,
+        lease.lane, lease.exclusive, lease.checkpoint, lease.history, lease.batch, session, state, limit_key,
+    )  # fmt: skip
+
+
+def split(waits: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
+    """What blocked jobs wait for, as kind, name and queue."""
+    for waits_for, queue in waits:
+        kind, _, name = waits_for.partition(":")
+        yield kind, name, queue

@@ -87,9 +87,22 @@ class Sweep:
                 "job %s taken back: %s%s", job.id, job.reason, ", now a dead letter" if job.dead else ""
             )
         self._store.jobs.unblock(term=term, limit=BATCH)
+        self._release_waiting(term)
+        finished = self._store.batches.finish(limit=BATCH)
         if self._clock.monotonic() >= self._purge_at:
             self._purge(term)
-        return timedelta(0) if len(taken) >= BATCH else EVERY
+        return timedelta(0) if max(len(taken), finished) >= BATCH else EVERY
+
+    def _release_waiting(self, term: int) -> None:
+        for gap in self._store.jobs.release_waiting(term=term, limit=BATCH):
+            what = "it is held" if gap.held else f"it goes on with {gap.next}"
+            log.warning(
+                "session %s of queue %s: number %d did not come, %s",
+                gap.session,
+                gap.queue,
+                gap.missing,
+                what,
+            )
 
     def _purge(self, term: int) -> None:
         """In bounded steps rather than in one long delete; if time runs out before the rows do, on at the next turn."""

@@ -20,6 +20,10 @@ BEFORE, AFTER, UNANSWERED, TWICE = "killed before", "killed after", "no answer t
 OTHER_WRITES = {
     "jobs.cancel": "cancel",
     "jobs.resubmit": "resubmit",
+    "batches.open": "opening of a batch",
+    "batches.cancel": "cancel of a batch",
+    "batches.cancel_jobs": "cancel of a batch's jobs",
+    "batches.seal": "sealing of a batch",
     "queues.pause": "pause of a queue",
     "queues.resume": "resume of a queue",
     "upkeep.erase": "erase",
@@ -135,6 +139,9 @@ class Crash:
             case "jobs.enqueue":
                 jobs: Sequence[NewJob] = args[0]
                 return f"enqueue of {', '.join(sorted({job.spec.task for job in jobs}))}"
+            case "batches.add":
+                of_batch: Sequence[NewJob] = args[2]
+                return f"enqueue of a batch of {', '.join(sorted({job.spec.task for job in of_batch}))}"
             case "locks.acquire" if args[0] != SUPERVISOR:
                 self.lock_time = max(self.lock_time, args[2].total_seconds())
                 return f"lock of {args[0]}"

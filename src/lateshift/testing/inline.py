@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from lateshift.app import Lateshift
+from lateshift.batches.sending import Making
 from lateshift.client import Client
 from lateshift.handle import Job
+from lateshift.model.batch import BatchId
 from lateshift.task import Call
 from lateshift.worker.current import running
 
@@ -21,7 +23,8 @@ class InlineClient(Client):
     def __init__(
         self, app: Lateshift, drain: Callable[[], Any], adrain: Callable[[], Coroutine[Any, Any, Any]]
     ) -> None:
-        super().__init__(lambda: app.store, app.settings.key_window)
+        super().__init__(lambda: app.store, app.settings.key_window, app.queues)
+        self.limits = app.client.limits
         self._drain = drain
         self._adrain = adrain
         self._one = threading.Lock()
@@ -46,6 +49,16 @@ class InlineClient(Client):
         made = await super().asend_many(calls)
         await self._arun()
         return made
+
+    def send_batch(self, making: Making, calls: Iterable[Call[Any]]) -> BatchId:
+        id = super().send_batch(making, calls)
+        self._run()
+        return id
+
+    async def asend_batch(self, making: Making, calls: Iterable[Call[Any]]) -> BatchId:
+        id = await super().asend_batch(making, calls)
+        await self._arun()
+        return id
 
     def _run(self) -> None:
         if running.get(None) is None:

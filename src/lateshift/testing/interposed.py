@@ -5,7 +5,18 @@ from functools import partial
 from typing import Any, Protocol, cast
 
 from lateshift.model.job import Enqueued, NewJob
-from lateshift.store.contract import Jobs, Locks, Members, Queues, Reports, Store, Upkeep
+from lateshift.store.contract import (
+    Batches,
+    Jobs,
+    Locks,
+    Members,
+    Queues,
+    Reports,
+    RuleBook,
+    Sessions,
+    Store,
+    Upkeep,
+)
 
 
 class Around(Protocol):
@@ -34,8 +45,11 @@ class Interposed:
         self.clock = store.clock
         self.poll = store.poll
         self.jobs = cast(Jobs, Verbs("jobs", store.jobs, around))
+        self.batches = cast(Batches, Verbs("batches", store.batches, around))
         self.members = cast(Members, Verbs("members", store.members, around))
         self.queues = cast(Queues, Verbs("queues", store.queues, around))
+        self.rules = cast(RuleBook, Verbs("rules", store.rules, around))
+        self.sessions = cast(Sessions, Verbs("sessions", store.sessions, around))
         self.locks = cast(Locks, Verbs("locks", store.locks, around))
         self.reports = cast(Reports, Verbs("reports", store.reports, around))
         self.upkeep = cast(Upkeep, Verbs("upkeep", store.upkeep, around))

@@ -58,6 +58,8 @@ class Ledger:
         answer = call(*args, **kwargs)
         if verb == "jobs.enqueue":
             self._note_sent(args[0], answer)
+        elif verb == "batches.add":
+            self._note_sent(args[2], [Enqueued(job.id, created=True) for job in args[2]])
         elif verb == "jobs.exchange":
             self._note_exchange(args[1], answer)
         return answer
@@ -80,6 +82,11 @@ class Ledger:
             if (lease.id, lease.fence) not in lost:
                 self.ran.append(self._ran(lease, settlement.outcome))
         self.leased += [lease.task for lease in answer.leases]
+        for lease in answer.leases:
+            if lease.id not in self._ids:  # a batch's callback, which the store enqueued by itself
+                self._ids.add(lease.id)
+                named = arguments_of(self._tasks.get(lease.task), lease.payload)
+                self.sent.append(Sent(lease.id, lease.task, named, lease.queue, 0, None, None, None))
 
     def _ran(self, lease: Lease, outcome: Outcome) -> Ran:
         result = None

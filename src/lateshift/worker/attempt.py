@@ -12,7 +12,7 @@ class Attempt:
 
     __slots__ = (
         "args", "cancelled_by", "checkpoint", "deadline", "desk", "ended", "kwargs", "lease", "lost", "progress",
-        "received", "runner", "started", "stopping", "task",
+        "received", "runner", "session_state", "started", "stopping", "task",
     )  # fmt: skip
 
     def __init__(self, lease: Lease, task: Task[..., Any], received: float, desk: Any) -> None:
@@ -29,6 +29,7 @@ class Attempt:
         self.lost = False
         self.progress: Progress | None = None
         self.checkpoint = lease.checkpoint
+        self.session_state: bytes | None = None  # what its session is to keep, if it completes
         self.runner: asyncio.Task[None] | None = None
 
     def begin(self, now: float) -> bool:

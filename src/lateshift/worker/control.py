@@ -10,6 +10,7 @@ from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
 from lateshift.store.contract import Store
 from lateshift.worker.attempt import Attempt
+from lateshift.worker.introduction import Introduction
 from lateshift.worker.worker import Worker
 
 EVERY = timedelta(milliseconds=250)
@@ -21,10 +22,13 @@ STRAYS_EVERY = 20  # turns between looks for leases that this worker does not kn
 class Control:
     """Turned by a loop of its own, so that a slow store does not delay a complete-by."""
 
-    def __init__(self, worker: Worker, store: Store, clock: Clock) -> None:
+    def __init__(
+        self, worker: Worker, store: Store, clock: Clock, introduction: Introduction | None = None
+    ) -> None:
         self._worker = worker
         self._store = store
         self._clock = clock
+        self._introduction = introduction
         self._turns = 0
         self._kept: dict[Attempt, Progress] = {}
         self._reported: dict[str, object] = {}
@@ -46,6 +50,8 @@ class Control:
         return EVERY
 
     async def _speak(self) -> None:
+        if self._introduction is not None and self._introduction.due:
+            await aside(self._introduction.give, self._worker.member, self._worker.slots)
         held = list(self._worker.held)
         if held:
             orders = await aside(self._store.jobs.stop_orders, self._worker.member)
@@ -76,4 +82,9 @@ class Control:
         self._kept = said
 
     def _stats(self) -> dict[str, object]:
-        return {**self._worker.tally.numbers(), "running": len(self._worker.held)}
+        return {
+            **self._worker.tally.numbers(),
+            "running": len(self._worker.held),
+            "held": self._worker.filled,
+            "pace": self._worker.starts.per_second(),
+        }

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from lateshift.errors import Cancel, LateshiftError, LeaseLost, OptionInvalid, PayloadTooLarge
+from lateshift.model.batch import BatchId
 from lateshift.model.ids import JobId
 from lateshift.model.job import PAYLOAD_LIMIT, Lease, Progress
 from lateshift.model.outcome import clip
@@ -33,6 +34,7 @@ class Running(Protocol):
     deadline: float | None
     progress: Progress | None
     checkpoint: bytes | None
+    session_state: bytes | None
     cancelled_by: str | None
     lost: bool
     stopping: bool
@@ -51,6 +53,11 @@ class Current:
     def job_id(self) -> JobId:
         """The same for every attempt: an idempotency token for calls to others."""
         return self._attempt.lease.id
+
+    @property
+    def batch(self) -> BatchId | None:
+        """The batch that this job belongs to."""
+        return self._attempt.lease.batch
 
     @property
     def attempt(self) -> int:
@@ -120,6 +127,40 @@ def last_checkpoint(default: T = None, type: Any = Any) -> T:  # type: ignore[as
     return saved
 
 
+class SessionHere:
+    """The session of the job that runs this code."""
+
+    @property
+    def name(self) -> str:
+        return _in_session().lease.session or ""
+
+    def get_state(self, default: T = None, type: Any = Any) -> T:  # type: ignore[assignment]
+        """What the session keeps: as this attempt has set it, else as the last job that completed has; `type` to have it
+        read as."""
+        attempt = _in_session()
+        kept = attempt.lease.session_state if attempt.session_state is None else attempt.session_state
+        if kept is None:
+            return default
+        state: T = msgspec.json.decode(kept, type=type)
+        return state
+
+    def set_state(self, state: Any) -> None:
+        """Written in one commit with the completion of this job; never, if this attempt does not complete."""
+        _in_session().session_state = _encode(state, "state of the session")
+
+
+session = SessionHere()
+
+
+def _in_session() -> Running:
+    attempt = _running()
+    if attempt.lease.session is None:
+        raise LateshiftError(
+            "This job is in no session, so it has no state to keep: enqueue it with options(session=…)."
+        )
+    return attempt
+
+
 def _number(name: str, value: float) -> float:
     """Any number, numpy's too, as one that JSON has."""
     number = float(value)
@@ -151,10 +192,8 @@ def _lose(attempt: Running) -> None:
     )
 
 
-def _encode(state: Any) -> bytes:
+def _encode(state: Any, what: str = "checkpoint") -> bytes:
     encoded = msgspec.json.encode(state)
     if len(encoded) > PAYLOAD_LIMIT:
-        raise PayloadTooLarge(
-            f"The checkpoint is {len(encoded):,} bytes, over the limit of {PAYLOAD_LIMIT:,}."
-        )
+        raise PayloadTooLarge(f"The {what} is {len(encoded):,} bytes, over the limit of {PAYLOAD_LIMIT:,}.")
     return encoded

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 
-from lateshift.model.job import Lease, Line
+from lateshift.model.job import Lane, Lease, Line
 from lateshift.store.contract import Want
 
 FIRST_STEP = 0.002
@@ -44,9 +44,11 @@ class Lines:
         if next_due is not None:
             self.due_in(next_due, now)
 
-    def answered(self, wants: Sequence[Want], leases: Sequence[Lease], asked: float, now: float) -> None:
+    def answered(
+        self, wants: Sequence[Want], leases: Sequence[Lease], asked: float, now: float
+    ) -> Counter[tuple[str, Lane]]:
         """A line that gave less than it was asked for has no more; unless only one of its priorities was asked, or a
-        hint came after the question."""
+        hint came after the question. Gives how many each gave."""
         if leases:
             self._stir(now)
         given = Counter([(lease.queue, lease.lane) for lease in leases])
@@ -54,6 +56,7 @@ class Lines:
             short = given[want.line.queue, want.line.lane] < want.count and not want.by_age
             if short and self._hot.get(want.line, now) <= asked:
                 del self._hot[want.line]
+        return given
 
     def due_in(self, delay: timedelta, now: float) -> None:
         """A scheduled job will be due: look then, if not before."""

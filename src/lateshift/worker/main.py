@@ -52,6 +52,7 @@ async def _work(app: Any, program: str, member: UUID) -> None:
     service = Service(
         app.store, app.tasks, member, settings, app.clock,
         processes=lambda report: Processes(program, settings.process_slots, report, app.clock.monotonic),
+        program=app.program,
     )  # fmt: skip
     await service.run(stopping)
 

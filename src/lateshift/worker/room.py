@@ -47,5 +47,4 @@ def rooms(concurrency: int, threads: int, processes: int) -> dict[Lane, Room]:
         Lane.THREAD: Room(threads),
         Lane.PROCESS: Room(processes),
         Lane.SOLO: Room(1, ahead=False),  # what it holds beside a poison is lost a third time, and dead
-        Lane.GUARDED: Room(max(2, min(concurrency, threads))),
     }

@@ -13,6 +13,7 @@ from lateshift.config import Settings
 from lateshift.errors import StoreError
 from lateshift.model.ids import MemberId
 from lateshift.model.job import Lane, Line
+from lateshift.model.member import Program
 from lateshift.model.outcome import Stopped
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
@@ -21,6 +22,7 @@ from lateshift.store.contract import MemberView, Store
 from lateshift.task import Task
 from lateshift.worker.control import Control
 from lateshift.worker.executors.contract import Executor, Report
+from lateshift.worker.introduction import Introduction
 from lateshift.worker.worker import Worker
 
 LAST_WORDS = timedelta(seconds=5)  # to interrupt what still runs, and to tell the store
@@ -40,7 +42,7 @@ class Service:
 
     def __init__(
         self, store: Store, tasks: Mapping[str, Task[..., Any]], member: MemberId, settings: Settings, clock: Clock,
-        processes: Callable[[Report], Executor] | None = None,
+        processes: Callable[[Report], Executor] | None = None, program: Callable[[], Program] | None = None,
     ) -> None:  # fmt: skip
         self._store = store
         self._settings = settings
@@ -48,7 +50,8 @@ class Service:
         self.worker = Worker(store, tasks, member, settings, clock)
         if processes is not None:
             self.worker.use(Lane.PROCESS, processes(self.worker))
-        self._control = Control(self.worker, store, clock)
+        introduction = Introduction(store.members, tasks, settings, program) if program else None
+        self._control = Control(self.worker, store, clock, introduction)
         self._loop = asyncio.get_running_loop()
 
     async def run(self, stopping: asyncio.Event) -> None:

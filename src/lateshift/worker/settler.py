@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from lateshift.model.job import Line
 from lateshift.model.outcome import Settlement
 
 
@@ -21,6 +22,14 @@ class Settler:
         """The oldest, at most `limit`."""
         taken, self._basket = self._basket[:limit], self._basket[limit:]
         return taken
+
+    def lines_given_on(self) -> set[Line]:
+        """Lines in which another job may be ready as soon as these are settled."""
+        return {
+            Line(lease.queue, lease.lane)
+            for settlement in self._basket
+            if (lease := settlement.lease).lane.careful
+        }
 
     def put_back(self, settlements: list[Settlement]) -> None:
         """The store did not answer: they will be sent again. Fences make that harmless."""

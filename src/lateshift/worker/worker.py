@@ -31,14 +31,16 @@ from lateshift.store.crashpoints import crashpoint
 from lateshift.store.lines import served
 from lateshift.task import Task
 from lateshift.worker.attempt import Attempt
+from lateshift.worker.declaring import declare
 from lateshift.worker.desk import StoreDesk
 from lateshift.worker.exchanges import Exchanges, Key
 from lateshift.worker.executors.contract import Executor
 from lateshift.worker.executors.coroutines import Coroutines
 from lateshift.worker.executors.threads import Threads
 from lateshift.worker.lines import Lines
-from lateshift.worker.room import BATCH, rooms
+from lateshift.worker.room import rooms
 from lateshift.worker.settler import Settler
+from lateshift.worker.starts import Starts
 from lateshift.worker.tally import Tally
 from lateshift.worker.telling import Missing, tell
 
@@ -57,6 +59,7 @@ class Worker:
         self.member = member
         self.held: set[Attempt] = set()
         self.tally = Tally()
+        self.starts = Starts(clock.monotonic)
         self.stopping = False
         self._store = store
         self._tasks = tasks
@@ -68,6 +71,8 @@ class Worker:
         self._desk = StoreDesk(store.jobs, clock)
         self._lines = Lines(store.poll)
         self._turns = 0
+        self._declared = False
+        self._careful = False  # whether jobs of such lanes were ever leased
         self._exchanges = Exchanges(store.jobs, member, self._settler, clock.monotonic)
         self._missing = Missing(clock.monotonic)
         self._executors: dict[Lane, Executor] = {
@@ -78,6 +83,17 @@ class Worker:
     def use(self, lane: Lane, executor: Executor) -> None:
         """Where the bodies of this lane run. Without one for processes, their jobs go back for a worker that has it."""
         self._executors[lane] = executor
+
+    @property
+    def slots(self) -> dict[str, int]:
+        """How many jobs at once, for each lane that it can run."""
+        usable = {*self._executors, Lane.SOLO}
+        return {lane.label: room.slots for lane, room in self._rooms.items() if lane in usable}
+
+    @property
+    def filled(self) -> dict[str, int]:
+        """How many it has of each lane; a lane without any is left out."""
+        return {lane.label: room.held for lane, room in self._rooms.items() if room.held}
 
     @property
     def quiet(self) -> bool:
@@ -108,6 +124,8 @@ class Worker:
         """One exchange with the store. Gives how long to pause; waking is a hint, the pause is the truth."""
         self._wake.clear()
         try:
+            if not self._declared:
+                await aside(self._declare)
             if self._exchanges.under_way:  # its leases wait for nobody
                 pause = await self._exchange()
                 await self._look_for_lines()
@@ -119,6 +137,11 @@ class Worker:
         except StoreError as error:
             log.warning("the store is away: %s", error)
             return AFTER_A_FAULT
+
+    def _declare(self) -> None:
+        """The limits that this program's code has now are those that hold."""
+        declare(self._store.rules, self._tasks)
+        self._declared = True
 
     async def _look_for_lines(self) -> None:
         if not self.stopping and self._lines.look_due(self._clock.monotonic()):
@@ -140,9 +163,10 @@ class Worker:
         if answer.lost:
             log.warning("%d settlements came too late: the leases were lost", len(answer.lost))
             self.tally.lost += len(answer.lost)
-        self._lines.answered(said.wants, answer.leases, said.asked, self._clock.monotonic())
+        self.starts.add(self._lines.answered(said.wants, answer.leases, said.asked, self._clock.monotonic()))
         if answer.leases:
             crashpoint("worker.after_claim")
+            self._careful = self._careful or any(want.line.lane.careful for want in said.wants)
         if len(answer.leases) >= TOGETHER_FROM and not self._exchanges.unsure:
             self._exchanges.send(self._wants(answer.leases))
         self._start(answer.leases, said.asked)
@@ -156,34 +180,29 @@ class Worker:
         if self.stopping:
             return []
         self._turns += 1
-        coming = Counter([lane for lease in arrived for lane in self._lanes_of(lease)])
+        coming = Counter([room for lease in arrived for room in self._rooms_of(lease)])
         by_age = self._turns % BY_AGE_EVERY == 0
         wants: list[Want] = []
         lines = self._lines.hot()
-        for lane in {line.lane for line in lines}:
-            room = min(self._rooms[lane].wanted(coming[lane]), self._free_for(lane, coming))
-            served_lines = [line for line in lines if line.lane is lane]
+        if self._careful:  # whose settlement may ready the next one, to be leased in the same exchange
+            lines += self._settler.lines_given_on() - {*lines}
+        for lane in {line.lane.room for line in lines}:
+            room = self._rooms[lane].wanted(coming[lane])
+            served_lines = [line for line in lines if line.lane.room is lane]
             # Each line of a lane gets a share; the rest of the room goes round, so that none is always last.
             for number, line in enumerate(served_lines):
                 share = (room + (number + self._turns) % len(served_lines)) // len(served_lines)
                 if share > 0:
-                    wants.append(Want(line, share, by_age=by_age and not lane.careful))
+                    wants.append(Want(line, share, by_age=by_age and lane is not Lane.SOLO))
         return wants
 
-    def _free_for(self, lane: Lane, coming: Counter[Lane]) -> int:
-        """Singletons take their places from the lanes where their bodies run: none is leased to wait for one."""
-        if lane is not Lane.GUARDED:
-            return BATCH
-        lanes = {task.lane for task in self._tasks.values() if task.limits.singleton} & self._executors.keys()
-        free = [self._rooms[lane].slots - self._rooms[lane].held - coming[lane] for lane in lanes]
-        return max(0, min(free, default=BATCH))
-
-    def _lanes_of(self, lease: Lease) -> tuple[Lane, ...]:
-        """Where it takes room: in the lane it was leased from, and in the one where its body runs."""
+    def _rooms_of(self, lease: Lease) -> tuple[Lane, ...]:
+        """Where it takes a place: in the room it was leased for, and in the one where its body runs."""
         task = self._tasks.get(lease.task)
-        if task is None or task.lane is lease.lane:
-            return (lease.lane,)
-        return (lease.lane, task.lane)
+        leased_for = lease.lane.room
+        if task is None or task.lane is leased_for:
+            return (leased_for,)
+        return (leased_for, task.lane)
 
     async def _find_unknown_leases(self) -> None:
         asked = self._clock.monotonic()
@@ -215,9 +234,8 @@ class Worker:
             except Exception as error:  # reading arguments runs user code, which may raise anything
                 self._settle_unreadable(lease, task, error)
                 continue
-            self._rooms[lease.lane].held += 1
-            if task.lane is not lease.lane:
-                self._rooms[task.lane].held += 1
+            for room in self._rooms_of(lease):
+                self._rooms[room].held += 1
             self.held.add(attempt)
             lots.setdefault(task.lane, []).append(attempt)
         for lane, attempts in lots.items():
@@ -243,7 +261,8 @@ class Worker:
         if not attempt.ended:
             self._close(attempt)
             self.tally.completed += 1
-            self._settler.put(Settlement(attempt.lease, Completed(result, attempt.task.limits.keep)))
+            outcome = Completed(result, attempt.task.limits.keep, attempt.session_state)
+            self._settler.put(Settlement(attempt.lease, outcome))
 
     def ended(self, attempt: Attempt, how: Ended) -> None:
         if attempt.ended:
@@ -273,10 +292,8 @@ class Worker:
         attempt.ended = True
         self.held.discard(attempt)
         seconds = self._clock.monotonic() - (attempt.started or attempt.received)
-        leased, ran = attempt.lease.lane, attempt.task.lane
-        self._rooms[leased].end(seconds)
-        if ran is not leased:
-            self._rooms[ran].end(seconds)
+        for room in self._rooms_of(attempt.lease):
+            self._rooms[room].end(seconds)
         return seconds
 
     # -- what control does ------------------------------------------------------------------------------------

@@ -9,12 +9,15 @@ from lateshift.model.job import Enqueued, NewJob
 from lateshift.store import borrowed
 from lateshift.store.contract import Statements
 from lateshift.store.postgres import enqueue
+from lateshift.store.postgres.batches import PostgresBatches
 from lateshift.store.postgres.database import DATABASE, Database
 from lateshift.store.postgres.jobs import PostgresJobs
 from lateshift.store.postgres.locks import PostgresLocks
 from lateshift.store.postgres.members import PostgresMembers
 from lateshift.store.postgres.queues import PostgresQueues
 from lateshift.store.postgres.reports import PostgresReports
+from lateshift.store.postgres.rules import PostgresRules
+from lateshift.store.postgres.sessions import PostgresSessions
 from lateshift.store.postgres.upkeep import PostgresUpkeep
 from lateshift.store.postgres.wakes import NotifyWakes
 from lateshift.store.urls import shown
@@ -31,8 +34,11 @@ class PostgresStore:
         self._database = Database(url, clock)
         self.wakes = NotifyWakes(self._database)
         self.jobs = PostgresJobs(self._database, self.wakes)
+        self.batches = PostgresBatches(self._database, self.wakes)
         self.members = PostgresMembers(self._database)
         self.queues = PostgresQueues(self._database, self.wakes)
+        self.rules = PostgresRules(self._database)
+        self.sessions = PostgresSessions(self._database, self.wakes)
         self.locks = PostgresLocks(self._database)
         self.reports = PostgresReports(self._database)
         self.upkeep = PostgresUpkeep(self._database)

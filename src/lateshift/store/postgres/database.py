@@ -56,6 +56,7 @@ REPEATABLE = (
 MIGRATION_LOCK = 0x1A7E5417
 
 
+SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 DATABASE = "SELECT current_database()::text"
 
 
@@ -122,6 +123,16 @@ class Database:
             else:
                 self._give(connection)
                 return answer
+
+    def snapshot(self, look: Callable[[Connection], T]) -> T:
+        """Statements that only read, all of them from the same instant."""
+
+        def work(connection: Connection, again: bool) -> T:
+            with connection.transaction():
+                connection.execute(SNAPSHOT)
+                return look(connection)
+
+        return self.run(work)
 
     def connect(self) -> Connection:
         """A connection of the caller's own, for listening."""

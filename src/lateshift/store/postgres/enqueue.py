@@ -1,6 +1,6 @@
 """Enqueue as statements, so that it runs on Lateshift's own connection and on a caller's alike."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from datetime import timedelta
 from functools import lru_cache
 from itertools import groupby
@@ -8,10 +8,13 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
-from lateshift.model.job import Enqueued, NewJob, Spec
-from lateshift.store.contract import Statements
+from lateshift.errors import SequenceUsed
+from lateshift.model.job import Enqueued, NewJob, Place, Spec
+from lateshift.store.contract import Asked, Rows, Statements
 from lateshift.store.hints import written
-from lateshift.store.keys import key_conflict
+from lateshift.store.keys import key_conflict, number_passed, number_used, numbered
+from lateshift.store.postgres import uniques
+from lateshift.store.postgres.database import Connection
 
 _INSERT = """INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, due_at, created_at, time_limit,
  exclusive, task, payload)"""
@@ -40,10 +43,34 @@ SELECT new.id, %s::text, %s::smallint, CASE WHEN due > at THEN 0 ELSE 1 END, %s:
  greatest(due, at), at, %s::interval, %s::text, %s::text, new.payload
 FROM times, unnest(%b::uuid[], %b::bytea[]) AS new (id, payload)"""
 
+# Many jobs of a batch. Their ids were never sent before: the batch knows how far it has come. Primary key.
+INSERT_BATCH = INSERT_FIRSTS.replace("payload)\nSELECT", "payload, batch)\nSELECT").replace(
+    "new.payload\nFROM", "new.payload, %s::uuid\nFROM"
+)
+
 # The same, unless their ids are there already or have been settled. Primary keys.
 INSERT_MANY = f"""{INSERT_FIRSTS}
 WHERE new.id <> ALL(ARRAY(SELECT id FROM lateshift.settled WHERE id = ANY(%b::uuid[])))
  AND new.id <> ALL(ARRAY(SELECT id FROM lateshift.job WHERE id = ANY(%b::uuid[]))) ON CONFLICT (id) DO NOTHING"""
+
+# Jobs of one spec with guards, unless their ids are there already or have been settled. Those that `wait` do so for the
+# first of their session. Primary keys.
+INSERT_GUARDED = f"""WITH times AS MATERIALIZED (SELECT * FROM {_TIMES})
+{_INSERT[:-1]}, session, sequence, gap_after, holds, tenant, limit_key, blocked_by, turn, batch)
+SELECT new.id, %s::text, %s::smallint, CASE WHEN due > at THEN 0 WHEN waits THEN 3 ELSE 1 END, %s::smallint, %s::int,
+ greatest(due, at), at, %s::interval, %s::text, %s::text, new.payload, session, sequence, gap_after, holds, tenant,
+ limit_key, CASE WHEN due <= at AND waits THEN 'session:' || session END,
+ CASE WHEN session IS NOT NULL THEN coalesce(sequence, nextval('lateshift.turn')) END, %s::uuid
+FROM times, (SELECT * FROM unnest(%b::uuid[], %b::bytea[], %s::text[], %s::bigint[], %s::interval[], %s::smallint[],
+ %s::text[], %s::text[], %s::boolean[]) WITH ORDINALITY
+ AS new (id, payload, session, sequence, gap_after, holds, tenant, limit_key, waits, place) ORDER BY place) AS new
+WHERE new.id <> ALL(ARRAY(SELECT id FROM lateshift.settled WHERE id = ANY(%b::uuid[])))
+ AND new.id <> ALL(ARRAY(SELECT id FROM lateshift.job WHERE id = ANY(%b::uuid[]))) ON CONFLICT (id) DO NOTHING"""
+# Whose number it is: of a job that waits or runs, or of one that has had its turn. job_sequence, primary keys.
+NUMBERED = """SELECT id::text FROM lateshift.job
+ WHERE queue = %s::text AND session = %s::text AND sequence = %s::bigint AND session IS NOT NULL AND sequence IS NOT NULL"""
+EXPECTED = "SELECT next_sequence FROM lateshift.session WHERE queue = %s::text AND name = %s::text"
+SETTLED = "SELECT 1 FROM lateshift.settled WHERE id = %s::uuid"
 
 # After a repeat: an insert that waited for a job to be settled elsewhere must not bring it back. Primary keys.
 UNDO_REPEAT = """DELETE FROM lateshift.job WHERE fence = 0
@@ -71,7 +98,8 @@ _MICROSECOND = timedelta(microseconds=1)
 def is_plain(job: NewJob, skew: timedelta) -> bool:
     """Whether INSERT_NOW is all there is to do."""
     spec = job.spec
-    return job.first and job.key is None and spec.at is None and spec.delay is None and not skew
+    now = spec.at is None and spec.delay is None and not skew
+    return now and job.first and job.key is None and job.unique is None and not spec.lane.careful
 
 
 def plain_row(job: NewJob) -> tuple[Any, ...]:
@@ -84,6 +112,19 @@ def _how(spec: Spec) -> tuple[str | None, ...]:
     limit = None if spec.time_limit is None else f"{spec.time_limit // _MICROSECOND} microseconds"
     numbers = f"{spec.lane:d}", f"{spec.priority:d}", f"{spec.attempts:d}"
     return spec.queue, *numbers, limit, spec.exclusive, spec.task
+
+
+def run(connection: Connection, statements: Statements) -> list[Enqueued]:
+    """Drive the statements of an enqueue on Lateshift's own connection."""
+    rows: Any = None
+    try:
+        while True:
+            sql, [parameters] = statements.send(rows)
+            cursor = connection.execute(sql, parameters)
+            rows = cursor.fetchall() if cursor.description else []
+    except StopIteration as stop:
+        answers: list[Enqueued] = stop.value
+        return answers
 
 
 def statements(
@@ -109,11 +150,23 @@ def statements(
                 continue
         fresh.append(job)
         answers.append(Enqueued(job.id, created=True))
+    wrong = yield from _wrong_number(fresh)
+    if wrong is not None:
+        for row in taken:
+            yield FREE_KEY, [row]
+        raise wrong
+    if any(job.unique is not None for job in fresh):
+        fresh = yield from uniques.keep_first(fresh, answers, skew, again)
     for (spec, first), group in groupby(fresh, key=_spec_and_first):
         same = list(group)
         first = first and not again
         when = (spec.at, spec.delay, skew)
-        if len(same) == 1:
+        if spec.lane.careful:
+            yield INSERT_GUARDED, [(*when, *_how(spec), spec.batch, *_guards(same))]
+        elif spec.batch is not None:
+            ids, payloads = [job.id for job in same], [job.payload for job in same]
+            yield INSERT_BATCH, [(*when, *_how(spec), spec.batch, ids, payloads)]
+        elif len(same) == 1:
             [job] = same
             if first and is_plain(job, skew):
                 yield INSERT_NOW, [plain_row(job)]
@@ -130,3 +183,37 @@ def statements(
         for line in {job.spec.line for job in fresh}:
             yield NOTIFY, [(written(line),)]
     return answers
+
+
+def _guards(jobs: Sequence[NewJob]) -> tuple[list[Any], ...]:
+    """In columns; the first of each session is ready, the others wait for it."""
+    places = [job.place or Place() for job in jobs]
+    begun: set[str] = set()
+    waits: list[bool] = []
+    for place in places:
+        waits.append(place.session in begun)
+        if place.session is not None:
+            begun.add(place.session)
+    ids = [job.id for job in jobs]
+    return (
+        ids, [job.payload for job in jobs], [place.session for place in places], [place.sequence for place in places],
+        [place.gap_after for place in places], [int(place.holds) for place in places],
+        [place.tenant for place in places], [place.limit_key for place in places], waits, ids, ids,
+    )  # fmt: skip
+
+
+def _wrong_number(jobs: Sequence[NewJob]) -> Generator[Asked, Rows, SequenceUsed | None]:
+    """No number of a session is used twice. A job that is sent again has its own."""
+    seen: set[tuple[str, str | None, int]] = set()
+    for job, place, number in numbered(jobs):
+        session = (job.spec.queue, place.session)
+        if (*session, number) in seen:
+            return number_used(place, None)
+        seen.add((*session, number))
+        owner = yield NUMBERED, [(*session, number)]
+        if owner and UUID(owner[0][0]) != job.id:
+            return number_used(place, UUID(owner[0][0]))
+        expected = [] if owner else (yield EXPECTED, [session])
+        if expected and (expected[0][0] or 0) > number and not (yield SETTLED, [(job.id,)]):
+            return number_passed(place, expected[0][0])
+    return None

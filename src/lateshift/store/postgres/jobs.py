@@ -8,16 +8,28 @@ import msgspec
 from psycopg.errors import UniqueViolation
 
 from lateshift.model.edit import Edit
+from lateshift.model.guard import Guarded, Limits, Turns
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Enqueued, Lease, Line, NewJob, Note
 from lateshift.model.outcome import Settlement
-from lateshift.store.contract import Exchanged, Promoted, StopOrder, TakenBack, Want, lane_of
+from lateshift.store.contract import Exchanged, Gap, Promoted, StopOrder, TakenBack, Want, lane_of
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.lines import served
-from lateshift.store.postgres import editing, enqueue, leasing, settling, sweeping
+from lateshift.store.postgres import (
+    batches,
+    editing,
+    enqueue,
+    guarding,
+    leasing,
+    pressure,
+    sessions,
+    settling,
+    sweeping,
+)
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.wakes import NotifyWakes
+from lateshift.store.taking import SHED
 
 _encode = msgspec.json.encode
 
@@ -51,11 +63,18 @@ STOP_ORDERS = """SELECT id, fence, cancel_by FROM lateshift.job
 ORDER_STOP = "UPDATE lateshift.job SET cancel_by = %s WHERE id = ANY(%s) AND state = 2 RETURNING id"
 
 # Dead and cancelled jobs are ready again, with fresh attempts and the fence they had. Primary key.
-REVIVE = """WITH gone AS (DELETE FROM lateshift.settled WHERE id = ANY(%s) AND state IN (5, 6) RETURNING *)
+REVIVE = f"""WITH gone AS (DELETE FROM lateshift.settled WHERE id = ANY(%s) AND state IN (5, 6) RETURNING *),
+{settling.counted("-count(*)", "gone.state", "0")}
 INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, fence, due_at, created_at, time_limit,
- exclusive, task, payload, checkpoint, history)
+ exclusive, task, payload, checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch)
 SELECT id, queue, lane, 1, priority, attempts, fence, clock_timestamp() + %s::interval, created_at, time_limit,
- exclusive, task, payload, checkpoint, history FROM gone RETURNING id, queue, lane"""
+ exclusive, task, payload, checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch
+FROM gone RETURNING id, queue, lane"""
+# What these leave to others when they end; and the queues in whose sessions they stood. Primary keys.
+GUARDED = (
+    "SELECT queue, task, session, limit_key FROM lateshift.job WHERE id = ANY(%s) AND tenant IS NOT NULL"
+)
+DEAD_QUEUES = "SELECT DISTINCT queue FROM lateshift.settled WHERE id = ANY(%s) AND tenant IS NOT NULL"
 AUDIT = """INSERT INTO lateshift.audit (at, action, subject, actor)
  SELECT clock_timestamp() + %s::interval, %s, subject, %s FROM unnest(%s::text[]) subject"""
 
@@ -71,6 +90,8 @@ class PostgresJobs:
         self._database = database
         self._clock = database.clock
         self._wakes = wakes
+        self._turns = Turns()
+        self._looked_at = ("", "")
 
     def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         answers = self._database.run(self._enqueue, jobs)
@@ -85,17 +106,28 @@ class PostgresJobs:
             connection.kept_cursor.execute(enqueue.INSERT_NOW, enqueue.plain_row(jobs[0]))
             answers = [Enqueued(jobs[0].id, created=True)]
         else:
-            with connection.transaction():
-                answers = _run(connection, enqueue.statements(jobs, skew, again=again))
+            try:
+                answers = self._enqueue_any(connection, again, jobs)
+            except UniqueViolation:  # another caller used a number meanwhile: now it is seen
+                answers = self._enqueue_any(connection, again, jobs)
         crashpoint("enqueue.after_commit")
         return answers
+
+    def _enqueue_any(self, connection: Connection, again: bool, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        with connection.transaction():
+            return enqueue.run(connection, enqueue.statements(jobs, self._clock.offset, again=again))
 
     def exchange(
         self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want]
     ) -> Exchanged:
         crashpoint("worker.before_settle" if settlements else "worker.before_claim")
-        answer = self._database.run(self._exchange, holder, settlements, wants)
+        answer, lines = self._database.run(self._exchange, holder, settlements, wants)
         crashpoint("worker.after_settle_commit" if settlements else "worker.after_claim_commit")
+        if lines:
+            self._wakes.hint(lines)
+        of_batches = {settlement.lease.batch for settlement in settlements} - {None}
+        if of_batches:
+            batches.finish_in_need(self._database, self._wakes, [id for id in of_batches if id is not None])
         return answer
 
     def _exchange(
@@ -105,7 +137,7 @@ class PostgresJobs:
         holder: MemberId,
         settlements: Sequence[Settlement],
         wants: Sequence[Want],
-    ) -> Exchanged:
+    ) -> tuple[Exchanged, set[Line]]:
         try:
             return self._exchange_once(connection, again, holder, settlements, wants)
         except UniqueViolation:  # a job that is settled was brought back: what is settled is final
@@ -120,14 +152,14 @@ class PostgresJobs:
         holder: MemberId,
         settlements: Sequence[Settlement],
         wants: Sequence[Want],
-    ) -> Exchanged:
+    ) -> tuple[Exchanged, set[Line]]:
         skew = self._clock.offset
         # An earlier try may have leased what this one would: lease no more, and let the holder look.
         unsure = again and bool(wants)
         wants = [] if again else [want for want in wants if want.count > 0]
-        plain = [settlement for settlement in settlements if settlement.lease.exclusive is None]
-        guarded = [settlement for settlement in settlements if settlement.lease.exclusive is not None]
-        lost = settling.settle_guarded(connection, guarded, skew) if guarded else []
+        careful = [settlement for settlement in settlements if settlement.lease.lane.careful]
+        plain = [it for it in settlements if not it.lease.lane.careful] if careful else settlements
+        lost, lines = guarding.settle(connection, careful, skew, self._turns) if careful else ([], set())
         quick = [want for want in wants if not want.line.lane.careful]
         if plain or quick:
             with connection.pipeline():  # one round trip, one commit
@@ -139,13 +171,14 @@ class PostgresJobs:
             leases = []
         for want in wants:
             if want.line.lane.careful:
-                leases += leasing.lease_carefully(connection, holder, want, skew)
-        return Exchanged(leases, lost, unsure)
+                leases += guarding.lease(connection, holder, want, skew, self._turns)
+        return Exchanged(leases, lost, unsure), lines
 
     def held(self, holder: MemberId) -> list[Lease]:
-        return self._database.run(
-            lambda connection, again: leasing.held(connection, holder, self._clock.offset)
-        )
+        def work(connection: Connection, again: bool) -> list[Lease]:
+            return guarding.complete_leases(connection, leasing.held(connection, holder, self._clock.offset))
+
+        return self._database.run(work)
 
     def lines(self, queues: Sequence[str] | None = None) -> list[Line]:
         rows = self._database.run(lambda connection, again: connection.execute(LINES).fetchall())
@@ -192,15 +225,43 @@ class PostgresJobs:
         return [StopOrder(id, fence, by) for id, fence, by in rows]
 
     def cancel(self, ids: Sequence[JobId], *, by: str) -> list[JobId]:
-        def work(connection: Connection, again: bool) -> set[JobId]:
+        def work(connection: Connection, again: bool) -> tuple[set[Line], set[JobId]]:
             with connection.transaction():
-                found = settling.cancel_waiting(connection, ids, by, self._clock.offset)
+                freed = self._lock_guards(connection, ids)
+                found, ended = settling.cancel_waiting(connection, ids, by, self._clock.offset)
                 found |= {id for (id,) in connection.execute(ORDER_STOP, (by, list(ids))).fetchall()}
+                lines = guarding.give_on(connection, ended, freed, self._turns)
                 self._audit(connection, "cancel", found, by)
-                return found | self._audited(connection, "cancel", ids, by) if again else found
+                return lines, found | self._audited(connection, "cancel", ids, by) if again else found
 
-        found = self._database.run(work)
+        lines, found = self._database.run(work)
+        self._wakes.hint(lines)
         return [id for id in ids if id in found]
+
+    def shed(self, queue: str, count: int, *, below: int | None = None) -> list[JobId]:
+        """Found first, then cancelled by name: repeated after a lost answer, it sheds no others."""
+        ids = self._database.run(pressure.to_shed, queue, count, below)
+
+        def work(connection: Connection, again: bool) -> tuple[set[Line], set[JobId]]:
+            with connection.transaction():
+                freed = self._lock_guards(connection, ids)
+                found, ended = settling.cancel_waiting(connection, ids, SHED, self._clock.offset, reason=SHED)
+                lines = guarding.give_on(connection, ended, freed, self._turns)
+                if again:
+                    found |= {id for (id,) in connection.execute(pressure.WERE_SHED, (ids, SHED)).fetchall()}
+                return lines, found
+
+        if not ids:
+            return []
+        lines, found = self._database.run(work)
+        self._wakes.hint(lines)
+        return [id for id in ids if id in found]
+
+    def _lock_guards(self, connection: Connection, ids: Sequence[JobId]) -> Limits:
+        """What those with guards leave to others is given on while nobody else looks."""
+        guarded = [Guarded(*row) for row in connection.execute(GUARDED, (list(ids),)).fetchall()]
+        sessions.lock(connection, [job.queue for job in guarded])
+        return guarding.lock_limits(connection, guarded)
 
     def resubmit(
         self, ids: Sequence[JobId], *, by: str, edits: Mapping[JobId, Edit] | None = None
@@ -210,8 +271,12 @@ class PostgresJobs:
                 named = {id: edits[id] for id in ids if id in edits} if edits else {}
                 edited = editing.edit(connection, named, by, self._clock.now()) if named else set()
                 wanted = [id for id in ids if id not in named or id in edited]
+                dead = connection.execute(DEAD_QUEUES, (wanted,)).fetchall()
+                sessions.lock(connection, [queue for (queue,) in dead])
                 rows = connection.execute(REVIVE, (wanted, self._clock.offset)).fetchall()
                 found = {id for id, _, _ in rows}
+                if dead:
+                    sessions.let_go(connection, found, self._clock.offset)
                 self._audit(connection, "resubmit", found, by)
                 lines = {Line(queue, lane_of(lane)) for _, queue, lane in rows}
                 return lines, found | self._audited(connection, "resubmit", ids, by) if again else found
@@ -221,12 +286,19 @@ class PostgresJobs:
         return [id for id in ids if id in found]
 
     def take_back(self, *, term: int, limit: int) -> list[TakenBack]:
-        taken = self._database.run(sweeping.take_back, self._clock, term, limit)
+        taken = self._database.run(sweeping.take_back, self._clock, term, limit, self._turns)
         self._wakes.hint({job.line for job in taken})
         return taken
 
     def unblock(self, *, term: int, limit: int) -> int:
         return self._database.run(sweeping.unblock, self._clock, term, limit)
+
+    def release_waiting(self, *, term: int, limit: int) -> list[Gap]:
+        gaps, lines, self._looked_at = self._database.run(
+            sweeping.release_waiting, self._clock, term, limit, self._looked_at, self._turns
+        )
+        self._wakes.hint(lines)
+        return gaps
 
     def _audit(self, connection: Connection, action: str, ids: set[JobId], by: str) -> None:
         connection.execute(AUDIT, (self._clock.offset, action, by, [str(id) for id in ids]))
@@ -235,16 +307,3 @@ class PostgresJobs:
         """What an earlier try did, whose answer was lost."""
         parameters = (action, by, [str(id) for id in ids], self._clock.offset)
         return {UUID(subject) for (subject,) in connection.execute(AUDITED, parameters).fetchall()}
-
-
-def _run(connection: Connection, statements: Any) -> list[Enqueued]:
-    """Drive the statements of an enqueue on Lateshift's own connection."""
-    rows: list[tuple[Any, ...]] | None = None
-    try:
-        while True:
-            sql, [parameters] = statements.send(rows)
-            cursor = connection.execute(sql, parameters)
-            rows = cursor.fetchall() if cursor.description else []
-    except StopIteration as stop:
-        answers: list[Enqueued] = stop.value
-        return answers

@@ -7,12 +7,19 @@ from typing import Any
 import msgspec
 
 from lateshift.model.ids import MemberId
-from lateshift.store.contract import MemberView
+from lateshift.model.member import MemberView, Program, Serves
 from lateshift.store.postgres.database import Connection, Database
 
 JOIN = """INSERT INTO lateshift.member (id, name, kind, host, pid, started_at, expires_at, stats)
  VALUES (%s, %s, %s, %s, %s, clock_timestamp() + %s::interval, clock_timestamp() + %s::interval + %s::interval, %s)
  ON CONFLICT (id) DO NOTHING"""
+# A program that is there stays as it is, and is marked as seen; a member says which is its own. Primary keys.
+SEE_PROGRAM = (
+    "UPDATE lateshift.program SET seen_at = clock_timestamp() + %s::interval WHERE code = %s RETURNING 1"
+)
+KEEP_PROGRAM = """INSERT INTO lateshift.program (code, seen_at, told) VALUES (%s, clock_timestamp() + %s::interval, %s)
+ ON CONFLICT (code) DO UPDATE SET seen_at = excluded.seen_at"""
+INTRODUCE = "UPDATE lateshift.member SET serves = %s, code = %s WHERE id = %s RETURNING 1"
 # One that was declared dead stays dead. Primary key.
 BEAT = """UPDATE lateshift.member SET expires_at = clock_timestamp() + %s::interval + %s::interval
  WHERE id = ANY(%s) AND dead_at IS NULL RETURNING id"""
@@ -33,6 +40,19 @@ class PostgresMembers:
         skew, stats = self._clock.offset, msgspec.json.encode(member.stats)
         who = (member.id, member.name, member.kind, member.host, member.pid)
         self._database.run(lambda connection, again: connection.execute(JOIN, (*who, skew, skew, ttl, stats)))
+
+    def introduce(self, id: MemberId, serves: Serves, program: Program) -> bool:
+        skew, code = self._clock.offset, serves.code
+
+        def work(connection: Connection, again: bool) -> bool:
+            with connection.transaction():
+                if not connection.execute(INTRODUCE, (msgspec.json.encode(serves), code, id)).fetchall():
+                    return False
+                if not connection.execute(SEE_PROGRAM, (skew, code)).fetchall():
+                    connection.execute(KEEP_PROGRAM, (code, skew, msgspec.json.encode(program)))
+                return True
+
+        return self._database.run(work)
 
     def beat(self, ids: Sequence[MemberId], ttl: timedelta) -> list[MemberId]:
         parameters = (self._clock.offset, ttl, list(ids))

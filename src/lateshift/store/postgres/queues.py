@@ -4,6 +4,7 @@ from typing import Any
 
 from lateshift.model.job import Lane, Line
 from lateshift.store.contract import COUNT_LIMIT, QueueView
+from lateshift.store.postgres import pressure
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.wakes import NotifyWakes
 
@@ -27,7 +28,7 @@ COUNT_SCHEDULED = """SELECT queue, count(*) FROM
  (SELECT queue FROM lateshift.job WHERE state = 0 ORDER BY due_at LIMIT %s) AS bounded GROUP BY queue"""
 COUNT_RUNNING = "SELECT queue, count(*) FROM (SELECT queue FROM lateshift.job WHERE state = 2 LIMIT %s) AS bounded GROUP BY queue"
 COUNT_BLOCKED = """SELECT queue, count(*) FROM (SELECT queue FROM lateshift.job
- WHERE exclusive IS NOT NULL AND state = 3 LIMIT %s) AS bounded GROUP BY queue"""
+ WHERE state = 3 LIMIT %s) AS bounded GROUP BY queue"""
 COUNT_DEAD = """SELECT queue, count(*) FROM
  (SELECT queue FROM lateshift.settled WHERE state = 6 LIMIT %s) AS bounded GROUP BY queue"""
 KNOWN = "SELECT name, paused_at, paused_by FROM lateshift.queue"
@@ -60,6 +61,9 @@ class PostgresQueues:
         resumed = self._database.run(work)
         self._wakes.hint({Line(name, lane) for lane in Lane})
         return resumed
+
+    def waiting(self, name: str, limit: int) -> int:
+        return pressure.waiting(self._database, name, limit)
 
     def list(self) -> list[QueueView]:
         def work(connection: Connection, again: bool) -> list[list[tuple[Any, ...]]]:

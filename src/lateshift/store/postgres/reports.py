@@ -6,28 +6,32 @@ from uuid import UUID
 import msgspec
 
 from lateshift.model import history
+from lateshift.model.explaining.facts import MEMBERS_LOOKED_AT, Facts
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, JobView, Progress, State
-from lateshift.store.contract import ENDINGS_LOOKED_AT, MemberView
+from lateshift.model.member import MemberView, Serves
+from lateshift.store.contract import ENDINGS_LOOKED_AT
+from lateshift.store.postgres import explaining
 from lateshift.store.postgres.database import Connection, Database
 
 _HOT = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
  complete_by, NULL::timestamptz, holder, cancel_by IS NOT NULL, payload, NULL::bytea, NULL::text, progress, checkpoint,
- history, exclusive"""
-_COLD = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
- NULL::timestamptz, settled_at, holder, false, payload, result, reason, progress, checkpoint, history, exclusive"""
+ history, exclusive, batch"""
+COLD = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
+ NULL::timestamptz, settled_at, holder, false, payload, result, reason, progress, checkpoint, history, exclusive,
+ batch"""
 
 # One job, wherever it stands. Primary keys.
 JOB = f"""SELECT {_HOT} FROM lateshift.job WHERE id = %(id)s
- UNION ALL SELECT {_COLD} FROM lateshift.settled WHERE id = %(id)s"""
+ UNION ALL SELECT {COLD} FROM lateshift.settled WHERE id = %(id)s"""
 # Newest first, by the order of the ids. Primary keys; settled_dead for dead letters.
 _NARROW = """ AND (%(queue)s::text IS NULL OR queue = %(queue)s) AND (%(task)s::text IS NULL OR task = %(task)s)
  AND (%(state)s::smallint IS NULL OR state = %(state)s) AND id < %(before)s ORDER BY id DESC LIMIT %(limit)s"""
 HOT_JOBS = f"SELECT {_HOT} FROM lateshift.job WHERE %(reason)s::text IS NULL{_NARROW}"
 COLD_JOBS = (
-    f"SELECT {_COLD} FROM lateshift.settled WHERE (%(reason)s::text IS NULL OR reason = %(reason)s){_NARROW}"
+    f"SELECT {COLD} FROM lateshift.settled WHERE (%(reason)s::text IS NULL OR reason = %(reason)s){_NARROW}"
 )
-DEAD_JOBS = f"""SELECT {_COLD} FROM lateshift.settled
+DEAD_JOBS = f"""SELECT {COLD} FROM lateshift.settled
  WHERE state = 6 AND (%(reason)s::text IS NULL OR reason = %(reason)s){_NARROW}"""
 # Ids that begin so, wherever they stand. Primary keys.
 BEGINNING = """(SELECT id FROM lateshift.job WHERE id BETWEEN %(low)s AND %(high)s LIMIT %(limit)s)
@@ -41,10 +45,13 @@ ENDING = """SELECT id FROM (
  WHERE right(replace(id::text, '-', ''), length(%(digits)s::text)) = %(digits)s LIMIT %(limit)s"""
 # job_running
 RUNNING = f"SELECT {_HOT} FROM lateshift.job WHERE state = 2 LIMIT %s"
-MEMBERS = """SELECT id, name, kind, host, pid, started_at, expires_at,
- dead_at IS NOT NULL OR expires_at <= clock_timestamp() + %s::interval, stats FROM lateshift.member ORDER BY started_at"""
+_MEMBERS = """SELECT id, name, kind, host, pid, started_at, expires_at,
+ dead_at IS NOT NULL OR expires_at <= clock_timestamp() + %s::interval, stats, serves FROM lateshift.member"""
+MEMBERS = f"{_MEMBERS} ORDER BY started_at"
+MEMBERS_ALIVE_FIRST = f"{_MEMBERS} ORDER BY dead_at IS NOT NULL, expires_at DESC LIMIT %s"
 
 _progress = msgspec.json.Decoder(Progress)
+_serves = msgspec.json.Decoder(Serves)
 _LAST = UUID(int=2**128 - 1)
 
 
@@ -56,7 +63,7 @@ class PostgresReports:
 
     def job(self, id: JobId) -> JobView | None:
         rows = self._database.run(lambda connection, again: connection.execute(JOB, {"id": id}).fetchall())
-        return _view(rows[0]) if rows else None
+        return view_of(rows[0]) if rows else None
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobView]:
         parameters = {
@@ -73,7 +80,7 @@ class PostgresReports:
             return [row for sql in statements for row in connection.execute(sql, parameters).fetchall()]
 
         rows = sorted(self._database.run(work), key=lambda row: row[0].int, reverse=True)
-        return [_view(row) for row in rows[:limit]]
+        return [view_of(row) for row in rows[:limit]]
 
     def unsettled(self, before: JobId | None, limit: int) -> list[JobView]:
         parameters = {
@@ -82,11 +89,11 @@ class PostgresReports:
         rows = self._database.run(
             lambda connection, again: connection.execute(HOT_JOBS, parameters).fetchall()
         )
-        return [_view(row) for row in rows]
+        return [view_of(row) for row in rows]
 
     def running(self, limit: int) -> list[JobView]:
         rows = self._database.run(lambda connection, again: connection.execute(RUNNING, (limit,)).fetchall())
-        return [_view(row) for row in rows]
+        return [view_of(row) for row in rows]
 
     def find(self, digits: str, limit: int) -> list[JobId]:
         parameters = {
@@ -104,20 +111,34 @@ class PostgresReports:
     def members(self) -> list[MemberView]:
         skew = (self._database.clock.offset,)
         rows = self._database.run(lambda connection, again: connection.execute(MEMBERS, skew).fetchall())
-        return [
-            MemberView(
-                id=id, name=name, kind=kind, host=host, pid=pid, started_at=started, expires_at=expires, dead=dead,
-                stats=msgspec.json.decode(stats),
-            )
-            for id, name, kind, host, pid, started, expires, dead, stats in rows
-        ]  # fmt: skip
+        return [_member(row) for row in rows]
+
+    def facts(self, id: JobId) -> Facts | None:
+        skew = self._database.clock.offset
+
+        def look(connection: Connection) -> Facts | None:
+            rows = connection.execute(JOB, {"id": id}).fetchall()
+            if not rows:
+                return None
+            members = connection.execute(MEMBERS_ALIVE_FIRST, (skew, MEMBERS_LOOKED_AT)).fetchall()
+            return explaining.gather(connection, view_of(rows[0]), [_member(row) for row in members], skew)
+
+        return self._database.snapshot(look)
 
 
-def _view(row: tuple[Any, ...]) -> JobView:
+def view_of(row: tuple[Any, ...]) -> JobView:
     return JobView(
         id=row[0], task=row[1], queue=row[2], state=State(row[3]), priority=row[4], attempt=row[5], attempts=row[6],
         fence=row[7], losses=row[8], created_at=row[9], due_at=row[10], started_at=row[11], complete_by=row[12],
         settled_at=row[13], holder=row[14], cancel_requested=row[15], payload=row[16], result=row[17], reason=row[18],
         progress=_progress.decode(row[19]) if row[19] else None, checkpoint=row[20], history=history.read(row[21]),
-        exclusive=row[22],
+        exclusive=row[22], batch=row[23],
+    )  # fmt: skip
+
+
+def _member(row: tuple[Any, ...]) -> MemberView:
+    id, name, kind, host, pid, started, expires, dead, stats, serves = row
+    return MemberView(
+        id=id, name=name, kind=kind, host=host, pid=pid, started_at=started, expires_at=expires, dead=dead,
+        stats=msgspec.json.decode(stats), serves=_serves.decode(serves) if serves else None,
     )  # fmt: skip

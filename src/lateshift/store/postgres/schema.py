@@ -55,6 +55,87 @@ STEPS: tuple[tuple[str, ...], ...] = (
         )""",
         "CREATE INDEX audit_at ON lateshift.audit (at)",
     ),
+    (
+        # What guards a job: its session, its tenant, its limits; and the batch it belongs to. A blocked job names what
+        # it waits for. Jobs without a guard have none of these.
+        """ALTER TABLE lateshift.job ADD COLUMN session text COLLATE "C", ADD COLUMN turn bigint, ADD COLUMN sequence bigint,
+            ADD COLUMN tenant text COLLATE "C", ADD COLUMN limit_key text COLLATE "C", ADD COLUMN gap_after interval, ADD COLUMN holds smallint,
+            ADD COLUMN blocked_by text COLLATE "C", ADD COLUMN batch uuid""",
+        """ALTER TABLE lateshift.settled ADD COLUMN session text COLLATE "C", ADD COLUMN turn bigint, ADD COLUMN sequence bigint,
+            ADD COLUMN tenant text COLLATE "C", ADD COLUMN limit_key text COLLATE "C", ADD COLUMN gap_after interval,
+            ADD COLUMN holds smallint, ADD COLUMN batch uuid""",
+        *(f"UPDATE lateshift.{table} SET tenant = '' WHERE lane = 4" for table in ("job", "settled")),
+        # The place of each job in its session, given out in the order of enqueueing.
+        "CREATE SEQUENCE lateshift.turn",
+        # Who has the turn in a session: what runs or waits for another try; else the first of the line.
+        """CREATE INDEX job_turn ON lateshift.job (queue, session) WHERE session IS NOT NULL
+            AND (state = 2 OR (state = 0 AND (fence > 0 OR blocked_by IS NOT NULL)))""",
+        "CREATE INDEX job_line ON lateshift.job (queue, session, turn, id) WHERE session IS NOT NULL AND state IN (1, 3)",
+        """CREATE UNIQUE INDEX job_sequence ON lateshift.job (queue, session, sequence)
+            WHERE session IS NOT NULL AND sequence IS NOT NULL""",
+        """CREATE INDEX job_tenant ON lateshift.job (queue, lane, tenant, priority DESC, due_at, id)
+            WHERE state = 1 AND tenant IS NOT NULL""",
+        """CREATE INDEX job_blocked ON lateshift.job (blocked_by, queue, lane, tenant, priority DESC, due_at, id)
+            WHERE state = 3""",
+        # What runs against a limit: of its queue, of its task, of its key.
+        "CREATE INDEX job_limit_queue ON lateshift.job (queue) WHERE state = 2 AND tenant IS NOT NULL",
+        "CREATE INDEX job_limit_task ON lateshift.job (task) WHERE state = 2 AND tenant IS NOT NULL",
+        "CREATE INDEX job_limit_key ON lateshift.job (limit_key) WHERE state = 2 AND limit_key IS NOT NULL",
+        "CREATE INDEX job_batch ON lateshift.job (batch, id) WHERE batch IS NOT NULL",
+        "CREATE INDEX settled_batch ON lateshift.settled (batch, id) WHERE batch IS NOT NULL",
+        # What a session keeps between its jobs, and what holds it: a dead letter, or a number that is missing.
+        """CREATE TABLE lateshift.session (
+            queue text NOT NULL, name text NOT NULL, state bytea, next_sequence bigint, gap_until timestamptz,
+            held_by uuid, held_why text, touched_at timestamptz NOT NULL, PRIMARY KEY (queue, name)
+        )""",
+        "CREATE INDEX session_gap ON lateshift.session (gap_until) WHERE gap_until IS NOT NULL",
+        "CREATE INDEX session_held ON lateshift.session (held_by) WHERE held_by IS NOT NULL",
+        "CREATE INDEX session_touched ON lateshift.session (touched_at)",
+        # Limits, as the code declares them or an operator sets them: of a queue, of a task, of each key of a kind.
+        """CREATE TABLE lateshift.rule (
+            scope text NOT NULL, name text NOT NULL, concurrency integer, rate integer, per interval, burst integer,
+            set_by text NOT NULL, set_at timestamptz NOT NULL, PRIMARY KEY (scope, name)
+        )""",
+        # How full the bucket of tokens of each limit was, and when.
+        """CREATE TABLE lateshift.bucket (
+            key text PRIMARY KEY, tokens double precision NOT NULL, at timestamptz NOT NULL,
+            promised timestamptz NOT NULL
+        ) WITH (fillfactor = 50)""",
+        "CREATE INDEX bucket_at ON lateshift.bucket (at)",
+        # What a worker is there for, and the code that it runs: one row of code for all workers that run it.
+        "ALTER TABLE lateshift.member ADD COLUMN serves bytea, ADD COLUMN code text",
+        """CREATE TABLE lateshift.program (
+            code text PRIMARY KEY, told bytea NOT NULL, seen_at timestamptz NOT NULL
+        )""",
+        # The job that stands for its duplicates: in which of its states, and until when whatever its state. A row that has
+        # expired is looked at: it goes unless its job may still count.
+        """CREATE TABLE lateshift.job_identity (
+            identity uuid PRIMARY KEY, job_id uuid NOT NULL, scope smallint NOT NULL, until timestamptz NOT NULL,
+            expires_at timestamptz NOT NULL
+        ) WITH (fillfactor = 90)""",
+        "CREATE INDEX job_identity_expires ON lateshift.job_identity (expires_at)",
+        # How many wait in a queue though they are due.
+        "CREATE INDEX job_held_up ON lateshift.job (queue) WHERE state = 3",
+        # Batches: how many jobs each will have and has, how they ended, and what is enqueued then. A transaction that
+        # settles jobs, or makes them ready again, adds a line of counts and locks nothing; see postgres/batches.py.
+        """CREATE TABLE lateshift.batch (
+            id uuid PRIMARY KEY, name text, key text, digest bytea, total integer NOT NULL,
+            added integer NOT NULL DEFAULT 0, completed integer NOT NULL DEFAULT 0, failed integer NOT NULL DEFAULT 0,
+            cancelled integer NOT NULL DEFAULT 0, failures integer NOT NULL DEFAULT 0, created_at timestamptz NOT NULL,
+            sealed_at timestamptz, finished_at timestamptz, expires_at timestamptz, cancelled_by text,
+            then_call bytea, then_at timestamptz, failure_call bytea, failure_at timestamptz
+        ) WITH (fillfactor = 50)""",
+        "CREATE UNIQUE INDEX batch_key ON lateshift.batch (key) WHERE key IS NOT NULL",
+        "CREATE INDEX batch_expires ON lateshift.batch (expires_at) WHERE expires_at IS NOT NULL",
+        """CREATE TABLE lateshift.batch_count (
+            batch uuid NOT NULL, completed integer NOT NULL, failed integer NOT NULL, cancelled integer NOT NULL,
+            failures integer NOT NULL
+        ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
+            autovacuum_vacuum_insert_threshold = -1, autovacuum_vacuum_cost_delay = 0)""",
+        "CREATE INDEX batch_count_batch ON lateshift.batch_count (batch)",
+        "CREATE INDEX job_batch_running ON lateshift.job (batch) WHERE state = 2 AND batch IS NOT NULL",
+        "CREATE INDEX settled_batch_dead ON lateshift.settled (batch, id) WHERE state = 6 AND batch IS NOT NULL",
+    ),
 )
 
 VERSION = len(STEPS)

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 from psycopg import Cursor
 
+from lateshift.model.guard import Guarded
 from lateshift.model.ids import JobId
 from lateshift.model.job import Lease, State
 from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later, Outcome, Settlement
@@ -15,7 +16,8 @@ from lateshift.store.postgres.database import Connection
 from lateshift.store.taking import KEEP_CANCELLED, KEEP_LEAST
 
 KEPT = """id, queue, lane, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
- leased_at, exclusive, task, payload, progress, checkpoint"""
+ leased_at, exclusive, task, payload, progress, checkpoint, session, turn, sequence, gap_after, holds, tenant, limit_key,
+ batch"""
 GONE = ", ".join(f"gone.{column.strip()}" for column in KEPT.split(","))
 _NOW = "clock_timestamp() + %(skew)s::interval"
 # What was said of a job stands at its place in arrays sorted by id, found by bisection. No statement joins: a join's plan
@@ -25,11 +27,30 @@ _MINE = f"j.id = ANY(%(ids)b::uuid[]) AND j.fence = (%(fences)b::bigint[])[{_PLA
 # A completion after the complete-by is refused; that an attempt failed or was stopped may still be said.
 _IN_TIME = f"(j.complete_by IS NULL OR j.complete_by > {_NOW})"
 
+
+def counted(number: str, state: str, failures: str) -> str:
+    """How many of the jobs that are gone belong to which batches, as a part of the statement that moves them: a job that is
+    not moved is not counted. See batches.py."""
+    return f"""counted AS (INSERT INTO lateshift.batch_count (batch, completed, failed, cancelled, failures)
+ SELECT gone.batch, {number} FILTER (WHERE {state} = 4), {number} FILTER (WHERE {state} = 6),
+ {number} FILTER (WHERE {state} = 5), {failures} FROM gone WHERE gone.batch IS NOT NULL GROUP BY gone.batch)"""
+
+
+def _failures(state: str) -> str:
+    return f"count(*) FILTER (WHERE {state} = 6)"
+
+
 # Completed jobs whose leases still hold are settled with their results. Primary keys.
 COMPLETE = f"""WITH gone AS (DELETE FROM lateshift.job j WHERE {_MINE} AND {_IN_TIME} RETURNING j.*, {_PLACE} AS place)
 INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, result)
 SELECT {GONE}, gone.history, 4, {_NOW}, {_NOW} + %(keep)s::interval, (%(results)b::bytea[])[gone.place]
 FROM gone"""
+COMPLETE_OF_BATCH = COMPLETE.replace("\nINSERT", f",\n{counted('count(*)', '4', '0')}\nINSERT")
+
+# The same, saying which: for those that leave something to others.
+COMPLETE_TELLING = f"{COMPLETE} RETURNING id, fence"
+COMPLETE_OF_BATCH_TELLING = f"{COMPLETE_OF_BATCH} RETURNING id, fence"
+_OF_BATCH = {COMPLETE: COMPLETE_OF_BATCH, COMPLETE_TELLING: COMPLETE_OF_BATCH_TELLING}
 
 # The same for any end, with its reason and history. Primary keys.
 END = f"""WITH gone AS (DELETE FROM lateshift.job j WHERE {_MINE} RETURNING j.*, {_PLACE} AS place)
@@ -37,6 +58,8 @@ INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, r
 SELECT {GONE}, coalesce((%(histories)b::bytea[])[gone.place], gone.history), (%(states)b::smallint[])[gone.place],
  {_NOW}, {_NOW} + (%(keeps)s::interval[])[gone.place], (%(reasons)s::text[])[gone.place]
 FROM gone RETURNING id, fence"""
+_SAID = "(%(states)b::smallint[])[gone.place]"
+END_OF_BATCH = END.replace("\nINSERT", f",\n{counted('count(*)', _SAID, _failures(_SAID))}\nINSERT")
 
 # Another attempt follows, unless an operator has cancelled the job. Primary key.
 AGAIN = f"""UPDATE lateshift.job j SET
@@ -60,9 +83,11 @@ DROP_SETTLED = """DELETE FROM lateshift.job WHERE id = ANY(ARRAY(
 
 # Waiting jobs are cancelled at once. Primary keys.
 CANCEL_WAITING = f"""WITH gone AS (DELETE FROM lateshift.job WHERE id = ANY(%(ids)b::uuid[]) AND state IN (0, 1, 3)
-  RETURNING *)
+  RETURNING *),
+{counted("count(*)", "5", "0")}
 INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, reason)
-SELECT {GONE}, gone.history, 5, {_NOW}, {_NOW} + %(keep)s::interval, %(reason)s::text FROM gone RETURNING id"""
+SELECT {GONE}, gone.history, 5, {_NOW}, {_NOW} + %(keep)s::interval, %(reason)s::text FROM gone
+RETURNING id, queue, task, session, limit_key, tenant"""
 
 # The first of the blocked jobs of a key that nobody holds is ready, in each line: one of them may be paused, or served by
 # nobody. Which of them runs is decided by who leases first. job_exclusive.
@@ -79,8 +104,10 @@ class Sent(Struct, frozen=True):
     settlements: list[Settlement]
 
 
-def send(connection: Connection, settlements: Sequence[Settlement], skew: timedelta) -> list[Sent]:
-    """Queue the statements in the caller's pipeline: one for each kind of end."""
+def send(
+    connection: Connection, settlements: Sequence[Settlement], skew: timedelta, *, telling: bool = False
+) -> list[Sent]:
+    """Queue the statements in the caller's pipeline: one for each kind of end. `telling`: each says what it wrote."""
     settlements = sorted(settlements, key=_by_id)
     completed: dict[timedelta, list[Settlement]] = {}
     ended: list[Settlement] = []
@@ -93,7 +120,8 @@ def send(connection: Connection, settlements: Sequence[Settlement], skew: timede
             later.append(settlement)
         else:
             ended.append(settlement)
-    sent = [Sent(_complete(connection, group, keep, skew), group) for keep, group in completed.items()]
+    sql = COMPLETE_TELLING if telling else COMPLETE
+    sent = [Sent(_complete(connection, sql, group, keep, skew), group) for keep, group in completed.items()]
     if ended:
         sent.append(Sent(_end(connection, ended, skew), ended))
     if later:
@@ -112,35 +140,40 @@ def receive(connection: Connection, sent: Sequence[Sent], skew: timedelta) -> li
     return _look_into(connection, missing, skew) if missing else []
 
 
-def settle_guarded(connection: Connection, settlements: Sequence[Settlement], skew: timedelta) -> list[Lease]:
-    """Jobs with an exclusive key: settle them and ready the next of each key, while nobody else looks at the key."""
-    keys = sorted({settlement.lease.exclusive or "" for settlement in settlements})
-    with connection.transaction():
-        for key in keys:
-            connection.execute(WAIT_FOR_KEY, (key,))
-        sent = send(connection, settlements, skew)
-        lost = receive(connection, sent, skew)
-        for key in keys:
-            connection.execute(READY_NEXT, {"key": key})
-    return lost
+def receive_telling(
+    connection: Connection, sent: Sequence[Sent], skew: timedelta
+) -> tuple[list[Lease], list[Settlement]]:
+    """The leases that were lost, and what was written now. Not what was written before, and had its answer lost."""
+    written: list[Settlement] = []
+    missing: list[Settlement] = []
+    for group in sent:
+        now = set(group.cursor.fetchall())
+        for settlement in group.settlements:
+            (written if _named(settlement) in now else missing).append(settlement)
+    return _look_into(connection, missing, skew) if missing else [], written
 
 
-def cancel_waiting(connection: Connection, ids: Sequence[JobId], by: str, skew: timedelta) -> set[JobId]:
-    parameters = {"ids": list(ids), "skew": skew, "keep": KEEP_CANCELLED, "reason": f"cancelled by {by}"}
-    return {id for (id,) in connection.execute(CANCEL_WAITING, parameters).fetchall()}
+def cancel_waiting(
+    connection: Connection, ids: Sequence[JobId], by: str, skew: timedelta, *, reason: str | None = None
+) -> tuple[set[JobId], list[Guarded]]:
+    """Which it found, and what those with guards leave to others."""
+    reason = reason or f"cancelled by {by}"
+    parameters = {"ids": list(ids), "skew": skew, "keep": KEEP_CANCELLED, "reason": reason}
+    rows = connection.execute(CANCEL_WAITING, parameters).fetchall()
+    return {row[0] for row in rows}, [Guarded(*row[1:5]) for row in rows if row[5] is not None]
 
 
 def _complete(
-    connection: Connection, group: Sequence[Settlement], keep: timedelta, skew: timedelta
+    connection: Connection, sql: str, group: Sequence[Settlement], keep: timedelta, skew: timedelta
 ) -> Cursor[Any]:
     results = Blobs(
         settlement.outcome.result for settlement in group if type(settlement.outcome) is Completed
     )
     if results.count(None) == len(results):  # beyond the end of an array is NULL: nothing to search
         results.clear()
-    return connection.execute(
-        COMPLETE, {**_leases(group, skew), "results": results, "keep": keep}, binary=True
-    )
+    if any(settlement.lease.batch is not None for settlement in group):
+        sql = _OF_BATCH[sql]
+    return connection.execute(sql, {**_leases(group, skew), "results": results, "keep": keep}, binary=True)
 
 
 def _end(connection: Connection, group: Sequence[Settlement], skew: timedelta) -> Cursor[Any]:
@@ -160,7 +193,8 @@ def _end(connection: Connection, group: Sequence[Settlement], skew: timedelta) -
         histories.append(history)
         keeps.append(max(keep, KEEP_LEAST))
     rest = {"states": states, "reasons": reasons, "histories": histories, "keeps": keeps}
-    return connection.execute(END, _leases(group, skew) | rest, binary=True)
+    sql = END if all(settlement.lease.batch is None for settlement in group) else END_OF_BATCH
+    return connection.execute(sql, _leases(group, skew) | rest, binary=True)
 
 
 def _again(connection: Connection, group: Sequence[Settlement], skew: timedelta) -> Cursor[Any]:

@@ -3,12 +3,14 @@
 from typing import Any
 
 from lateshift.clock import Clock
+from lateshift.model.guard import Turns, rule_of
 from lateshift.model.job import Line, State
-from lateshift.store.contract import LANES, TakenBack
+from lateshift.store.contract import LANES, Gap, TakenBack
 from lateshift.store.crashpoints import crashpoint
+from lateshift.store.postgres import guarding, rules, sessions
 from lateshift.store.postgres.database import Connection
-from lateshift.store.postgres.settling import GONE, KEPT, READY_NEXT, WAIT_FOR_KEY
-from lateshift.store.taking import GRACE, KEEP_CANCELLED, KEEP_DEAD, Overdue, Verdict, verdict
+from lateshift.store.postgres.settling import GONE, KEPT, READY_NEXT, WAIT_FOR_KEY, counted
+from lateshift.store.taking import GRACE, KEEP_CANCELLED, KEEP_DEAD, Overdue, Verdict, left_by, split, verdict
 
 TERM = "SELECT 1 FROM lateshift.lock WHERE name = 'supervisor' AND fence = %s AND owner IS NOT NULL FOR SHARE"
 
@@ -22,7 +24,7 @@ DECLARE_DEAD = """UPDATE lateshift.member SET dead_at = clock_timestamp() + %(sk
 # Running jobs past their complete-by and the grace of their holder, or held by nobody alive. job_running, read whole:
 # as long as what runs.
 OVERDUE = """SELECT j.id, j.fence, j.queue, j.lane, j.attempt, j.attempts, j.losses, j.holder, m.id IS NULL, j.cancel_by,
- j.exclusive, j.history
+ j.exclusive, j.history, j.task, j.session, j.limit_key
 FROM lateshift.job j LEFT JOIN lateshift.member m ON m.id = j.holder AND m.dead_at IS NULL
 WHERE j.state = 2 AND (m.id IS NULL OR j.complete_by <= clock_timestamp() + %(skew)s::interval - %(grace)s::interval)
 LIMIT %(limit)s"""
@@ -33,7 +35,9 @@ READY_AGAIN = """UPDATE lateshift.job SET state = 1, due_at = clock_timestamp() 
  WHERE id = %(id)s AND fence = %(fence)s AND state = 2 RETURNING 1"""
 
 # Taken back for good. Primary keys.
-END_TAKEN = f"""WITH gone AS (DELETE FROM lateshift.job WHERE id = %(id)s AND fence = %(fence)s AND state = 2 RETURNING *)
+_STATE = "%(state)s::smallint"
+END_TAKEN = f"""WITH gone AS (DELETE FROM lateshift.job WHERE id = %(id)s AND fence = %(fence)s AND state = 2 RETURNING *),
+{counted("count(*)", _STATE, f"count(*) FILTER (WHERE {_STATE} = 6)")}
 INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, reason)
 SELECT {GONE.replace("gone.losses", "%(losses)s::smallint")}, %(history)s::bytea, %(state)s::smallint,
  clock_timestamp() + %(skew)s::interval, clock_timestamp() + %(skew)s::interval + %(keep)s::interval, %(reason)s::text
@@ -47,8 +51,21 @@ WHERE NOT EXISTS (SELECT 1 FROM lateshift.job h WHERE h.exclusive = line.exclusi
   AND r.queue = line.queue AND r.lane = line.lane)
 LIMIT %s"""
 
+# What jobs wait for, from one to the next. job_blocked.
+WAITS = """WITH RECURSIVE wait AS (
+  (SELECT blocked_by, queue, 1 AS place FROM lateshift.job
+   WHERE state = 3 AND (blocked_by, queue) > (%(waits)s::text COLLATE "C", %(queue)s::text)
+   ORDER BY blocked_by, queue LIMIT 1)
+  UNION ALL
+  SELECT next.blocked_by, next.queue, wait.place + 1 FROM wait, LATERAL (SELECT blocked_by, queue FROM lateshift.job
+   WHERE state = 3 AND (blocked_by, queue) > (wait.blocked_by, wait.queue) ORDER BY blocked_by, queue LIMIT 1) next
+  WHERE wait.place < %(limit)s)
+SELECT blocked_by, queue FROM wait ORDER BY place"""
 
-def take_back(connection: Connection, again: bool, clock: Clock, term: int, limit: int) -> list[TakenBack]:
+
+def take_back(
+    connection: Connection, again: bool, clock: Clock, term: int, limit: int, turns: Turns
+) -> list[TakenBack]:
     """Writes only when there is something to write: the supervisor asks every second."""
     skew = {"skew": clock.offset}
     [(expired,)] = connection.execute(EXPIRED, skew).fetchall()
@@ -66,6 +83,7 @@ def take_back(connection: Connection, again: bool, clock: Clock, term: int, limi
             Overdue(
                 id=row[0], fence=row[1], queue=row[2], lane=LANES[row[3]], attempt=row[4], attempts=row[5],
                 losses=row[6], holder=row[7], holder_gone=row[8], cancel_by=row[9], exclusive=row[10], history=row[11],
+                task=row[12], session=row[13], limit_key=row[14],
             ),
             at,
         )
@@ -77,6 +95,10 @@ def take_back(connection: Connection, again: bool, clock: Clock, term: int, limi
     with connection.transaction():
         if not connection.execute(TERM, (term,)).fetchall():
             return []
+        careful = [case for case in verdicts if case.job.lane.careful]
+        sessions.lock(connection, [case.job.queue for case in careful])
+        ended = [case for case in careful if case.state is not State.READY]
+        freed = guarding.lock_limits(connection, [left_by(case.job) for case in ended])
         keys = sorted({case.job.exclusive for case in verdicts if case.job.exclusive is not None})
         for key in keys:
             connection.execute(WAIT_FOR_KEY, (key,))
@@ -89,6 +111,8 @@ def take_back(connection: Connection, again: bool, clock: Clock, term: int, limi
                 crashpoint("sweep.mid_batch")
         for key in keys:
             connection.execute(READY_NEXT, {"key": key})
+        sessions.hold(connection, [case.job.id for case in ended if case.state is State.DEAD], clock.offset)
+        guarding.give_on(connection, [left_by(case.job) for case in ended], freed, turns)
     return taken
 
 
@@ -112,3 +136,34 @@ def unblock(connection: Connection, again: bool, clock: Clock, term: int, limit:
             connection.execute(WAIT_FOR_KEY, (key,))
             connection.execute(READY_NEXT, {"key": key})
     return len(keys)
+
+
+def release_waiting(
+    connection: Connection,
+    again: bool,
+    clock: Clock,
+    term: int,
+    limit: int,
+    after: tuple[str, str],
+    turns: Turns,
+) -> tuple[list[Gap], set[Line], tuple[str, str]]:
+    """What it found, the lines that have ready jobs now, and where to look on."""
+    skew = clock.offset
+    at = {"waits": after[0], "queue": after[1], "limit": limit}
+    waits: list[tuple[str, str]] = connection.execute(WAITS, at).fetchall()
+    missing = connection.execute(sessions.MISSING, {"skew": skew, "limit": limit}).fetchall()
+    if not waits and not missing:
+        return [], set(), ("", "")
+    named = [(queue, name) for kind, name, queue in split(waits) if kind in ("session", "sequence")]
+    with connection.transaction():
+        if not connection.execute(TERM, (term,)).fetchall():
+            return [], set(), after
+        sessions.lock(connection, [*(queue for queue, _ in named), *(queue for queue, _, _ in missing)])
+        known = rules.read(connection)
+        limits = {name: rule_of(known, name) for kind, name, _ in split(waits) if kind == "limit"}
+        if limits:
+            connection.execute(rules.LOCK_LIMITS)
+        gaps = sessions.close_gaps(connection, missing, skew)
+        lines = sessions.ready_next(connection, [*named, *((gap.queue, gap.session) for gap in gaps)])
+        lines |= rules.ready_next(connection, limits, turns)
+    return gaps, lines, waits[-1] if len(waits) >= limit else ("", "")

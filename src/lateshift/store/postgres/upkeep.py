@@ -11,9 +11,10 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from lateshift.errors import OptionInvalid, StoreError
 from lateshift.model.ids import JobId
 from lateshift.store import private
+from lateshift.store.postgres import batches
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.sweeping import TERM
-from lateshift.store.taking import AUDIT_KEPT
+from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT, SESSION_KEPT
 
 # Settled jobs past their retention. settled_expires, which serves a bound that is computed once: (SELECT …).
 PURGE_SETTLED = """DELETE FROM lateshift.settled WHERE id = ANY(ARRAY(
@@ -24,19 +25,45 @@ ERASE = "DELETE FROM lateshift.settled WHERE id = ANY(%s)"
 PURGE_KEYS = """DELETE FROM lateshift.job_key WHERE (task, text) IN (SELECT task, text FROM lateshift.job_key
  WHERE expires_at <= (SELECT clock_timestamp() + %(skew)s::interval) LIMIT %(limit)s)
  AND expires_at <= (SELECT clock_timestamp() + %(skew)s::interval)"""
+# Identities that nobody asks for any more: past their time, and of a job that has completed or is gone. Of those past their
+# time, a job that has not ended is looked at again later, one that may be resubmitted at its retention's end.
+# job_identity_expires, primary keys.
+_NOW = "(SELECT clock_timestamp() + %(skew)s::interval)"
+_DUE = f"""identity = ANY(ARRAY(SELECT identity FROM lateshift.job_identity WHERE expires_at <= {_NOW}
+ ORDER BY expires_at LIMIT %(limit)s)) AND expires_at <= {_NOW}"""
+_LATER = f"""coalesce((SELECT {_NOW} + %(identity)s::interval FROM lateshift.job j WHERE j.id = i.job_id),
+ (SELECT s.expires_at FROM lateshift.settled s WHERE s.id = i.job_id AND s.state IN (5, 6) AND s.expires_at > {_NOW}))"""
+PURGE_IDENTITIES = f"DELETE FROM lateshift.job_identity i WHERE {_DUE} AND {_LATER} IS NULL"
+KEEP_IDENTITIES = f"""UPDATE lateshift.job_identity i SET expires_at = {_LATER}
+ WHERE {_DUE} AND {_LATER} IS NOT NULL"""
 # Dead members that hold nothing any more. A scan of the members.
 PURGE_MEMBERS = """DELETE FROM lateshift.member m
  WHERE dead_at <= (SELECT clock_timestamp() + %(skew)s::interval - interval '10 minutes')
  AND NOT EXISTS (SELECT 1 FROM lateshift.job j WHERE j.holder = m.id AND j.state = 2)"""
+# Programs that no member runs any more. A scan of the programs, as few as there were releases of late.
+PURGE_PROGRAMS = """DELETE FROM lateshift.program p
+ WHERE seen_at <= (SELECT clock_timestamp() + %(skew)s::interval - interval '10 minutes')
+ AND NOT EXISTS (SELECT 1 FROM lateshift.member m WHERE m.code = p.code)"""
 # What operators did longer ago than AUDIT_KEPT. audit_at.
 PURGE_AUDIT = """DELETE FROM lateshift.audit WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.audit
  WHERE at <= (SELECT clock_timestamp() + %(skew)s::interval - %(audit)s::interval) LIMIT %(limit)s))"""
+# Sessions and tokens that nobody has touched for SESSION_KEPT. session_touched, bucket_at.
+PURGE_SESSIONS = """DELETE FROM lateshift.session WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.session
+ WHERE touched_at <= (SELECT clock_timestamp() + %(skew)s::interval - %(session)s::interval) LIMIT %(limit)s
+ FOR UPDATE SKIP LOCKED))"""
+PURGE_BUCKETS = """DELETE FROM lateshift.bucket WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.bucket
+ WHERE at <= (SELECT clock_timestamp() + %(skew)s::interval - %(session)s::interval) LIMIT %(limit)s
+ FOR UPDATE SKIP LOCKED))"""
 
 # What must never be: an id in both tables, a running job without a holder, a waiting one with a holder.
 RULES = {
     "{n} jobs are both waiting and settled": "SELECT count(*) FROM lateshift.job JOIN lateshift.settled USING (id)",
     "{n} running jobs have no holder": "SELECT count(*) FROM lateshift.job WHERE state = 2 AND holder IS NULL",
     "{n} waiting jobs have a holder": "SELECT count(*) FROM lateshift.job WHERE state <> 2 AND holder IS NOT NULL",
+    "{n} batches have counted other jobs than their own": """SELECT count(*) FROM lateshift.batch
+     WHERE least(completed, failed, cancelled) < 0 OR completed + failed + cancelled > added""",
+    "{n} sessions have two jobs running": """SELECT count(*) FROM (SELECT 1 FROM lateshift.job
+ WHERE state = 2 AND session IS NOT NULL GROUP BY queue, session HAVING count(*) > 1) AS twice""",
 }
 
 
@@ -49,14 +76,31 @@ class PostgresUpkeep:
 
     def purge(self, *, term: int, limit: int) -> int:
         def work(connection: Connection, again: bool) -> int:
-            parameters = {"skew": self._clock.offset, "limit": limit, "audit": AUDIT_KEPT}
+            parameters = {
+                "skew": self._clock.offset,
+                "limit": limit,
+                "audit": AUDIT_KEPT,
+                "identity": IDENTITY_KEPT,
+                "session": SESSION_KEPT,
+            }
             with connection.transaction():
                 if not connection.execute(TERM, (term,)).fetchall():
                     return 0
-                return sum(
+                deleted = sum(
                     connection.execute(sql, parameters).rowcount
-                    for sql in (PURGE_SETTLED, PURGE_KEYS, PURGE_MEMBERS, PURGE_AUDIT)
+                    for sql in (
+                        PURGE_SETTLED,
+                        PURGE_KEYS,
+                        PURGE_IDENTITIES,
+                        KEEP_IDENTITIES,
+                        PURGE_MEMBERS,
+                        PURGE_PROGRAMS,
+                        PURGE_AUDIT,
+                        PURGE_SESSIONS,
+                        PURGE_BUCKETS,
+                    )
                 )
+                return deleted + batches.purge(connection, self._clock.offset, limit)
 
         return self._database.run(work)
 

@@ -89,6 +89,17 @@ class Database:
                 self._reader = self._connect()
             yield self._reader
 
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """Statements that only read, all of them from the same commit."""
+        with self.read() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
     def exists(self) -> bool:
         return self.path.exists()
 

@@ -1,14 +1,16 @@
 """Enqueue as statements, so that it runs on Lateshift's own connection and on a caller's alike."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from itertools import chain, groupby
-from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
-from lateshift.model.job import Enqueued, NewJob, Spec, State
-from lateshift.store.contract import Statements
-from lateshift.store.keys import key_conflict
+from lateshift.errors import SequenceUsed
+from lateshift.model.job import Enqueued, NewJob, Place, Spec, State
+from lateshift.store.contract import Asked, Rows, Statements
+from lateshift.store.keys import key_conflict, number_passed, number_used, numbered
+from lateshift.store.sqlite import uniques
+from lateshift.store.sqlite.database import Connection
 from lateshift.store.sqlite.times import MICROSECOND, to_number
 
 # Plain question marks: the standard library's sqlite3, on which callers run these, wants no numbers.
@@ -23,6 +25,22 @@ INSERT_BLOCK = f"""{_INSERT} SELECT column1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, colum
 # One job, unless its id is there already or has been settled. Primary keys.
 INSERT = f"""{_INSERT} SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
  WHERE NOT EXISTS (SELECT 1 FROM settled WHERE id = ?) ON CONFLICT (id) DO NOTHING"""
+
+# Jobs of a batch, one and so many. Their ids were never sent before: the batch knows how far it has come. Primary key.
+_INSERT_BATCH = _INSERT.replace("payload)", "payload, batch)")
+INSERT_BATCH = f"{_INSERT_BATCH} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT_BATCH_BLOCK = f"""{_INSERT_BATCH} SELECT column1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, column2, ?
+ FROM (VALUES {", ".join(["(?, ?)"] * BLOCK)})"""
+
+# A job with guards, unless its id is there already or has been settled. Primary keys.
+INSERT_GUARDED = f"""{_INSERT[:-1]}, session, sequence, gap_after, holds, tenant, limit_key, blocked_by, turn, batch)
+ SELECT {", ".join("?" * 21)} WHERE NOT EXISTS (SELECT 1 FROM settled WHERE id = ?) ON CONFLICT (id) DO NOTHING"""
+# The next places in their sessions for so many.
+TURNS = "UPDATE turn SET last = last + ? RETURNING last"
+# Whose number it is: of a job that waits or runs, or of one that has had its turn. job_sequence, primary keys.
+NUMBERED = "SELECT id FROM job WHERE queue = ? AND session = ? AND sequence = ? AND session IS NOT NULL"
+EXPECTED = "SELECT next_sequence FROM session WHERE queue = ? AND name = ?"
+SETTLED = "SELECT 1 FROM settled WHERE id = ?"
 
 # Take a key that is free or past its window. Primary key.
 TAKE_KEY = """INSERT INTO job_key (task, text, job_id, digest, expires_at) VALUES (?, ?, ?, ?, ?)
@@ -58,8 +76,21 @@ def statements(jobs: Sequence[NewJob], now: int) -> Statements:
                 taken.append(mine[:3])
         fresh.append(job)
         answers.append(Enqueued(job.id, created=True))
-    for (spec, first), group in groupby(fresh, key=_spec_and_first):
+    wrong = yield from _wrong_number(fresh)
+    if wrong is not None:
+        for key in taken:
+            yield FREE_KEY, [key]
+        raise wrong
+    if any(job.unique is not None for job in fresh):
+        fresh = yield from uniques.keep_first(fresh, answers, now)
+    for (spec, first, guarded), group in groupby(fresh, key=_alike):
         same, how = list(group), _how(spec, now)
+        if guarded:
+            yield from _insert_guarded(same, how)
+            continue
+        if spec.batch is not None:
+            yield from _of_batch(same, how, spec.batch.bytes)
+            continue
         if first:
             for start in range(0, len(same) - BLOCK + 1, BLOCK):
                 pairs = [(job.id.bytes, job.payload) for job in same[start : start + BLOCK]]
@@ -71,7 +102,75 @@ def statements(jobs: Sequence[NewJob], now: int) -> Statements:
     return answers
 
 
-_spec_and_first = attrgetter("spec", "first")
+def _of_batch(jobs: Sequence[NewJob], how: tuple[Any, ...], batch: bytes) -> Generator[Asked, Rows, None]:
+    whole = len(jobs) // BLOCK * BLOCK
+    for start in range(0, whole, BLOCK):
+        pairs = [(job.id.bytes, job.payload) for job in jobs[start : start + BLOCK]]
+        yield INSERT_BATCH_BLOCK, [(*how, batch, *chain.from_iterable(pairs))]
+    rows = [(job.id.bytes, *how, job.payload, batch) for job in jobs[whole:]]
+    if rows:
+        yield INSERT_BATCH, rows
+
+
+def run(connection: Connection, statements: Statements) -> list[Enqueued]:
+    """Drive the statements of an enqueue on Lateshift's own connection."""
+    rows: Any = None
+    try:
+        while True:
+            sql, parameters = statements.send(rows)
+            if len(parameters) == 1:
+                rows = connection.execute(sql, parameters[0]).fetchall()
+            else:
+                connection.executemany(sql, parameters)
+                rows = []
+    except StopIteration as stop:
+        answers: list[Enqueued] = stop.value
+        return answers
+
+
+def _alike(job: NewJob) -> tuple[Spec, bool, bool]:
+    return job.spec, job.first, job.spec.lane.careful
+
+
+def _insert_guarded(jobs: Sequence[NewJob], how: tuple[Any, ...]) -> Generator[Asked, Rows, None]:
+    """The first of each session is ready, the others wait for it."""
+    places = [(job, job.place or Place()) for job in jobs]
+    counted = sum(place.session is not None and place.sequence is None for _, place in places)
+    [(last,)] = (yield TURNS, [(counted,)]) if counted else [(0,)]
+    turn = last - counted
+    begun: set[str] = set()
+    rows: list[tuple[Any, ...]] = []
+    for job, place in places:
+        state, blocked_by, at = how[2], None, place.sequence
+        if place.session is not None:
+            if place.session in begun and state == State.READY:
+                state, blocked_by = int(State.BLOCKED), f"session:{place.session}"
+            begun.add(place.session)
+            if at is None:
+                at = turn = turn + 1
+        gap = None if place.gap_after is None else place.gap_after // MICROSECOND
+        mine = (job.id.bytes, *how[:2], state, *how[3:], job.payload)
+        guards = (place.session, place.sequence, gap, int(place.holds), place.tenant, place.limit_key)
+        batch = None if job.spec.batch is None else job.spec.batch.bytes
+        rows.append((*mine, *guards, blocked_by, at, batch, job.id.bytes))
+    yield INSERT_GUARDED, rows
+
+
+def _wrong_number(jobs: Sequence[NewJob]) -> Generator[Asked, Rows, SequenceUsed | None]:
+    """No number of a session is used twice. A job that is sent again has its own."""
+    seen: set[tuple[str, str | None, int]] = set()
+    for job, place, number in numbered(jobs):
+        session = (job.spec.queue, place.session)
+        if (*session, number) in seen:
+            return number_used(place, None)
+        seen.add((*session, number))
+        owner = yield NUMBERED, [(*session, number)]
+        if owner and bytes(owner[0][0]) != job.id.bytes:
+            return number_used(place, UUID(bytes=bytes(owner[0][0])))
+        expected = [] if owner else (yield EXPECTED, [session])
+        if expected and (expected[0][0] or 0) > number and not (yield SETTLED, [(job.id.bytes,)]):
+            return number_passed(place, expected[0][0])
+    return None
 
 
 def _how(spec: Spec, now: int) -> tuple[Any, ...]:

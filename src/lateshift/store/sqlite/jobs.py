@@ -1,5 +1,6 @@
 """The life of a job in SQLite: enqueue, lease, settle, and what operators do to it. Each verb is one transaction."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -8,15 +9,27 @@ from uuid import UUID
 import msgspec
 
 from lateshift.model.edit import Edit
+from lateshift.model.guard import Guarded, Turns
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Enqueued, Lease, Line, NewJob, Note
 from lateshift.model.outcome import Settlement
-from lateshift.store.contract import Exchanged, Promoted, StopOrder, TakenBack, Wakes, Want, lane_of
+from lateshift.store.contract import Exchanged, Gap, Promoted, StopOrder, TakenBack, Wakes, Want, lane_of
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.lines import served
-from lateshift.store.sqlite import editing, enqueue, leasing, settling, sweeping
+from lateshift.store.sqlite import (
+    batches,
+    editing,
+    enqueue,
+    guarding,
+    leasing,
+    pressure,
+    sessions,
+    settling,
+    sweeping,
+)
 from lateshift.store.sqlite.database import Connection, Database
+from lateshift.store.taking import SHED
 
 _encode = msgspec.json.encode
 
@@ -45,10 +58,10 @@ ORDER_STOP = "UPDATE job SET cancel_by = ? WHERE id = ? AND state = 2 RETURNING 
 
 # A dead or cancelled job is ready again, with fresh attempts and the fence it had. Primary key.
 REVIVE = """INSERT INTO job (id, queue, lane, state, priority, attempts, fence, due_at, created_at, time_limit,
- exclusive, task, payload, checkpoint, history)
+ exclusive, task, payload, checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch)
  SELECT id, queue, lane, 1, priority, attempts, fence, ?2, created_at, time_limit, exclusive, task, payload,
- checkpoint, history FROM settled WHERE id = ?1 AND state IN (5, 6) RETURNING queue, lane"""
-FORGET_SETTLED = "DELETE FROM settled WHERE id = ?"
+ checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch FROM settled WHERE id = ?1 AND state IN (5, 6) RETURNING queue, lane"""
+FORGET_SETTLED = "DELETE FROM settled WHERE id = ? RETURNING batch, state"
 AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 
 
@@ -59,10 +72,12 @@ class SqliteJobs:
         self._database = database
         self._clock = database.clock
         self._wakes = wakes
+        self._turns = Turns()
+        self._looked_at = ("", "")
 
     def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         with self._database.write() as connection:
-            answers = _run(connection, enqueue.statements(jobs, self._clock.microseconds()))
+            answers = enqueue.run(connection, enqueue.statements(jobs, self._clock.microseconds()))
             crashpoint("enqueue.before_commit")
         crashpoint("enqueue.after_commit")
         self._wakes.hint(lines_of(jobs))
@@ -72,16 +87,46 @@ class SqliteJobs:
         self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want]
     ) -> Exchanged:
         crashpoint("worker.before_settle" if settlements else "worker.before_claim")
+        careful = [settlement for settlement in settlements if settlement.lease.lane.careful]
+        plain = [it for it in settlements if not it.lease.lane.careful] if careful else settlements
+        lines: set[Line] = set()
         with self._database.write() as connection:
             now = self._clock.microseconds()
-            lost = settling.settle(connection, settlements, now)
-            leases = leasing.lease(connection, holder, wants, now)
+            counts: Counter[batches.Ending] = Counter()
+            lost = settling.settle(connection, plain, now, counts)
+            if careful:
+                too_late, lines = guarding.settle(connection, careful, now, self._turns, counts)
+                lost += too_late
+            called = batches.count(connection, counts, now) if counts else set()
+            leases = self._lease(connection, holder, wants, now) if wants else []
+            if called:
+                crashpoint("batch.before_finish_commit")
         crashpoint("worker.after_settle_commit" if settlements else "worker.after_claim_commit")
+        if called:
+            crashpoint("batch.after_finish_commit")
+        if lines or called:
+            self._wakes.hint(lines | called)
         return Exchanged(leases, lost)
+
+    def _lease(
+        self, connection: Connection, holder: MemberId, wants: Sequence[Want], now: int
+    ) -> list[Lease]:
+        if not leasing.may_lease(connection, holder):
+            return []
+        leases: list[Lease] = []
+        for want in wants:
+            if not leasing.is_open(connection, want):
+                continue
+            if want.line.lane.careful:
+                leases += guarding.lease(connection, holder, want, now, self._turns)
+            else:
+                leases += leasing.lease(connection, holder, want, now)
+        return leases
 
     def held(self, holder: MemberId) -> list[Lease]:
         with self._database.read() as connection:
-            return leasing.held(connection, holder, self._clock.microseconds())
+            held = leasing.held(connection, holder, self._clock.microseconds())
+            return guarding.complete_leases(connection, held)
 
     def lines(self, queues: Sequence[str] | None = None) -> list[Line]:
         found: list[Line] = []
@@ -131,14 +176,32 @@ class SqliteJobs:
     def cancel(self, ids: Sequence[JobId], *, by: str) -> list[JobId]:
         with self._database.write() as connection:
             now = self._clock.microseconds()
-            found = [
-                id
-                for id in ids
-                if settling.cancel_waiting(connection, id, by, now)
-                or connection.execute(ORDER_STOP, (by, id.bytes)).fetchall()
-            ]
+            found: list[JobId] = []
+            ended: list[Guarded] = []
+            counts: Counter[batches.Ending] = Counter()
+            for id in ids:
+                waited = settling.cancel_waiting(connection, id, by, now, counts)
+                if waited or connection.execute(ORDER_STOP, (by, id.bytes)).fetchall():
+                    found.append(id)
+                ended += [Guarded(*row[:4]) for row in waited if row[4] is not None]
             connection.executemany(AUDIT, [(now, "cancel", str(id), by) for id in found])
+            lines = guarding.give_on(connection, ended, self._turns) | batches.count(connection, counts, now)
+        self._wakes.hint(lines)
         return found
+
+    def shed(self, queue: str, count: int, *, below: int | None = None) -> list[JobId]:
+        gone: list[JobId] = []
+        ended: list[Guarded] = []
+        with self._database.write() as connection:
+            now = self._clock.microseconds()
+            counts: Counter[batches.Ending] = Counter()
+            for id in pressure.to_shed(connection, queue, count, below):
+                waited = settling.cancel_waiting(connection, id, SHED, now, counts, reason=SHED)
+                gone += [id for _ in waited]
+                ended += [Guarded(*row[:4]) for row in waited if row[4] is not None]
+            lines = guarding.give_on(connection, ended, self._turns) | batches.count(connection, counts, now)
+        self._wakes.hint(lines)
+        return gone
 
     def resubmit(
         self, ids: Sequence[JobId], *, by: str, edits: Mapping[JobId, Edit] | None = None
@@ -147,6 +210,7 @@ class SqliteJobs:
         lines: set[Line] = set()
         with self._database.write() as connection:
             now = self._clock.microseconds()
+            counts: Counter[batches.Ending] = Counter()
             for id in ids:
                 if (
                     edits
@@ -155,33 +219,28 @@ class SqliteJobs:
                 ):
                     continue
                 for queue, lane in connection.execute(REVIVE, (id.bytes, now)).fetchall():
-                    connection.execute(FORGET_SETTLED, (id.bytes,))
+                    [(batch, state)] = connection.execute(FORGET_SETTLED, (id.bytes,)).fetchall()
+                    if batch is not None:
+                        counts[batch, state] -= 1
                     found.append(id)
                     lines.add(Line(queue, lane_of(lane)))
+            sessions.let_go(connection, [id.bytes for id in found], now)
+            lines |= batches.count(connection, counts, now)
             connection.executemany(AUDIT, [(now, "resubmit", str(id), by) for id in found])
         self._wakes.hint(lines)
         return found
 
     def take_back(self, *, term: int, limit: int) -> list[TakenBack]:
-        taken = sweeping.take_back(self._database, term, limit)
+        taken = sweeping.take_back(self._database, term, limit, self._turns)
         self._wakes.hint({job.line for job in taken})
         return taken
 
     def unblock(self, *, term: int, limit: int) -> int:
         return sweeping.unblock(self._database, term, limit)
 
-
-def _run(connection: Connection, statements: Any) -> list[Enqueued]:
-    """Drive the statements of an enqueue on Lateshift's own connection."""
-    rows: list[tuple[Any, ...]] | None = None
-    try:
-        while True:
-            sql, parameters = statements.send(rows)
-            if len(parameters) == 1:
-                rows = connection.execute(sql, parameters[0]).fetchall()
-            else:
-                connection.executemany(sql, parameters)
-                rows = []
-    except StopIteration as stop:
-        answers: list[Enqueued] = stop.value
-        return answers
+    def release_waiting(self, *, term: int, limit: int) -> list[Gap]:
+        gaps, lines, self._looked_at = sweeping.release_waiting(
+            self._database, term, limit, self._looked_at, self._turns
+        )
+        self._wakes.hint(lines)
+        return gaps

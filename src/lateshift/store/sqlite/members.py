@@ -7,11 +7,15 @@ from typing import Any
 import msgspec
 
 from lateshift.model.ids import MemberId
-from lateshift.store.contract import MemberView
+from lateshift.model.member import MemberView, Program, Serves
 from lateshift.store.sqlite.database import Database
 
 JOIN = """INSERT INTO member (id, name, kind, host, pid, started_at, expires_at, stats) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
  ON CONFLICT (id) DO NOTHING"""
+# A program that is there stays as it is, and is marked as seen; a member says which is its own. Primary keys.
+SEE_PROGRAM = "UPDATE program SET seen_at = ?2 WHERE code = ?1 RETURNING 1"
+KEEP_PROGRAM = "INSERT INTO program (code, seen_at, told) VALUES (?, ?, ?)"
+INTRODUCE = "UPDATE member SET serves = ?, code = ? WHERE id = ? RETURNING 1"
 # One that was declared dead stays dead. Primary key.
 BEAT = "UPDATE member SET expires_at = ? WHERE id = ? AND dead_at IS NULL RETURNING 1"
 REPORT = "UPDATE member SET stats = ? WHERE id = ?"
@@ -32,6 +36,16 @@ class SqliteMembers:
             expires = now + ttl // timedelta(microseconds=1)
             row = (member.id.bytes, member.name, member.kind, member.host, member.pid, now, expires)
             connection.execute(JOIN, (*row, msgspec.json.encode(member.stats)))
+
+    def introduce(self, id: MemberId, serves: Serves, program: Program) -> bool:
+        with self._database.write() as connection:
+            now = self._clock.microseconds()
+            known = connection.execute(
+                INTRODUCE, (msgspec.json.encode(serves), serves.code, id.bytes)
+            ).fetchall()
+            if known and not connection.execute(SEE_PROGRAM, (serves.code, now)).fetchall():
+                connection.execute(KEEP_PROGRAM, (serves.code, now, msgspec.json.encode(program)))
+            return bool(known)
 
     def beat(self, ids: Sequence[MemberId], ttl: timedelta) -> list[MemberId]:
         with self._database.write() as connection:

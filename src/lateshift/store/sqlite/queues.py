@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from lateshift.model.job import Lane, Line
 from lateshift.store.contract import COUNT_LIMIT, QueueView, Wakes
+from lateshift.store.sqlite import pressure
 from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.times import to_instant
 
@@ -21,7 +22,7 @@ OLDEST_READY = """SELECT min(due_at) FROM (SELECT due_at FROM job WHERE state = 
 COUNT_SCHEDULED = "SELECT queue, count(*) FROM (SELECT queue FROM job WHERE state = 0 ORDER BY due_at LIMIT ?) GROUP BY queue"
 COUNT_RUNNING = "SELECT queue, count(*) FROM (SELECT queue FROM job WHERE state = 2 LIMIT ?) GROUP BY queue"
 COUNT_BLOCKED = """SELECT queue, count(*) FROM
- (SELECT queue FROM job WHERE exclusive IS NOT NULL AND state = 3 LIMIT ?) GROUP BY queue"""
+ (SELECT queue FROM job WHERE state = 3 LIMIT ?) GROUP BY queue"""
 COUNT_DEAD = "SELECT queue, count(*) FROM (SELECT queue FROM settled WHERE state = 6 LIMIT ?) GROUP BY queue"
 KNOWN = "SELECT name, paused_at, paused_by FROM queue"
 
@@ -47,6 +48,9 @@ class SqliteQueues:
                 connection.execute(AUDIT, (self._clock.microseconds(), "resume", name, by))
         self._wakes.hint({Line(name, lane) for lane in Lane})
         return resumed
+
+    def waiting(self, name: str, limit: int) -> int:
+        return pressure.waiting(self._database, name, limit)
 
     def list(self) -> list[QueueView]:
         with self._database.read() as connection:

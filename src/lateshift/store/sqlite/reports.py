@@ -7,25 +7,29 @@ from uuid import UUID
 import msgspec
 
 from lateshift.model import history
+from lateshift.model.explaining.facts import MEMBERS_LOOKED_AT, Facts
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, JobView, Progress, State
-from lateshift.store.contract import ENDINGS_LOOKED_AT, MemberView
+from lateshift.model.member import MemberView, Serves
+from lateshift.store.contract import ENDINGS_LOOKED_AT
+from lateshift.store.sqlite import explaining
 from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.times import to_instant
 
 _HOT = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
- complete_by, NULL, holder, cancel_by IS NOT NULL, payload, NULL, NULL, progress, checkpoint, history, exclusive"""
-_COLD = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
- NULL, settled_at, holder, 0, payload, result, reason, progress, checkpoint, history, exclusive"""
+ complete_by, NULL, holder, cancel_by IS NOT NULL, payload, NULL, NULL, progress, checkpoint, history, exclusive,
+ batch"""
+COLD = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
+ NULL, settled_at, holder, 0, payload, result, reason, progress, checkpoint, history, exclusive, batch"""
 
 # One job, wherever it stands. Primary keys.
-JOB = f"SELECT {_HOT} FROM job WHERE id = ?1 UNION ALL SELECT {_COLD} FROM settled WHERE id = ?1"
+JOB = f"SELECT {_HOT} FROM job WHERE id = ?1 UNION ALL SELECT {COLD} FROM settled WHERE id = ?1"
 # Newest first, by the order of the ids. Primary keys; settled_dead for dead letters.
 _NARROW = """ AND (?2 IS NULL OR queue = ?2) AND (?3 IS NULL OR task = ?3) AND (?4 IS NULL OR state = ?4)
  AND id < ?1 ORDER BY id DESC LIMIT ?5"""
 HOT_JOBS = f"SELECT {_HOT} FROM job WHERE ?6 IS NULL{_NARROW}"
-COLD_JOBS = f"SELECT {_COLD} FROM settled WHERE (?6 IS NULL OR reason = ?6){_NARROW}"
-DEAD_JOBS = f"SELECT {_COLD} FROM settled WHERE state = 6 AND (?6 IS NULL OR reason = ?6){_NARROW}"
+COLD_JOBS = f"SELECT {COLD} FROM settled WHERE (?6 IS NULL OR reason = ?6){_NARROW}"
+DEAD_JOBS = f"SELECT {COLD} FROM settled WHERE state = 6 AND (?6 IS NULL OR reason = ?6){_NARROW}"
 # Ids that begin so, wherever they stand. Primary keys.
 BEGINNING = """SELECT id FROM job WHERE id BETWEEN ?1 AND ?2
  UNION ALL SELECT id FROM settled WHERE id BETWEEN ?1 AND ?2 LIMIT ?3"""
@@ -38,10 +42,13 @@ ENDING = """SELECT id FROM (
  WHERE substr(lower(hex(id)), -length(?3)) = ?3 LIMIT ?4"""
 # job_running
 RUNNING = f"SELECT {_HOT} FROM job WHERE state = 2 LIMIT ?"
-MEMBERS = """SELECT id, name, kind, host, pid, started_at, expires_at, dead_at IS NOT NULL OR expires_at <= ?, stats
- FROM member ORDER BY started_at"""
+_MEMBERS = """SELECT id, name, kind, host, pid, started_at, expires_at, dead_at IS NOT NULL OR expires_at <= ?, stats,
+ serves FROM member"""
+MEMBERS = f"{_MEMBERS} ORDER BY started_at"
+MEMBERS_ALIVE_FIRST = f"{_MEMBERS} ORDER BY dead_at IS NOT NULL, expires_at DESC LIMIT ?"
 
 _progress = msgspec.json.Decoder(Progress)
+_serves = msgspec.json.Decoder(Serves)
 _LAST = b"\xff" * 16
 
 
@@ -54,7 +61,7 @@ class SqliteReports:
     def job(self, id: JobId) -> JobView | None:
         with self._database.read() as connection:
             rows = connection.execute(JOB, (id.bytes,)).fetchall()
-        return _view(rows[0]) if rows else None
+        return view_of(rows[0]) if rows else None
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobView]:
         before = _LAST if wanted.before is None else wanted.before.bytes
@@ -66,16 +73,16 @@ class SqliteReports:
                 rows += connection.execute(HOT_JOBS, row).fetchall()
             if wanted.state is None or wanted.state.settled:
                 rows += connection.execute(DEAD_JOBS if state == State.DEAD else COLD_JOBS, row).fetchall()
-        return [_view(row) for row in sorted(rows, key=lambda row: bytes(row[0]), reverse=True)[:limit]]
+        return [view_of(row) for row in sorted(rows, key=lambda row: bytes(row[0]), reverse=True)[:limit]]
 
     def unsettled(self, before: JobId | None, limit: int) -> list[JobView]:
         row = (_LAST if before is None else before.bytes, None, None, None, limit, None)
         with self._database.read() as connection:
-            return [_view(row) for row in connection.execute(HOT_JOBS, row).fetchall()]
+            return [view_of(row) for row in connection.execute(HOT_JOBS, row).fetchall()]
 
     def running(self, limit: int) -> list[JobView]:
         with self._database.read() as connection:
-            return [_view(row) for row in connection.execute(RUNNING, (limit,)).fetchall()]
+            return [view_of(row) for row in connection.execute(RUNNING, (limit,)).fetchall()]
 
     def find(self, digits: str, limit: int) -> list[JobId]:
         low, high = bytes.fromhex(digits.ljust(32, "0")), bytes.fromhex(digits.ljust(32, "f"))
@@ -87,16 +94,19 @@ class SqliteReports:
     def members(self) -> list[MemberView]:
         with self._database.read() as connection:
             rows = connection.execute(MEMBERS, (self._database.clock.microseconds(),)).fetchall()
-        return [
-            MemberView(
-                id=UUID(bytes=id), name=name, kind=kind, host=host, pid=pid, started_at=to_instant(started),
-                expires_at=to_instant(expires), dead=bool(dead), stats=msgspec.json.decode(stats),
-            )
-            for id, name, kind, host, pid, started, expires, dead, stats in rows
-        ]  # fmt: skip
+        return [_member(row) for row in rows]
+
+    def facts(self, id: JobId) -> Facts | None:
+        with self._database.snapshot() as connection:
+            rows = connection.execute(JOB, (id.bytes,)).fetchall()
+            if not rows:
+                return None
+            now = self._database.clock.microseconds()
+            members = connection.execute(MEMBERS_ALIVE_FIRST, (now, MEMBERS_LOOKED_AT)).fetchall()
+            return explaining.gather(connection, view_of(rows[0]), [_member(row) for row in members], now)
 
 
-def _view(row: tuple[Any, ...]) -> JobView:
+def view_of(row: tuple[Any, ...]) -> JobView:
     return JobView(
         id=UUID(bytes=row[0]), task=row[1], queue=row[2], state=State(row[3]), priority=row[4], attempt=row[5],
         attempts=row[6], fence=row[7], losses=row[8], created_at=to_instant(row[9]), due_at=to_instant(row[10]),
@@ -104,8 +114,18 @@ def _view(row: tuple[Any, ...]) -> JobView:
         holder=UUID(bytes=row[14]) if row[14] else None, cancel_requested=bool(row[15]), payload=row[16],
         result=row[17], reason=row[18], progress=_progress.decode(row[19]) if row[19] else None, checkpoint=row[20],
         history=history.read(row[21]), exclusive=row[22],
+        batch=None if row[23] is None else UUID(bytes=row[23]),
     )  # fmt: skip
 
 
 def _time(value: int | None) -> datetime | None:
     return None if value is None else to_instant(value)
+
+
+def _member(row: tuple[Any, ...]) -> MemberView:
+    id, name, kind, host, pid, started, expires, dead, stats, serves = row
+    return MemberView(
+        id=UUID(bytes=id), name=name, kind=kind, host=host, pid=pid, started_at=to_instant(started),
+        expires_at=to_instant(expires), dead=bool(dead), stats=msgspec.json.decode(stats),
+        serves=_serves.decode(serves) if serves else None,
+    )  # fmt: skip

@@ -3,6 +3,11 @@
 A step that has been released is never edited; a new one is added below it.
 """
 
+_GUARDS = (
+    "session TEXT", "turn INTEGER", "sequence INTEGER", "tenant TEXT", "limit_key TEXT", "gap_after INTEGER",
+    "holds INTEGER", "batch BLOB",
+)  # fmt: skip
+
 STEPS: tuple[tuple[str, ...], ...] = (
     (
         # Jobs that have not ended. Small whatever the history, because settled jobs leave it.
@@ -51,6 +56,78 @@ STEPS: tuple[tuple[str, ...], ...] = (
             at INTEGER NOT NULL, action TEXT NOT NULL, subject TEXT NOT NULL, actor TEXT NOT NULL
         )""",
         "CREATE INDEX audit_at ON audit (at)",
+    ),
+    (
+        # What guards a job: its session, its tenant, its limits; and the batch it belongs to. A blocked job names what
+        # it waits for. Jobs without a guard have none of these.
+        *(f"ALTER TABLE {table} ADD COLUMN {column}" for table in ("job", "settled") for column in _GUARDS),
+        "ALTER TABLE job ADD COLUMN blocked_by TEXT",
+        *(f"UPDATE {table} SET tenant = '' WHERE lane = 4" for table in ("job", "settled")),
+        # The place of each job in its session, given out in the order of enqueueing.
+        "CREATE TABLE turn (one INTEGER PRIMARY KEY CHECK (one = 1), last INTEGER NOT NULL)",
+        "INSERT INTO turn VALUES (1, 0)",
+        # Who has the turn in a session: what runs or waits for another try; else the first of the line.
+        """CREATE INDEX job_turn ON job (queue, session) WHERE session IS NOT NULL
+            AND (state = 2 OR (state = 0 AND (fence > 0 OR blocked_by IS NOT NULL)))""",
+        "CREATE INDEX job_line ON job (queue, session, turn, id) WHERE session IS NOT NULL AND state IN (1, 3)",
+        """CREATE UNIQUE INDEX job_sequence ON job (queue, session, sequence)
+            WHERE session IS NOT NULL AND sequence IS NOT NULL""",
+        """CREATE INDEX job_tenant ON job (queue, lane, tenant, priority DESC, due_at, id)
+            WHERE state = 1 AND tenant IS NOT NULL""",
+        """CREATE INDEX job_blocked ON job (blocked_by, queue, lane, tenant, priority DESC, due_at, id)
+            WHERE state = 3""",
+        # What runs against a limit: of its queue, of its task, of its key.
+        "CREATE INDEX job_limit_queue ON job (queue) WHERE state = 2 AND tenant IS NOT NULL",
+        "CREATE INDEX job_limit_task ON job (task) WHERE state = 2 AND tenant IS NOT NULL",
+        "CREATE INDEX job_limit_key ON job (limit_key) WHERE state = 2 AND limit_key IS NOT NULL",
+        "CREATE INDEX job_batch ON job (batch, id) WHERE batch IS NOT NULL",
+        "CREATE INDEX settled_batch ON settled (batch, id) WHERE batch IS NOT NULL",
+        # What a session keeps between its jobs, and what holds it: a dead letter, or a number that is missing.
+        """CREATE TABLE session (
+            queue TEXT NOT NULL, name TEXT NOT NULL, state BLOB, next_sequence INTEGER, gap_until INTEGER,
+            held_by BLOB, held_why TEXT, touched_at INTEGER NOT NULL, PRIMARY KEY (queue, name)
+        ) WITHOUT ROWID""",
+        "CREATE INDEX session_gap ON session (gap_until) WHERE gap_until IS NOT NULL",
+        "CREATE INDEX session_held ON session (held_by) WHERE held_by IS NOT NULL",
+        "CREATE INDEX session_touched ON session (touched_at)",
+        # Limits, as the code declares them or an operator sets them: of a queue, of a task, of each key of a kind.
+        """CREATE TABLE rule (
+            scope TEXT NOT NULL, name TEXT NOT NULL, concurrency INTEGER, rate INTEGER, per INTEGER, burst INTEGER,
+            set_by TEXT NOT NULL, set_at INTEGER NOT NULL, PRIMARY KEY (scope, name)
+        ) WITHOUT ROWID""",
+        # How full the bucket of tokens of each limit was, and when.
+        """CREATE TABLE bucket (
+            key TEXT PRIMARY KEY, tokens REAL NOT NULL, at INTEGER NOT NULL, promised INTEGER NOT NULL
+        ) WITHOUT ROWID""",
+        "CREATE INDEX bucket_at ON bucket (at)",
+        # What a worker is there for, and the code that it runs: one row of code for all workers that run it.
+        "ALTER TABLE member ADD COLUMN serves BLOB",
+        "ALTER TABLE member ADD COLUMN code TEXT",
+        """CREATE TABLE program (
+            code TEXT PRIMARY KEY, told BLOB NOT NULL, seen_at INTEGER NOT NULL
+        ) WITHOUT ROWID""",
+        # The job that stands for its duplicates: in which of its states, and until when whatever its state. A row that has
+        # expired is looked at: it goes unless its job may still count.
+        """CREATE TABLE job_identity (
+            identity BLOB PRIMARY KEY, job_id BLOB NOT NULL, scope INTEGER NOT NULL, until INTEGER NOT NULL,
+            expires_at INTEGER NOT NULL
+        ) WITHOUT ROWID""",
+        "CREATE INDEX job_identity_expires ON job_identity (expires_at)",
+        # How many wait in a queue though they are due.
+        "CREATE INDEX job_held_up ON job (queue) WHERE state = 3",
+        # Batches: how many jobs each will have and has, how they ended, and what is enqueued then. The counts are written
+        # in the transaction that settles a job, or makes it ready again.
+        """CREATE TABLE batch (
+            id BLOB PRIMARY KEY, name TEXT, key TEXT, digest BLOB, total INTEGER NOT NULL,
+            added INTEGER NOT NULL DEFAULT 0, completed INTEGER NOT NULL DEFAULT 0, failed INTEGER NOT NULL DEFAULT 0,
+            cancelled INTEGER NOT NULL DEFAULT 0, failures INTEGER NOT NULL DEFAULT 0, created_at INTEGER NOT NULL,
+            sealed_at INTEGER, finished_at INTEGER, expires_at INTEGER, cancelled_by TEXT,
+            then_call BLOB, then_at INTEGER, failure_call BLOB, failure_at INTEGER
+        ) WITHOUT ROWID""",
+        "CREATE UNIQUE INDEX batch_key ON batch (key) WHERE key IS NOT NULL",
+        "CREATE INDEX batch_expires ON batch (expires_at) WHERE expires_at IS NOT NULL",
+        "CREATE INDEX job_batch_running ON job (batch) WHERE state = 2 AND batch IS NOT NULL",
+        "CREATE INDEX settled_batch_dead ON settled (batch, id) WHERE state = 6 AND batch IS NOT NULL",
     ),
 )
 

@@ -1,8 +1,10 @@
 """How jobs end: every statement compares the fence, so that a holder who lost its lease changes nothing."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from lateshift.model.ids import JobId
 from lateshift.model.job import Lease, State
@@ -14,10 +16,13 @@ from lateshift.store.taking import KEEP_CANCELLED, KEEP_LEAST
 _MINE = "id = ?1 AND fence = ?2 AND state = 2"
 # A completion after the complete-by is refused; that an attempt failed or was stopped may still be said.
 _IN_TIME = "(?4 <> 4 OR complete_by IS NULL OR complete_by > ?3)"
-_KEPT = """id, queue, lane, state, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
- leased_at, settled_at, expires_at, exclusive, task, payload, progress, checkpoint, history, result, reason"""
-_MOVED = """id, queue, lane, ?4, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
- leased_at, ?3, ?3 + ?5, exclusive, task, payload, progress, checkpoint, coalesce(?6, history), ?7, ?8"""
+_GUARDS = "session, turn, sequence, gap_after, holds, tenant, limit_key, batch"
+_KEPT = f"""id, queue, lane, state, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
+ leased_at, settled_at, expires_at, exclusive, task, payload, progress, checkpoint, history, result, reason,
+ {_GUARDS}"""
+_MOVED = f"""id, queue, lane, ?4, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
+ leased_at, ?3, ?3 + ?5, exclusive, task, payload, progress, checkpoint, coalesce(?6, history), ?7, ?8,
+ {_GUARDS}"""
 
 # A running job whose lease still holds is settled: copied, then deleted. Primary keys.
 COPY = f"""INSERT INTO settled ({_KEPT}) SELECT {_MOVED} FROM job WHERE {_MINE} AND {_IN_TIME}
@@ -31,7 +36,8 @@ _SAID = f"""WITH said(id, fence, result) AS (VALUES {", ".join(["(?, ?, ?)"] * B
   WHERE job.fence = said.fence AND job.state = 2 AND (job.complete_by IS NULL OR job.complete_by > ?))"""
 COPY_BLOCK = f"""{_SAID} INSERT INTO settled ({_KEPT})
  SELECT id, queue, lane, 4, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
- leased_at, ?, ?, exclusive, task, payload, progress, checkpoint, history, result, NULL FROM mine WHERE true
+ leased_at, ?, ?, exclusive, task, payload, progress, checkpoint, history, result, NULL, {_GUARDS}
+ FROM mine WHERE true
  ON CONFLICT (id) DO NOTHING"""
 DROP_BLOCK = f"{_SAID} DELETE FROM job WHERE id IN (SELECT id FROM mine)"
 # Whether this very settlement was written before (its answer had been lost). Primary key.
@@ -43,9 +49,8 @@ AGAIN = f"""UPDATE job SET state = ?4, due_at = ?5, attempt = attempt - ?6, hist
 CANCELLED_BY = f"SELECT cancel_by FROM job WHERE {_MINE}"
 
 # A waiting job is cancelled at once. Primary keys.
-COPY_WAITING = (
-    f"INSERT INTO settled ({_KEPT}) SELECT {_MOVED} FROM job WHERE id = ?1 AND state IN (0, 1, 3) RETURNING 1"
-)
+COPY_WAITING = f"""INSERT INTO settled ({_KEPT}) SELECT {_MOVED} FROM job WHERE id = ?1 AND state IN (0, 1, 3)
+ RETURNING queue, task, session, limit_key, tenant, batch"""
 DROP_WAITING = "DELETE FROM job WHERE id = ?1 AND state IN (0, 1, 3)"
 
 # The first of the blocked jobs of a key that nobody holds is ready, in each line: one of them may be paused, or served by
@@ -56,16 +61,19 @@ READY_NEXT = """UPDATE job SET state = 1 WHERE id IN (SELECT id FROM (SELECT id,
  AND NOT EXISTS (SELECT 1 FROM job WHERE exclusive = ?1 AND state = 2)"""
 
 
-def settle(connection: Connection, settlements: Sequence[Settlement], now: int) -> list[Lease]:
-    """Gives the leases that were lost."""
-    completed: dict[timedelta, list[tuple[Lease, bytes | None]]] = {}
+def settle(
+    connection: Connection, settlements: Sequence[Settlement], now: int, counts: Counter[tuple[bytes, int]]
+) -> list[Lease]:
+    """Gives the leases that were lost. Of jobs in a session, see guarding.settle. Those of a batch are counted in `counts`,
+    by batch and state."""
+    completed: dict[tuple[timedelta, UUID | None], list[tuple[Lease, bytes | None]]] = {}
     final: list[tuple[Lease, tuple[Any, ...]]] = []
     lost: list[Lease] = []
     for settlement in settlements:
         lease = settlement.lease
         match settlement.outcome:
             case Completed(result, keep):
-                completed.setdefault(keep, []).append((lease, result))
+                completed.setdefault((keep, lease.batch), []).append((lease, result))
             case Later() as later if not _again(connection, lease, later, now):
                 stopped = connection.execute(CANCELLED_BY, (lease.id.bytes, lease.fence)).fetchall()
                 if stopped:
@@ -77,14 +85,20 @@ def settle(connection: Connection, settlements: Sequence[Settlement], now: int) 
                 pass
             case outcome:
                 final.append((lease, _end(lease, outcome, now)))
-    for keep, group in completed.items():
+    for (keep, batch), group in completed.items():
         whole = len(group) // BLOCK * BLOCK
         for start in range(0, whole, BLOCK):
-            lost += _complete_block(connection, group[start : start + BLOCK], keep, now)
+            late, written = _complete_block(connection, group[start : start + BLOCK], keep, now)
+            lost += late
+            if batch is not None:
+                counts[batch.bytes, 4] += written
         final += [(lease, _completion(lease, result, keep, now)) for lease, result in group[whole:]]
     if final:
         before = connection.total_changes()
-        connection.executemany(COPY, [row for _, row in final])
+        if all(lease.batch is None for lease, _ in final):
+            connection.executemany(COPY, [row for _, row in final])
+        else:
+            _copy_counted(connection, final, counts)
         if connection.total_changes() - before < len(final):
             lost += [lease for lease, row in final if not _settled_by(connection, row)]
         connection.executemany(DROP, [row[:4] for _, row in final])
@@ -95,16 +109,30 @@ def settle(connection: Connection, settlements: Sequence[Settlement], now: int) 
 
 def _complete_block(
     connection: Connection, block: Sequence[tuple[Lease, bytes | None]], keep: timedelta, now: int
-) -> list[Lease]:
+) -> tuple[list[Lease], int]:
+    """The leases that were lost, and how many jobs it settled."""
     said = [part for lease, result in block for part in (lease.id.bytes, lease.fence, result)]
     before = connection.total_changes()
     connection.execute(COPY_BLOCK, (*said, now, now, now + _kept(keep)))
     written = connection.total_changes() - before
     connection.execute(DROP_BLOCK, (*said, now))
     if written == len(block):
-        return []
+        return [], written
     rows = [(lease, _completion(lease, result, keep, now)) for lease, result in block]
-    return [lease for lease, row in rows if not _settled_by(connection, row)]
+    return [lease for lease, row in rows if not _settled_by(connection, row)], written
+
+
+def _copy_counted(
+    connection: Connection,
+    final: Sequence[tuple[Lease, tuple[Any, ...]]],
+    counts: Counter[tuple[bytes, int]],
+) -> None:
+    """COPY one by one, to see which of them are settled now: one that was before has been counted."""
+    for lease, row in final:
+        before = connection.total_changes()
+        connection.execute(COPY, row)
+        if lease.batch is not None and connection.total_changes() > before:
+            counts[lease.batch.bytes, row[3]] += 1
 
 
 def _completion(lease: Lease, result: bytes | None, keep: timedelta, now: int) -> tuple[Any, ...]:
@@ -134,9 +162,40 @@ def _settled_by(connection: Connection, row: tuple[Any, ...]) -> bool:
     return bool(connection.execute(SETTLED_BY, (id, fence, state, reason)).fetchall())
 
 
-def cancel_waiting(connection: Connection, id: JobId, by: str, now: int) -> bool:
+def settle_one(
+    connection: Connection, settlement: Settlement, now: int, counts: Counter[tuple[bytes, int]]
+) -> bool | None:
+    """Whether it was written now; None if it is lost."""
+    lease, outcome = settlement.lease, settlement.outcome
+    match outcome:
+        case Completed(result, keep):
+            row = _completion(lease, result, keep, now)
+        case DeadLettered() | Cancelled():
+            row = _end(lease, outcome, now)
+        case Later():
+            raise TypeError(f"{outcome!r} is no end")
+    written = bool(connection.execute(f"{COPY} RETURNING 1", row).fetchall())
+    connection.execute(DROP, row[:4])
+    if written and lease.batch is not None:
+        counts[lease.batch.bytes, row[3]] += 1
+    return True if written else False if _settled_by(connection, row) else None
+
+
+def cancel_waiting(
+    connection: Connection,
+    id: JobId,
+    by: str,
+    now: int,
+    counts: Counter[tuple[bytes, int]],
+    *,
+    reason: str | None = None,
+) -> list[tuple[Any, ...]]:
+    """What it had, if it was there: queue, task, session, limit key, tenant, batch."""
     keep = KEEP_CANCELLED // MICROSECOND
-    row = (id.bytes, None, now, int(State.CANCELLED), keep, None, None, f"cancelled by {by}")
-    moved = connection.execute(COPY_WAITING, row).fetchall()
+    row = (id.bytes, None, now, int(State.CANCELLED), keep, None, None, reason or f"cancelled by {by}")
+    moved: list[tuple[Any, ...]] = connection.execute(COPY_WAITING, row).fetchall()
     connection.execute(DROP_WAITING, (id.bytes,))
-    return bool(moved)
+    for *_, batch in moved:
+        if batch is not None:
+            counts[batch, int(State.CANCELLED)] += 1
+    return moved

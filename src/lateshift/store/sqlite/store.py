@@ -11,12 +11,15 @@ from lateshift.store import borrowed
 from lateshift.store.contract import Statements, Wakes
 from lateshift.store.hints import lines_of
 from lateshift.store.sqlite import enqueue
+from lateshift.store.sqlite.batches import SqliteBatches
 from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.jobs import SqliteJobs
 from lateshift.store.sqlite.locks import SqliteLocks
 from lateshift.store.sqlite.members import SqliteMembers
 from lateshift.store.sqlite.queues import SqliteQueues
 from lateshift.store.sqlite.reports import SqliteReports
+from lateshift.store.sqlite.rules import SqliteRules
+from lateshift.store.sqlite.sessions import SqliteSessions
 from lateshift.store.sqlite.upkeep import SqliteUpkeep
 
 
@@ -37,8 +40,11 @@ class SqliteStore:
         self._database = database
         self.wakes = wakes
         self.jobs = SqliteJobs(self._database, self.wakes)
+        self.batches = SqliteBatches(self._database, self.wakes)
         self.members = SqliteMembers(self._database)
         self.queues = SqliteQueues(self._database, self.wakes)
+        self.rules = SqliteRules(self._database)
+        self.sessions = SqliteSessions(self._database, self.wakes)
         self.locks = SqliteLocks(self._database)
         self.reports = SqliteReports(self._database)
         self.upkeep = SqliteUpkeep(self._database)

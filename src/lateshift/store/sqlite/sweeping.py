@@ -1,14 +1,17 @@
 """What the supervisor does to jobs: read, decide, then write with the fence, so that a settlement in between wins."""
 
+from collections import Counter
 from uuid import UUID
 
+from lateshift.model.guard import Turns, rule_of
 from lateshift.model.job import Line, State
-from lateshift.store.contract import LANES, TakenBack
+from lateshift.store.contract import LANES, Gap, TakenBack
 from lateshift.store.crashpoints import crashpoint
+from lateshift.store.sqlite import batches, guarding, rules, sessions
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.sqlite.settling import COPY, READY_NEXT
 from lateshift.store.sqlite.times import MICROSECOND
-from lateshift.store.taking import GRACE, KEEP_CANCELLED, KEEP_DEAD, Overdue, Verdict, verdict
+from lateshift.store.taking import GRACE, KEEP_CANCELLED, KEEP_DEAD, Overdue, Verdict, left_by, split, verdict
 
 TERM = "SELECT 1 FROM lock WHERE name = 'supervisor' AND fence = ? AND owner IS NOT NULL"
 
@@ -20,13 +23,14 @@ DECLARE_DEAD = "UPDATE member SET dead_at = ? WHERE dead_at IS NULL AND expires_
 # Running jobs past their complete-by and the grace of their holder, or held by nobody alive. job_running, read whole:
 # as long as what runs.
 OVERDUE = """SELECT id, fence, queue, lane, attempt, attempts, losses, holder,
- holder NOT IN (SELECT id FROM member WHERE dead_at IS NULL), cancel_by, exclusive, history FROM job
+ holder NOT IN (SELECT id FROM member WHERE dead_at IS NULL), cancel_by, exclusive, history, task, session,
+ limit_key FROM job
  WHERE state = 2 AND (complete_by <= ?1 OR holder NOT IN (SELECT id FROM member WHERE dead_at IS NULL)) LIMIT ?2"""
 
 # Taken back: ready again with what was learnt. Primary key.
 READY_AGAIN = """UPDATE job SET state = 1, due_at = ?3, lane = ?4, losses = ?5, history = ?6, holder = NULL,
  leased_at = NULL, complete_by = NULL WHERE id = ?1 AND fence = ?2 AND state = 2 RETURNING 1"""
-COPY_TAKEN = f"{COPY} RETURNING 1"
+COPY_TAKEN = f"{COPY} RETURNING batch"
 DROP_TAKEN = "DELETE FROM job WHERE id = ? AND fence = ? AND state = 2"
 COUNT_LOSS = "UPDATE job SET losses = ? WHERE id = ? AND fence = ? AND state = 2"
 
@@ -38,8 +42,12 @@ WHERE NOT EXISTS (SELECT 1 FROM job h WHERE h.exclusive = line.exclusive AND h.s
   AND r.queue = line.queue AND r.lane = line.lane)
 LIMIT ?"""
 
+# What jobs wait for, from one to the next. job_blocked.
+NEXT_WAIT = """SELECT blocked_by, queue FROM job WHERE state = 3 AND (blocked_by, queue) > (?, ?)
+ ORDER BY blocked_by, queue LIMIT 1"""
 
-def take_back(database: Database, term: int, limit: int) -> list[TakenBack]:
+
+def take_back(database: Database, term: int, limit: int, turns: Turns) -> list[TakenBack]:
     """Writes only when there is something to write: the supervisor asks every second."""
     with database.read() as connection:
         [(expired,)] = connection.execute(EXPIRED, (database.clock.microseconds(),)).fetchall()
@@ -61,6 +69,7 @@ def take_back(database: Database, term: int, limit: int) -> list[TakenBack]:
                 id=UUID(bytes=row[0]), fence=row[1], queue=row[2], lane=LANES[row[3]], attempt=row[4], attempts=row[5],
                 losses=row[6], holder=UUID(bytes=row[7]) if row[7] else None, holder_gone=bool(row[8]),
                 cancel_by=row[9], exclusive=row[10], history=row[11],
+                task=row[12], session=row[13], limit_key=row[14],
             ),
             at,
         )
@@ -73,18 +82,23 @@ def take_back(database: Database, term: int, limit: int) -> list[TakenBack]:
             return []
         now = database.clock.microseconds()
         taken: list[TakenBack] = []
+        counts: Counter[batches.Ending] = Counter()
         for number, case in enumerate(verdicts):
-            if _carry_out(connection, case, now):
+            if _carry_out(connection, case, now, counts):
                 dead = case.state is State.DEAD
                 taken.append(TakenBack(case.job.id, Line(case.job.queue, case.lane), case.reason, dead))
             if number == len(verdicts) // 2:
                 crashpoint("sweep.mid_batch")
         for key in {case.job.exclusive for case in verdicts} - {None}:
             connection.execute(READY_NEXT, (key,))
+        ended = [case for case in verdicts if case.state is not State.READY and case.job.lane.careful]
+        sessions.hold(connection, [case.job.id.bytes for case in ended if case.state is State.DEAD], now)
+        guarding.give_on(connection, [left_by(case.job) for case in ended], turns)
+        batches.count(connection, counts, now)
     return taken
 
 
-def _carry_out(connection: Connection, case: Verdict, now: int) -> bool:
+def _carry_out(connection: Connection, case: Verdict, now: int, counts: Counter[batches.Ending]) -> bool:
     job = case.job
     if case.state is State.READY:
         row = (job.id.bytes, job.fence, now, int(case.lane), case.losses, case.history)
@@ -94,6 +108,9 @@ def _carry_out(connection: Connection, case: Verdict, now: int) -> bool:
     end = (job.id.bytes, job.fence, now, int(case.state), keep, case.history, None, case.reason)
     moved = connection.execute(COPY_TAKEN, end).fetchall()
     connection.execute(DROP_TAKEN, (job.id.bytes, job.fence))
+    for (batch,) in moved:
+        if batch is not None:
+            counts[batch, int(case.state)] += 1
     return bool(moved)
 
 
@@ -108,3 +125,30 @@ def unblock(database: Database, term: int, limit: int) -> int:
         for key in keys:
             connection.execute(READY_NEXT, key)
     return len(keys)
+
+
+def release_waiting(
+    database: Database, term: int, limit: int, after: tuple[str, str], turns: Turns
+) -> tuple[list[Gap], set[Line], tuple[str, str]]:
+    """What it found, the lines that have ready jobs now, and where to look on."""
+    now = database.clock.microseconds()
+    with database.read() as connection:
+        waits: list[tuple[str, str]] = []
+        while len(waits) < limit and (
+            rows := connection.execute(NEXT_WAIT, waits[-1] if waits else after).fetchall()
+        ):
+            waits += rows
+        missing = connection.execute(sessions.MISSING, (now, 1)).fetchall()
+    if not waits and not missing:
+        return [], set(), ("", "")
+    with database.write() as connection:
+        if not connection.execute(TERM, (term,)).fetchall():
+            return [], set(), after
+        gaps = sessions.close_gaps(connection, limit, now)
+        named = {(gap.queue, gap.session) for gap in gaps}
+        named |= {(queue, name) for kind, name, queue in split(waits) if kind in ("session", "sequence")}
+        lines = sessions.ready_next(connection, named)
+        known = rules.read(connection)
+        limits = {name: rule_of(known, name) for kind, name, _ in split(waits) if kind == "limit"}
+        lines |= rules.ready_next(connection, limits, turns)
+    return gaps, lines, waits[-1] if len(waits) >= limit else ("", "")

@@ -6,10 +6,11 @@ from pathlib import Path
 from lateshift.errors import OptionInvalid
 from lateshift.model.ids import JobId
 from lateshift.store import private
+from lateshift.store.sqlite import batches
 from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.sweeping import TERM
 from lateshift.store.sqlite.times import MICROSECOND
-from lateshift.store.taking import AUDIT_KEPT
+from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT, SESSION_KEPT
 
 # Settled jobs past their retention. settled_expires.
 PURGE_SETTLED = "DELETE FROM settled WHERE id IN (SELECT id FROM settled WHERE expires_at <= ? LIMIT ?)"
@@ -18,18 +19,37 @@ ERASE = "DELETE FROM settled WHERE id = ?"
 # Keys past their window. job_key_expires.
 PURGE_KEYS = """DELETE FROM job_key WHERE (task, text) IN
  (SELECT task, text FROM job_key WHERE expires_at <= ? LIMIT ?)"""
+# Identities that nobody asks for any more: past their time, and of a job that has completed or is gone. Of those past their
+# time, a job that has not ended is looked at again later, one that may be resubmitted at its retention's end.
+# job_identity_expires, primary keys.
+_DUE = "identity IN (SELECT identity FROM job_identity WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)"
+_LATER = """coalesce((SELECT ?3 FROM job WHERE id = job_id),
+ (SELECT expires_at FROM settled WHERE id = job_id AND state IN (5, 6) AND expires_at > ?1))"""
+PURGE_IDENTITIES = f"DELETE FROM job_identity WHERE {_DUE} AND {_LATER} IS NULL"
+KEEP_IDENTITIES = f"UPDATE job_identity SET expires_at = {_LATER} WHERE {_DUE} AND {_LATER} IS NOT NULL"
 # Dead members that hold nothing any more. A scan of the members.
 PURGE_MEMBERS = """DELETE FROM member WHERE dead_at <= ? AND NOT EXISTS
  (SELECT 1 FROM job WHERE holder = member.id AND state = 2)"""
 MEMBER_KEPT = 600 * 1_000_000  # dead members stay in sight for ten minutes
+# Programs that no member runs any more. A scan of the programs, as few as there were releases of late.
+PURGE_PROGRAMS = """DELETE FROM program WHERE seen_at <= ? AND code NOT IN
+ (SELECT code FROM member WHERE code IS NOT NULL)"""
 # What operators did longer ago than AUDIT_KEPT. audit_at.
 PURGE_AUDIT = "DELETE FROM audit WHERE rowid IN (SELECT rowid FROM audit WHERE at <= ? LIMIT ?)"
+# Sessions and tokens that nobody has touched for SESSION_KEPT. session_touched, bucket_at.
+PURGE_SESSIONS = """DELETE FROM session WHERE (queue, name) IN
+ (SELECT queue, name FROM session WHERE touched_at <= ? LIMIT ?)"""
+PURGE_BUCKETS = "DELETE FROM bucket WHERE key IN (SELECT key FROM bucket WHERE at <= ? LIMIT ?)"
 
 # What must never be: an id in both tables, a running job without a holder, a waiting one with a holder.
 RULES = {
     "{n} jobs are both waiting and settled": "SELECT count(*) FROM job JOIN settled USING (id)",
     "{n} running jobs have no holder": "SELECT count(*) FROM job WHERE state = 2 AND holder IS NULL",
     "{n} waiting jobs have a holder": "SELECT count(*) FROM job WHERE state <> 2 AND holder IS NOT NULL",
+    "{n} batches have counted other jobs than their own": """SELECT count(*) FROM batch
+     WHERE min(completed, failed, cancelled) < 0 OR completed + failed + cancelled > added""",
+    "{n} sessions have two jobs running": """SELECT count(*) FROM (SELECT 1 FROM job
+ WHERE state = 2 AND session IS NOT NULL GROUP BY queue, session HAVING count(*) > 1)""",
 }
 
 
@@ -48,9 +68,16 @@ class SqliteUpkeep:
             before = connection.total_changes()
             connection.execute(PURGE_SETTLED, (now, limit))
             connection.execute(PURGE_KEYS, (now, limit))
+            identities = (now, limit, now + IDENTITY_KEPT // MICROSECOND)
+            connection.execute(PURGE_IDENTITIES, identities)
+            connection.execute(KEEP_IDENTITIES, identities)
             connection.execute(PURGE_MEMBERS, (now - MEMBER_KEPT,))
+            connection.execute(PURGE_PROGRAMS, (now - MEMBER_KEPT,))
             connection.execute(PURGE_AUDIT, (now - AUDIT_KEPT // MICROSECOND, limit))
-            return connection.total_changes() - before
+            for sql in (PURGE_SESSIONS, PURGE_BUCKETS):
+                connection.execute(sql, (now - SESSION_KEPT // MICROSECOND, limit))
+            deleted = connection.total_changes() - before
+            return deleted + batches.purge(connection, now, limit)
 
     def erase(self, ids: Sequence[JobId]) -> int:
         with self._database.write() as connection:

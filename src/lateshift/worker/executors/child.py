@@ -63,7 +63,8 @@ def _run(attempt: ChildAttempt, tasks: Mapping[str, Task[..., Any]]) -> Answer:
         cap = task.limits.memory
         args, kwargs = task.arguments.decode(attempt.lease.payload)
         with capped(cap):
-            return Returned(_encoded(task, task.function(*args, **kwargs)))
+            result = _encoded(task, task.function(*args, **kwargs))
+            return Returned(result, attempt.session_state)
     except BaseException as error:
         return _raised(error, over_memory=cap is not None and isinstance(error, MemoryError))
 

@@ -29,6 +29,7 @@ class ChildAttempt:
         self.desk = desk
         self.deadline = None if order.time_left is None else desk.now() + order.time_left
         self.checkpoint = order.lease.checkpoint
+        self.session_state: bytes | None = None
         self.cancelled_by: str | None = None
         self.lost = False
         self.stopping = False

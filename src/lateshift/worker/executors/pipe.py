@@ -58,9 +58,10 @@ class Save(Struct, frozen=True, tag="save"):
 
 
 class Returned(Struct, frozen=True, tag="returned"):
-    """The body returned this, as JSON."""
+    """The body returned this, as JSON, and wants its session to keep that."""
 
     result: bytes | None
+    session_state: bytes | None = None
 
 
 class Raised(Struct, frozen=True, tag="raised"):

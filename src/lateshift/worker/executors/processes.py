@@ -198,8 +198,9 @@ class Processes:
                 attempt.progress = progress
             case Save(state):
                 process.saving = self._loop.create_task(self._save(process, attempt, state))
-            case Returned(result):
+            case Returned(result, session_state):
                 self._free_again(process)
+                attempt.session_state = session_state
                 self._report.returned_encoded(attempt, result)
                 self._start()
             case Raised(over_memory=True):

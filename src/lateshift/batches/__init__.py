@@ -1,0 +1,1 @@
+"""Batches: many calls under one handle."""

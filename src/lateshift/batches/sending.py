@@ -1,0 +1,105 @@
+"""Calls become a batch: looked through, then enqueued chunk by chunk. A producer that dies in between leaves a batch that
+is not sealed; whoever repeats it with its key goes on where it stood."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+from msgspec import structs
+
+from lateshift.batches.spool import CHUNK, Spool, refuse_unfit
+from lateshift.errors import OptionInvalid
+from lateshift.model import checks
+from lateshift.model.batch import BATCH_NAME_LIMIT, BatchId, BatchView, NewBatch
+from lateshift.model.ids import new_job_id
+from lateshift.model.job import NewJob
+from lateshift.runtime.aside import aside
+from lateshift.store import batching
+from lateshift.store.contract import Store
+from lateshift.task import KEY_LIMIT, Call, Task
+
+Callback: TypeAlias = Call[Any] | Callable[[BatchId], Call[Any]] | None
+
+
+class Making:
+    """One call of `app.batch`. Its options are looked at now, its calls as they come."""
+
+    def __init__(
+        self, tasks: Mapping[str, Task[..., Any]], then: Callback, on_failure: Callback, name: str | None, key: str | None
+    ) -> None:  # fmt: skip
+        if name is not None:
+            checks.text("name", name, BATCH_NAME_LIMIT)
+        if key is not None:
+            checks.text("key", key, KEY_LIMIT)
+        id = new_job_id()
+        self._tasks = tasks
+        self._new = NewBatch(
+            id=id, total=0, name=name, key=key, then=self._callback("then", then, id),
+            on_failure=self._callback("on_failure", on_failure, id),
+        )  # fmt: skip
+
+    def send(self, store: Callable[[], Store], calls: Iterable[Call[Any]]) -> BatchId:
+        with self._spool() as spool:
+            for call in calls:
+                spool.put(call)
+            return self._write(store(), spool)
+
+    async def asend(self, store: Callable[[], Store], calls: Iterable[Call[Any]]) -> BatchId:
+        with self._spool() as spool:
+            for call in calls:
+                spool.put(call)
+                if spool.total % CHUNK == 0:
+                    await asyncio.sleep(0)
+            return await aside(lambda: self._write(store(), spool))
+
+    @contextmanager
+    def _spool(self) -> Iterator[Spool]:
+        spool = Spool(self._tasks, digest=self._new.key is not None)
+        try:
+            yield spool
+        finally:
+            spool.close()
+
+    def _write(self, store: Store, spool: Spool) -> BatchId:
+        opened = store.batches.open(structs.replace(self._new, total=spool.total, digest=spool.digest))
+        try:
+            if opened.total < spool.total:  # somebody sealed it when so many were in
+                raise batching.closed(opened.id, opened.added, opened.total, opened.cancelled_by)
+            if not opened.sealed and opened.added >= opened.total:
+                store.batches.add(opened.id, opened.added, [])
+            for place, jobs in spool.chunks(opened.id, opened.added):
+                store.batches.add(opened.id, place, jobs)
+        except Exception as error:
+            error.add_note(_left(opened))
+            raise
+        return opened.id
+
+    def _callback(self, what: str, given: Callback, id: BatchId) -> NewJob | None:
+        if given is None:
+            return None
+        call = given(id) if callable(given) else given
+        if not isinstance(call, Call):
+            raise OptionInvalid(
+                f"{what} is a call, such as {what}=report.call(1, 2), or a function that makes one of the batch's id, not "
+                f"{call!r}."
+            )
+        refuse_unfit(call, self._tasks, f"{what}=")
+        if call.job.place is not None and call.job.place.sequence is not None:
+            raise OptionInvalid(
+                f"{what}= has a number in a session, which others could use before it is enqueued. Leave sequence= out."
+            )
+        return structs.replace(call.job, id=new_job_id())
+
+
+def _left(batch: BatchView) -> str:
+    """What to do about a batch that is there in part."""
+    again = (
+        f"Repeating the same calls with key={batch.key!r} goes on where it stands."
+        if batch.key is not None
+        else "With a key=, repeating the same calls would go on where it stands."
+    )
+    return (
+        f"The batch {batch.id} is in the store, with the jobs that were enqueued before this. {again} `lateshift batches seal` "
+        "leaves it as it is, `lateshift batches cancel` ends it."
+    )

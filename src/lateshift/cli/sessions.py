@@ -1,0 +1,83 @@
+"""`lateshift sessions`: what sessions keep, which are held, and letting them go on."""
+
+from typing import Any
+
+import click
+import msgspec
+
+from lateshift.cli import exits
+from lateshift.cli.options import listing, opened, operator, wants_json
+from lateshift.cli.output import print_json, print_table
+from lateshift.store.contract import SessionView
+
+SHOWN = 200  # sessions in a listing, unless --limit says otherwise
+STATE_SHOWN = 60  # characters of a session's state in a listing
+
+
+@click.group()
+def sessions() -> None:
+    """What sessions keep, and which are held."""
+
+
+@sessions.command("list")
+@click.option(
+    "--held",
+    is_flag=True,
+    help="Only those that wait for somebody: a dead letter or a missing number holds them.",
+)
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=SHOWN, show_default=True, help="How many at most."
+)
+@listing
+def list_sessions(held: bool, limit: int) -> None:
+    """Sessions that keep state, number their jobs, or are held."""
+    with opened() as store:
+        found = store.sessions.list(held=held, limit=limit)
+    if wants_json():
+        print_json({"sessions": [_document(view) for view in found]})
+        return
+    print_table(
+        ("queue", "session", "held by", ">expects", "state"),
+        [_row(view) for view in found],
+        "No session is held." if held else "No session keeps anything.",
+    )
+
+
+@sessions.command()
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--queue", default="default", show_default=True, metavar="NAME", help="The queue it belongs to."
+)
+@listing
+def release(name: str, queue: str) -> None:
+    """Let a held session go on without its dead letter, or without the number that is missing."""
+    with opened() as store:
+        released = store.sessions.release(queue, name, by=operator())
+    if wants_json():
+        print_json({"queue": queue, "session": name, "released": released})
+    elif released:
+        click.echo(f"The session {name} of queue {queue} goes on.")
+    else:
+        click.echo(
+            f"No session {name} of queue {queue} is held. `lateshift sessions list --held` shows those that are."
+        )
+    if not released:
+        raise click.exceptions.Exit(exits.NOT_FOUND)
+
+
+def _state(view: SessionView) -> Any:
+    return None if view.state is None else msgspec.json.decode(view.state)
+
+
+def _document(view: SessionView) -> dict[str, Any]:
+    return {
+        "queue": view.queue, "session": view.name, "held_by": None if view.held_by is None else str(view.held_by),
+        "held_why": view.held_why, "expects": view.expects, "state": _state(view),
+    }  # fmt: skip
+
+
+def _row(view: SessionView) -> list[str]:
+    held = {"dead": f"dead letter {view.held_by}", "gap": "a missing number", None: ""}[view.held_why]
+    state = "" if view.state is None else view.state.decode(errors="replace")
+    shown = state if len(state) <= STATE_SHOWN else state[: STATE_SHOWN - 1] + "…"
+    return [view.queue, view.name, held, "" if view.expects is None else str(view.expects), shown]

@@ -1,0 +1,100 @@
+"""All that is known about one job and its surroundings, read in one look at the store. Every list is bounded."""
+
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from lateshift.model.guard import FIRST_NUMBER
+from lateshift.model.ids import JobId, MemberId
+from lateshift.model.job import Holds, JobView, Lane, State
+from lateshift.model.member import MemberView, Program
+
+AHEAD_LOOKED_AT = 10_000  # jobs that stand before a job in its line, counted up to here
+OTHERS_LOOKED_AT = 1_000  # running jobs of a limit, jobs before a job in its session
+MEMBERS_LOOKED_AT = 1_000
+PROGRAMS_LOOKED_AT = 20  # different versions of the code that are alive
+
+
+class Guard(Struct, frozen=True, kw_only=True):
+    """Where a job stands, beyond what everybody sees of it."""
+
+    lane: Lane
+    blocked_by: str | None = None
+    session: str | None = None
+    turn: int | None = None
+    sequence: int | None = None
+    holds: Holds = Holds(0)
+    tenant: str | None = None
+    limit_key: str | None = None
+    cancel_by: str | None = None
+    kept_until: datetime | None = None
+
+
+class Other(Struct, frozen=True, kw_only=True):
+    """Another job, on which this one waits."""
+
+    id: JobId
+    task: str
+    state: State
+    due_at: datetime
+    started_at: datetime | None = None
+    complete_by: datetime | None = None
+    holder: MemberId | None = None
+
+
+class Paused(Struct, frozen=True):
+    at: datetime
+    by: str
+
+
+class Limit(Struct, frozen=True, kw_only=True):
+    """One rule that this job counts against, the jobs that fill it, and the tokens it had at an instant."""
+
+    scope: str  # queue, task, key
+    key: str  # the queue, the task, or the whole key, such as tenant:7
+    concurrency: int | None = None
+    rate: int | None = None
+    per: timedelta | None = None
+    burst: int = 1
+    set_by: str = ""
+    running: list[Other] = []
+    tokens: float | None = None
+    tokens_at: datetime | None = None
+    promised: datetime | None = None  # until when the tokens to come are promised to jobs that wait
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """The session of this job: who has the turn or stands before it in the line, and what holds it. A gap is borne until
+    an instant; then the session goes on without the number, or is held."""
+
+    name: str
+    before: list[Other] = []
+    held_by: JobId | None = None
+    held_why: str | None = None  # dead, gap
+    gap_until: datetime | None = None
+    expects: int = FIRST_NUMBER
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """How many ready jobs stand before this one: of its queue and lane, and of its tenant alone."""
+
+    ahead: int = 0
+    of_tenant: int | None = None
+
+
+class Facts(Struct, frozen=True, kw_only=True):
+    """`at` is the store's own time, by which all other times are to be read."""
+
+    at: datetime
+    job: JobView
+    guard: Guard
+    paused: Paused | None = None
+    session: Session | None = None
+    singleton: Other | None = None  # the job that holds this one's exclusive key
+    limits: list[Limit] = []
+    line: Line | None = None
+    members: list[MemberView] = []
+    programs: dict[str, Program] = {}  # of live members, by the digest
+    led_until: datetime | None = (
+        None  # the supervisor's term; None if nobody ever led, or the leader resigned
+    )

@@ -1,0 +1,276 @@
+"""Who may run: a pure decision, the same on every store, from what stands in the rows.
+
+A store reads some ready jobs of a guarded line and the facts about them, asks `choose`, and writes what it says. Nobody
+else leases from that queue meanwhile, nor against the same limits."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from msgspec import Struct, field
+
+FIRST_NUMBER = 1  # of a session whose jobs are numbered
+ENOUGH = 1 - 1e-6  # of a token: what has grown in parts may lack a hair
+
+
+class Rule(Struct, frozen=True):
+    """A limit as the code declares it: on a queue, on a task, or on each key of a kind (`tenant` for `tenant:7`).
+
+    `rate` jobs may start in each `per`, and `burst` at once after a pause."""
+
+    scope: str
+    name: str
+    concurrency: int | None = None
+    rate: int | None = None
+    per: timedelta = timedelta(seconds=1)
+    burst: int = 1
+
+    @property
+    def spacing(self) -> float:
+        """Seconds in which one token grows."""
+        return self.per.total_seconds() / (self.rate or 1)
+
+
+Rules = Mapping[tuple[str, str], Rule]
+"""By scope and name."""
+
+
+Limits = Mapping[str, Rule]
+"""By what a job counts against: `queue:emails`, `task:send`, `key:vendor:acme`."""
+
+
+def limits_of(rules: Rules, queue: str, task: str, limit_key: str | None) -> Iterator[tuple[str, Rule]]:
+    """The limits that a job counts against, each with its key."""
+    if not rules:
+        return
+    named = [("queue", queue, queue), ("task", task, task)]
+    if limit_key is not None:
+        named.append(("key", limit_key.partition(":")[0], limit_key))
+    for scope, name, counted in named:
+        rule = rules.get((scope, name))
+        if rule is not None:
+            yield f"{scope}:{counted}", rule
+
+
+NO_LIMIT = 1_000_000
+
+
+def rule_of(rules: Rules, key: str) -> Rule:
+    """The limit of a key such as `task:send`; one that was withdrawn has place for all."""
+    scope, _, counted = key.partition(":")
+    name = counted.partition(":")[0] if scope == "key" else counted
+    rule = rules.get((scope, name))
+    return Rule(scope, name, NO_LIMIT) if rule is None or rule.concurrency is None else rule
+
+
+class Turns(dict[Any, str]):
+    """The tenant that had the last turn, in a line or at a limit. Only a hint: losing it costs nobody more than a round."""
+
+    MOST = 10_000
+
+    def had(self, where: Any, after: str, tenants: Collection[str]) -> None:
+        """These had a turn, beginning with the one after `after`."""
+        if not tenants:
+            return
+        if len(self) >= self.MOST:  # a program that makes up keys must not grow this for ever
+            self.clear()
+        begun_anew = [tenant for tenant in tenants if tenant <= after]
+        self[where] = max(begun_anew or tenants)
+
+
+class Guarded(Struct, frozen=True, gc=False):
+    """What a job that ends may leave to others: the turn in its session, its place in its limits."""
+
+    queue: str
+    task: str
+    session: str | None
+    limit_key: str | None
+
+
+class Candidate(Struct, frozen=True, gc=False):
+    """A ready job, as far as its guards go. `promised`: a rate limit named it this moment to start."""
+
+    id: Any  # as the store has it
+    queue: str
+    task: str
+    session: str | None = None
+    sequence: int | None = None
+    limit_key: str | None = None
+    promised: bool = False
+    exclusive: str | None = None
+
+
+class Session(Struct, frozen=True):
+    """What is known of a session: whether one of its jobs has the turn, the first in its line, what holds it, and the
+    number that it expects, if its jobs are numbered."""
+
+    busy: bool = False
+    head: Any = None
+    held: bool = False
+    expects: int | None = None
+    state: bytes | None = None
+
+
+class Bucket(Struct):
+    """Tokens of a rate limit at a moment (seconds), and until when they are promised to jobs that wait."""
+
+    tokens: float
+    at: float
+    promised: float
+
+
+class Facts(Struct):
+    rules: Rules
+    now: float
+    running: Counter[str] = field(default_factory=Counter)
+    held: set[str] = field(default_factory=set)  # exclusive keys that somebody has
+    buckets: dict[str, Bucket] = field(default_factory=dict)
+    known: set[str] = field(default_factory=set)  # limits that were looked at
+    found: dict[tuple[str, str | None], list[tuple[str, Rule]]] = field(default_factory=dict)
+    sessions: Mapping[str, Session] = field(default_factory=dict)
+
+    def limits_of(self, job: Candidate) -> list[tuple[str, Rule]]:
+        """Those that it counts against; candidates are of one queue."""
+        if not self.rules:
+            return []
+        named = job.task, job.limit_key
+        limits = self.found.get(named)
+        if limits is None:
+            limits = self.found[named] = list(limits_of(self.rules, job.queue, *named))
+        return limits
+
+    def news(self, candidates: Iterable[Candidate]) -> Limits:
+        """Limits that were not looked at before."""
+        limits = [limit for job in candidates for limit in self.limits_of(job)] if self.rules else []
+        fresh = {key: rule for key, rule in limits if key not in self.known}
+        self.known |= fresh.keys()
+        return fresh
+
+
+class Choice(Struct):
+    """What to do with the candidates: lease, block until something ends, or wait until a moment (seconds)."""
+
+    take: list[Any] = field(default_factory=list)
+    block: dict[str, list[Any]] = field(default_factory=dict)
+    later: list[tuple[Any, str, float]] = field(default_factory=list)
+    heads: set[str] = field(
+        default_factory=set
+    )  # sessions whose turn is free, and is not that of a candidate
+    gaps: dict[str, Any] = field(
+        default_factory=dict
+    )  # sessions in which a number is missing, and who waits for it
+    numbered: dict[str, int] = field(default_factory=dict)  # sessions, and the number they expect from now on
+    spent: dict[str, Bucket] = field(default_factory=dict)  # buckets that have changed
+    waited: Counter[str] = field(default_factory=Counter)  # promised tokens that have not grown yet
+
+
+def choose(candidates: Sequence[Candidate], room: int, facts: Facts) -> Choice:
+    """In the order of the candidates. Counts in `facts` go on, so that it can be asked again for more."""
+    choice = Choice()
+    turns: set[str] = set()
+    for job in candidates:
+        if len(choice.take) >= room:
+            break
+        limits = facts.limits_of(job)
+        waits_for = _key(job, facts) or _turn(job, facts, turns, choice) or _full(limits, facts)
+        if waits_for is not None:
+            choice.block.setdefault(waits_for, []).append(job.id)
+            continue
+        start = _start(job, limits, facts, choice) if limits else None
+        if start is not None:
+            choice.later.append((job.id, *start))
+            if job.session is not None:
+                turns.add(job.session)
+            continue
+        choice.take.append(job.id)
+        if job.exclusive is not None:
+            facts.held.add(job.exclusive)
+        for key, _ in limits:
+            facts.running[key] += 1
+        if job.session is not None:
+            turns.add(job.session)
+            if job.sequence is not None:
+                choice.numbered[job.session] = job.sequence + 1
+    return choice
+
+
+def _key(job: Candidate, facts: Facts) -> str | None:
+    return job.exclusive if job.exclusive is not None and job.exclusive in facts.held else None
+
+
+def _turn(job: Candidate, facts: Facts, turns: set[str], choice: Choice) -> str | None:
+    """What keeps it from having its session's turn."""
+    if job.session is None:
+        return None
+    session = facts.sessions[job.session]
+    if session.busy or session.held or job.session in turns:
+        return f"session:{job.session}"
+    if session.head != job.id:
+        choice.heads.add(job.session)
+        return f"session:{job.session}"
+    if job.sequence is not None and job.sequence > (session.expects or FIRST_NUMBER):
+        choice.gaps[job.session] = job.id
+        return f"sequence:{job.session}"
+    return None
+
+
+def _full(limits: Sequence[tuple[str, Rule]], facts: Facts) -> str | None:
+    """The limit that has no place for it."""
+    for key, rule in limits:
+        if rule.concurrency is not None and facts.running[key] >= rule.concurrency:
+            return f"limit:{key}"
+    return None
+
+
+def _start(
+    job: Candidate, limits: Sequence[tuple[str, Rule]], facts: Facts, choice: Choice
+) -> tuple[str, float] | None:
+    """Takes a token of each of its rates; or says which has none, and when it will."""
+    rates = [(key, rule, _grown(facts, key, rule)) for key, rule in limits if rule.rate is not None]
+    # What was promised a token waits for the bucket alone; what was not, for those who were as well.
+    short = [
+        (key, rule, bucket)
+        for key, rule, bucket in rates
+        if bucket.tokens < ENOUGH or (bucket.promised > facts.now and not job.promised)
+    ]
+    for key, _, bucket in short or rates:
+        choice.spent[key] = bucket
+    if not short:
+        for _, _, bucket in rates:
+            bucket.tokens = max(0.0, bucket.tokens - 1)
+        return None
+    latest = facts.now
+    for key, rule, bucket in short:
+        first = facts.now + max(0.0, 1 - bucket.tokens) * rule.spacing
+        if job.promised:  # not there yet, by a little: it and those like it stay before all others
+            latest = max(latest, first + choice.waited[key] * rule.spacing)
+            choice.waited[key] += 1
+        else:
+            bucket.promised = (
+                first if bucket.promised <= facts.now else max(first, bucket.promised + rule.spacing)
+            )
+            latest = max(latest, bucket.promised)
+    return f"rate:{short[0][0]}", latest
+
+
+def _grown(facts: Facts, key: str, rule: Rule) -> Bucket:
+    """The bucket now; a new one is full. A clock that was set back gives no tokens, and holds nobody to its promises."""
+    bucket = facts.buckets.get(key)
+    if bucket is None:
+        bucket = facts.buckets[key] = Bucket(float(rule.burst), facts.now, facts.now)
+    if facts.now < bucket.at:
+        bucket.promised = min(bucket.promised, facts.now)
+    grown = bucket.tokens + max(0.0, facts.now - bucket.at) / rule.spacing
+    bucket.tokens, bucket.at = min(float(rule.burst), grown), facts.now
+    return bucket
+
+
+def limits_freed(rules: Rules, ended: Iterable[Guarded]) -> Limits:
+    """Limits on how many run, in which these have left a place."""
+    found = (limits_of(rules, job.queue, job.task, job.limit_key) for job in ended)
+    return {key: rule for limits in found for key, rule in limits if rule.concurrency is not None}
+
+
+def sessions_of(candidates: Iterable[Candidate]) -> list[str]:
+    return sorted({job.session for job in candidates if job.session is not None})

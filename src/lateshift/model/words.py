@@ -1,0 +1,30 @@
+"""Counts, durations and ids as people read them."""
+
+from datetime import timedelta
+from uuid import UUID
+
+
+def duration(length: timedelta | float | None) -> str:
+    """Short enough for a table: 0.4s, 12s, 3m 5s, 2h 10m, 4d 3h."""
+    if length is None:
+        return ""
+    seconds = length.total_seconds() if isinstance(length, timedelta) else length
+    if abs(seconds) < 10:
+        return f"{seconds:.1f}s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    for size, unit, smaller, small_unit in ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
+        if whole >= size:
+            return f"{whole // size}{unit} {whole % size // smaller}{small_unit}"
+    return f"{whole}s"
+
+
+def counted(number: int, noun: str) -> str:
+    """1 job, 2 jobs."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def short(id: UUID) -> str:
+    """Ids begin with the time; their last digits tell them apart."""
+    return f"…{str(id)[-6:]}"

@@ -1,0 +1,296 @@
+"""Leasing with a look at what else runs, in PostgreSQL: sessions, tenants, limits, keys that only one may hold.
+
+Whoever does so has the queue's guarded lines alone until the transaction ends, and whoever counts against limits has
+these alone; so what is read stays true until what follows from it is written. Locks come before rows, in one order."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from lateshift.model.guard import (
+    Candidate,
+    Choice,
+    Facts,
+    Guarded,
+    Limits,
+    Turns,
+    choose,
+    limits_freed,
+    sessions_of,
+)
+from lateshift.model.ids import JobId, MemberId
+from lateshift.model.job import Lane, Lease, Line
+from lateshift.model.outcome import Completed, DeadLettered, Settlement
+from lateshift.store.contract import Want
+from lateshift.store.postgres import rules, sessions, settling
+from lateshift.store.postgres.arrays import Uuids
+from lateshift.store.postgres.database import Connection
+from lateshift.store.postgres.leasing import COLUMNS, LINE, OLDEST_LEVEL, OPEN, TAKE, leases_of, parameters_of
+from lateshift.store.taking import GAP_AFTER, guarded
+
+_GUARDS = "id, task, session, sequence, limit_key, blocked_by, exclusive, tenant"
+
+OPENED = f"SELECT {OPEN}, extract(epoch FROM clock_timestamp() + %(skew)s::interval)::float8"
+# Ready jobs of a line in order, or of one priority. job_ready.
+CANDIDATES = (
+    f"SELECT {_GUARDS} FROM lateshift.job WHERE {LINE} ORDER BY priority DESC, due_at, id LIMIT %(count)s"
+)
+CANDIDATES_LEVEL = f"""SELECT {_GUARDS} FROM lateshift.job WHERE {LINE}
+ AND priority = %(level)s::smallint ORDER BY due_at, id LIMIT %(count)s"""
+# The first job of each tenant that has one, beginning with the tenant after who had the last turn. In the order of the
+# index the first of the next tenant is the next one that has a higher name. job_tenant.
+_NEXT = f"SELECT {_GUARDS} FROM lateshift.job j WHERE {LINE} AND tenant IS NOT NULL"
+_FIRST = "ORDER BY tenant, priority DESC, due_at, id LIMIT 1"
+HEADS = f"""WITH RECURSIVE later AS (
+  (SELECT first.*, 1 AS place FROM ({_NEXT} AND tenant > %(after)s {_FIRST}) AS first)
+  UNION ALL
+  SELECT next.*, later.place + 1 FROM later, LATERAL ({_NEXT} AND j.tenant > later.tenant {_FIRST}) AS next
+  WHERE later.place < %(count)s),
+earlier AS (
+  (SELECT first.*, (SELECT count(*) FROM later) + 1 AS place FROM ({_NEXT} AND tenant <= %(after)s {_FIRST}) AS first
+   WHERE (SELECT count(*) FROM later) < %(count)s)
+  UNION ALL
+  SELECT next.*, earlier.place + 1 FROM earlier, LATERAL ({_NEXT} AND j.tenant > earlier.tenant
+   AND j.tenant <= %(after)s {_FIRST}) AS next WHERE earlier.place < %(count)s)
+SELECT {_GUARDS} FROM (SELECT * FROM later UNION ALL SELECT * FROM earlier) AS found ORDER BY place"""
+# The first jobs of each of these tenants, in rounds. job_tenant.
+CANDIDATES_OF = f"""SELECT {_GUARDS} FROM unnest(%(tenants)s::text[]) WITH ORDINALITY AS t (name, place),
+ LATERAL (SELECT {_GUARDS}, row_number() OVER () AS round FROM (SELECT {_GUARDS} FROM lateshift.job WHERE {LINE}
+  AND tenant IS NOT NULL AND tenant = t.name ORDER BY tenant, priority DESC, due_at, id LIMIT %(each)s) AS first) AS ranked
+ ORDER BY round, place"""
+
+# A key's lock, held until the end of the transaction; whoever does not get it leaves the job as it is.
+LOCK_KEY = "SELECT pg_try_advisory_xact_lock(hashtextextended('lateshift ' || %s, 0))"
+# job_exclusive
+HELD_KEY = "SELECT 1 FROM lateshift.job WHERE exclusive = %s AND state = 2 LIMIT 1"
+# The ready jobs of a key that is held wait for it, many at once so that they delay nobody else. job_exclusive.
+BLOCK_KEY = """WITH waiting AS MATERIALIZED (SELECT id FROM lateshift.job WHERE exclusive = %s AND state = 1 LIMIT 1000
+ FOR UPDATE SKIP LOCKED)
+UPDATE lateshift.job SET state = 3, blocked_by = exclusive WHERE id = ANY(ARRAY(SELECT id FROM waiting))"""
+# What is said of a job stands at its place in arrays sorted by id. A row that somebody else holds is passed over. Nobody
+# else changes the state of a ready one: the queue is ours. Primary key.
+_PLACE = "width_bucket(id, %(ids)b::uuid[])"
+_FREE = """WITH free AS MATERIALIZED (SELECT id FROM lateshift.job WHERE id = ANY(%(ids)b::uuid[])
+ FOR UPDATE SKIP LOCKED)"""
+_THESE = "WHERE id = ANY(ARRAY(SELECT id FROM free))"
+BLOCK = f"""{_FREE}
+UPDATE lateshift.job SET state = 3, blocked_by = (%(waits)s::text[])[{_PLACE}] {_THESE}"""
+LATER = f"""{_FREE}
+UPDATE lateshift.job SET state = 0, blocked_by = (%(waits)s::text[])[{_PLACE}],
+ due_at = to_timestamp((%(times)s::float8[])[{_PLACE}]) {_THESE}"""
+LEASE_THESE = f"""{_FREE}
+{TAKE}, blocked_by = NULL {_THESE}
+ RETURNING {COLUMNS}, session, limit_key, tenant"""
+OF_LEASES = "SELECT id, queue, session, limit_key FROM lateshift.job WHERE id = ANY(%s::uuid[])"
+
+ROUNDS = 10  # of blocking, before a claim leaves the rest to the next
+LOOK_AT = 100  # candidates at least: a few that wait for something must not make each step a small one
+FEW_TENANTS = 100  # up to which a step takes more than one job of each
+
+
+def lease(connection: Connection, holder: MemberId, want: Want, skew: timedelta, turns: Turns) -> list[Lease]:
+    queue = want.line.queue
+    leases: list[Lease] = []
+    with connection.transaction():
+        sessions.lock(connection, [queue])
+        asked = parameters_of(want, holder, skew)
+        [(is_open, now)] = connection.execute(OPENED, asked).fetchall()
+        if not is_open:
+            return []
+        facts = Facts(rules.read(connection), now)
+        for _ in range(ROUNDS):
+            room = want.count - len(leases)
+            rows, all_there_are = _candidates(connection, want, asked | {"count": max(room, LOOK_AT)}, turns)
+            candidates = _learn(connection, queue, [_candidate(queue, row) for row in rows], facts)
+            choice = choose(candidates, room, facts)
+            leases += _take(connection, asked, choice.take, facts, turns, want.line)
+            _write(
+                connection, queue, choice, facts, skew
+            )  # who waits for one of these is blocked after it is leased
+            if len(leases) >= want.count or (all_there_are and not choice.block and not choice.later):
+                break
+    return leases
+
+
+def settle(
+    connection: Connection, settlements: Sequence[Settlement], skew: timedelta, turns: Turns
+) -> tuple[list[Lease], set[Line]]:
+    """Jobs of careful lanes: what they leave to others is given on in the same transaction. Gives the leases that were
+    lost, and the lines that have ready jobs now."""
+    leases = [settlement.lease for settlement in settlements]
+    keys = sorted({lease.exclusive for lease in leases if lease.exclusive is not None})
+    with connection.transaction():
+        sessions.lock(connection, [lease.queue for lease in leases])
+        ended = [Guarded(it.queue, it.task, it.session, it.limit_key) for it in leases]
+        freed = lock_limits(connection, ended)
+        for key in keys:
+            connection.execute(settling.WAIT_FOR_KEY, (key,))
+        telling = [settlement for settlement in settlements if _leaves_word(settlement)]
+        silent = [it for it in settlements if not _leaves_word(it)] if telling else settlements
+        lost = settling.receive(connection, settling.send(connection, silent, skew), skew)
+        if telling:
+            lost += _settle_with_word(connection, telling, skew)
+        for key in keys:
+            connection.execute(settling.READY_NEXT, {"key": key})
+        return lost, give_on(connection, ended, freed, turns)
+
+
+def _leaves_word(settlement: Settlement) -> bool:
+    """Whether its session is to keep something, or may be held by it."""
+    outcome = settlement.outcome
+    if settlement.lease.session is None:
+        return False
+    return (
+        outcome.session_state is not None
+        if isinstance(outcome, Completed)
+        else isinstance(outcome, DeadLettered)
+    )
+
+
+def _settle_with_word(
+    connection: Connection, settlements: Sequence[Settlement], skew: timedelta
+) -> list[Lease]:
+    """What was written before, and had its answer lost, must not be written to the session again: it may have gone on."""
+    lost, written = settling.receive_telling(
+        connection, settling.send(connection, settlements, skew, telling=True), skew
+    )
+    said: dict[sessions.Named, bytes] = {}
+    dead: list[JobId] = []
+    for settlement in written:
+        lease, outcome = settlement.lease, settlement.outcome
+        if isinstance(outcome, Completed) and outcome.session_state is not None:
+            said[lease.queue, lease.session or ""] = outcome.session_state
+        else:
+            dead.append(lease.id)
+    sessions.keep_states(connection, said, skew)
+    sessions.hold(connection, dead, skew)
+    return lost
+
+
+def lock_limits(connection: Connection, ended: Sequence[Guarded]) -> Limits:
+    """Those in which these leave a place; if there are any, nobody else counts against limits until the transaction
+    ends."""
+    freed = limits_freed(rules.read(connection), ended) if ended else {}
+    if freed:
+        connection.execute(rules.LOCK_LIMITS)
+    return freed
+
+
+def give_on(connection: Connection, ended: Sequence[Guarded], freed: Limits, turns: Turns) -> set[Line]:
+    """The turns and places of these are free: ready who waits for them. Gives their lines. The queues are locked."""
+    lines = sessions.ready_next(
+        connection, [(job.queue, job.session) for job in ended if job.session is not None]
+    )
+    return lines | rules.ready_next(connection, freed, turns)
+
+
+def _candidate(queue: str, row: tuple[Any, ...]) -> Candidate:
+    id, task, session, sequence, limit_key, blocked_by, exclusive, _ = row
+    promised = blocked_by is not None and blocked_by.startswith("rate:")
+    return Candidate(id, queue, task, session, sequence, limit_key, promised, exclusive)
+
+
+def _candidates(
+    connection: Connection, want: Want, asked: dict[str, Any], turns: Turns
+) -> tuple[list[tuple[Any, ...]], bool]:
+    """Some, in the order in which they are to run; and whether there are no more."""
+
+    def rows(sql: str, **more: Any) -> list[tuple[Any, ...]]:
+        return connection.execute(sql, asked | more, binary=True).fetchall()
+
+    count: int = asked["count"]
+    if want.by_age and (level := rows(OLDEST_LEVEL)):
+        return rows(CANDIDATES_LEVEL, level=level[0][0]), True
+    if want.line.lane is Lane.SOLO:
+        found = rows(CANDIDATES)
+        return found, len(found) < count
+    heads = rows(HEADS, after=turns.get(want.line, ""))
+    if len(heads) > min(count - 1, FEW_TENANTS):  # one of each, and at the next step one more
+        return heads, False
+    each = -(-count // max(1, len(heads)))
+    found = rows(CANDIDATES_OF, tenants=[head[-1] for head in heads], each=each) if heads else []
+    return found, len(found) < count
+
+
+def _learn(
+    connection: Connection, queue: str, candidates: Sequence[Candidate], facts: Facts
+) -> list[Candidate]:
+    """Read what is not known yet of what these are guarded by. Leaves out those whose key somebody else looks at."""
+    first = not facts.known
+    limits = facts.news(candidates)
+    if limits and first:
+        connection.execute(rules.LOCK_LIMITS)  # before the locks of keys, as everywhere
+    facts.sessions = sessions.look(connection, queue, sessions_of(candidates))
+    locked: dict[str, bool] = {}
+    for key in sorted({job.exclusive for job in candidates if job.exclusive is not None}):
+        locked[key] = connection.execute(LOCK_KEY, (key,)).fetchall()[0][0]
+        if locked[key] and connection.execute(HELD_KEY, (key,)).fetchall():
+            facts.held.add(key)
+    if limits:
+        facts.running.update(rules.running(connection, limits))
+        facts.buckets |= rules.buckets(connection, limits)
+    return [job for job in candidates if job.exclusive is None or locked[job.exclusive]]
+
+
+def _write(connection: Connection, queue: str, choice: Choice, facts: Facts, skew: timedelta) -> None:
+    blocked: list[tuple[JobId, str]] = []
+    for waits_for, ids in choice.block.items():
+        if waits_for in facts.held:
+            connection.execute(BLOCK_KEY, (waits_for,))
+        else:
+            blocked += [(id, waits_for) for id in ids]
+    if blocked:
+        blocked.sort()
+        waits = [waits_for for _, waits_for in blocked]
+        connection.execute(BLOCK, {"ids": Uuids(id for id, _ in blocked), "waits": waits})
+    if choice.later:
+        later = sorted(choice.later)
+        rest = {"waits": [rate for _, rate, _ in later], "times": [at for _, _, at in later]}
+        connection.execute(LATER, {"ids": Uuids(id for id, _, _ in later), **rest})
+    sessions.ready_next(connection, [(queue, name) for name in choice.heads])
+    if choice.gaps:
+        gaps = {"ids": list(choice.gaps.values()), "gap_after": GAP_AFTER, "skew": skew}
+        connection.execute(sessions.MISS, gaps)
+    sessions.expect(connection, queue, choice.numbered, skew)
+    rules.spend(connection, choice.spent)
+
+
+def _take(
+    connection: Connection,
+    asked: dict[str, Any],
+    ids: Sequence[JobId],
+    facts: Facts,
+    turns: Turns,
+    line: Line,
+) -> list[Lease]:
+    if not ids:
+        return []
+    rows = connection.execute(LEASE_THESE, asked | {"ids": Uuids(sorted(ids))}, binary=True).fetchall()
+    place = {id: number for number, id in enumerate(ids)}
+    rows.sort(key=lambda row: place[row[0]])
+    if rows and rows[-1][-1] is not None:
+        turns[line] = rows[-1][-1]
+    leases = leases_of([row[:-3] for row in rows])
+    for number, (*_, session, limit_key, _) in enumerate(rows):
+        if session is not None or limit_key is not None:
+            state = None if session is None else facts.sessions[session].state
+            leases[number] = guarded(leases[number], session, state, limit_key)
+    return leases
+
+
+def complete_leases(connection: Connection, leases: list[Lease]) -> list[Lease]:
+    """With the guards of those that have some, as when they are found by their holder."""
+    careful = [lease.id for lease in leases if lease.lane.careful]
+    if not careful:
+        return leases
+    rows = connection.execute(OF_LEASES, (careful,)).fetchall()
+    guards = {id: (queue, session, limit_key) for id, queue, session, limit_key in rows}
+    kept = sessions.states(
+        connection, {(queue, session) for queue, session, _ in guards.values() if session is not None}
+    )
+
+    def whole(lease: Lease) -> Lease:
+        queue, session, limit_key = guards.get(lease.id, (lease.queue, None, None))
+        return guarded(lease, session, kept.get((queue, session or "")), limit_key)
+
+    return [whole(lease) if lease.lane.careful else lease for lease in leases]

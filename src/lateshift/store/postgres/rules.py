@@ -1,0 +1,144 @@
+"""Limits in PostgreSQL: what is declared, what runs against each, and the tokens of the rates."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+
+from lateshift.model.guard import Bucket, Rule, Rules, Turns
+from lateshift.model.job import Line
+from lateshift.store.contract import LANES
+from lateshift.store.postgres.database import Connection, Database
+
+AT_ONCE = 1000  # jobs made ready for one limit and line
+
+RULES = "SELECT scope, name, concurrency, rate, per, burst FROM lateshift.rule"
+DECLARE = """INSERT INTO lateshift.rule AS r (scope, name, concurrency, rate, per, burst, set_by, set_at)
+ VALUES (%s, %s, %s::integer, %s::integer, %s, %s, %s, clock_timestamp() + %s::interval)
+ ON CONFLICT (scope, name) DO UPDATE SET concurrency = excluded.concurrency, rate = excluded.rate, per = excluded.per,
+ burst = excluded.burst, set_by = excluded.set_by, set_at = excluded.set_at
+ WHERE (r.concurrency, r.rate, r.per, r.burst)
+ IS DISTINCT FROM (excluded.concurrency, excluded.rate, excluded.per, excluded.burst)"""
+WITHDRAW = "DELETE FROM lateshift.rule WHERE scope = %s AND name = %s"
+
+# Whoever leases against limits, or frees a place in one, does so alone until the end of the transaction.
+LOCK_LIMITS = "SELECT pg_advisory_xact_lock(hashtextextended('lateshift limits', 0))"
+
+# What runs, as far as the limit: job_limit_queue, job_limit_task, job_limit_key.
+RUNNING = {
+    "queue": """SELECT k.name, (SELECT count(*) FROM (SELECT 1 FROM lateshift.job
+ WHERE state = 2 AND tenant IS NOT NULL AND queue = k.name LIMIT k.most) AS counted)
+ FROM unnest(%s::text[], %s::int[]) AS k (name, most)""",
+    "task": """SELECT k.name, (SELECT count(*) FROM (SELECT 1 FROM lateshift.job
+ WHERE state = 2 AND tenant IS NOT NULL AND task = k.name LIMIT k.most) AS counted)
+ FROM unnest(%s::text[], %s::int[]) AS k (name, most)""",
+    "key": """SELECT k.name, (SELECT count(*) FROM (SELECT 1 FROM lateshift.job
+ WHERE state = 2 AND limit_key IS NOT NULL AND limit_key = k.name LIMIT k.most) AS counted)
+ FROM unnest(%s::text[], %s::int[]) AS k (name, most)""",
+}
+# Primary key.
+BUCKETS = """SELECT key, tokens, extract(epoch FROM at)::float8, extract(epoch FROM promised)::float8
+ FROM lateshift.bucket WHERE key = ANY(%s::text[])"""
+SPEND = """INSERT INTO lateshift.bucket (key, tokens, at, promised)
+ SELECT key, tokens, to_timestamp(at), to_timestamp(promised)
+ FROM unnest(%s::text[], %s::float8[], %s::float8[], %s::float8[]) AS new (key, tokens, at, promised)
+ ON CONFLICT (key) DO UPDATE SET tokens = excluded.tokens, at = excluded.at, promised = excluded.promised"""
+
+# Which of these any job waits for. job_blocked.
+WAITED_FOR = """SELECT key FROM unnest(%s::text[]) AS k (key) WHERE
+ (SELECT true FROM lateshift.job WHERE state = 3 AND blocked_by = 'limit:' || k.key LIMIT 1)"""
+# Who wait for a limit, in each line that has some, for one of them may be paused, or served by nobody: of the tenant
+# whose turn it is. job_blocked.
+_WAITING = """SELECT id FROM lateshift.job j WHERE j.state = 3 AND j.blocked_by = %(waits)s AND j.queue = line.queue
+   AND j.lane = line.lane AND j.tenant"""
+_ORDER = "ORDER BY j.tenant, j.priority DESC, j.due_at, j.id LIMIT %(free)s"
+READY_FIRST = f"""WITH RECURSIVE line AS (
+  (SELECT queue, lane FROM lateshift.job WHERE state = 3 AND blocked_by = %(waits)s ORDER BY queue, lane LIMIT 1)
+  UNION ALL
+  SELECT next.queue, next.lane FROM line, LATERAL (SELECT queue, lane FROM lateshift.job
+    WHERE state = 3 AND blocked_by = %(waits)s AND (queue, lane) > (line.queue, line.lane)
+    ORDER BY queue, lane LIMIT 1) next),
+first AS MATERIALIZED (SELECT next.id FROM line, LATERAL (
+  SELECT * FROM ({_WAITING} > %(after)s {_ORDER} FOR UPDATE SKIP LOCKED) AS later
+  UNION ALL SELECT * FROM ({_WAITING} <= %(after)s {_ORDER} FOR UPDATE SKIP LOCKED) AS earlier LIMIT %(free)s) next)
+UPDATE lateshift.job SET state = 1, blocked_by = NULL WHERE id = ANY(ARRAY(SELECT id FROM first))
+RETURNING queue, lane, tenant"""
+
+
+class PostgresRules:
+    """See contract.RuleBook."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def declare(self, rules: Sequence[Rule], *, by: str) -> None:
+        offset = self._database.clock.offset
+
+        def work(connection: Connection, again: bool) -> None:
+            with connection.transaction():
+                for rule in sorted(rules, key=lambda rule: (rule.scope, rule.name)):
+                    if rule.concurrency is None and rule.rate is None:
+                        connection.execute(WITHDRAW, (rule.scope, rule.name))
+                        continue
+                    what = (rule.scope, rule.name, rule.concurrency, rule.rate, rule.per, rule.burst)
+                    connection.execute(DECLARE, (*what, by, offset))
+
+        self._database.run(work)
+
+    def list(self) -> list[Rule]:
+        rules = self._database.run(lambda connection, again: read(connection))
+        return sorted(rules.values(), key=lambda rule: (rule.scope, rule.name))
+
+
+def read(connection: Connection) -> Rules:
+    return {
+        (scope, name): Rule(scope, name, concurrency, rate, per or timedelta(seconds=1), burst or 1)
+        for scope, name, concurrency, rate, per, burst in connection.execute(RULES).fetchall()
+    }
+
+
+def running(connection: Connection, limits: Mapping[str, Rule]) -> Counter[str]:
+    """How many run against each of these, as far as it matters."""
+    asked: dict[str, list[tuple[str, int]]] = {}
+    for key, rule in limits.items():
+        if rule.concurrency is not None:
+            scope, _, name = key.partition(":")
+            asked.setdefault(scope, []).append((name, rule.concurrency))
+    found: Counter[str] = Counter()
+    for scope, pairs in asked.items():
+        names, most = [name for name, _ in pairs], [most for _, most in pairs]
+        rows = connection.execute(RUNNING[scope], (names, most)).fetchall()
+        found |= Counter({f"{scope}:{name}": count for name, count in rows})
+    return found
+
+
+def buckets(connection: Connection, limits: Mapping[str, Rule]) -> dict[str, Bucket]:
+    rated = [key for key, rule in limits.items() if rule.rate is not None]
+    rows = connection.execute(BUCKETS, (rated,)).fetchall() if rated else []
+    return {key: Bucket(tokens, at, promised) for key, tokens, at, promised in rows}
+
+
+def spend(connection: Connection, spent: Mapping[str, Bucket]) -> None:
+    if spent:
+        rows = [(key, it.tokens, it.at, it.promised) for key, it in sorted(spent.items())]
+        connection.execute(SPEND, [list(column) for column in zip(*rows, strict=True)])
+
+
+def ready_next(connection: Connection, limits: Mapping[str, Rule], turns: Turns) -> set[Line]:
+    """As many as have place, in each line that waits. Gives those lines."""
+    lines: set[Line] = set()
+    waited = connection.execute(WAITED_FOR, (list(limits),)).fetchall() if limits else []
+    limits = {key: limits[key] for (key,) in waited}
+    counts = running(connection, limits) if limits else Counter()
+    for key, rule in sorted(limits.items()):
+        free = min(AT_ONCE, (rule.concurrency or 0) - counts[key])
+        if free > 0:
+            after = turns.get(key, "")
+            asked = {"waits": f"limit:{key}", "free": free, "after": after}
+            rows = connection.execute(READY_FIRST, asked).fetchall()
+            lines |= lines_of((queue, lane) for queue, lane, _ in rows)
+            turns.had(key, after, {tenant for _, _, tenant in rows})
+    return lines
+
+
+def lines_of(rows: Iterable[tuple[str, int]]) -> set[Line]:
+    return {Line(queue, LANES[lane]) for queue, lane in dict.fromkeys(rows)}

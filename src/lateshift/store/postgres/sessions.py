@@ -1,0 +1,208 @@
+"""Sessions in PostgreSQL: who has the turn, what a session keeps, and what holds it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from lateshift.model.guard import FIRST_NUMBER, Session
+from lateshift.model.ids import JobId
+from lateshift.model.job import Holds, Line
+from lateshift.store.contract import Gap, SessionView
+from lateshift.store.postgres.database import Connection, Database
+from lateshift.store.postgres.rules import lines_of
+from lateshift.store.postgres.wakes import NotifyWakes
+
+Named = tuple[str, str]
+"""A session's queue and name."""
+
+_NOW = "clock_timestamp() + %(skew)s::interval"
+_MINE = "queue = s.queue AND session = s.name AND session IS NOT NULL"
+# Whether one of its jobs runs, or waits for another try: that is its turn too. job_turn.
+_BUSY = f"""(SELECT true FROM lateshift.job WHERE {_MINE}
+  AND (state = 2 OR (state = 0 AND (fence > 0 OR blocked_by IS NOT NULL))) LIMIT 1)"""
+# The first in its line. job_line.
+_HEAD = f"(SELECT {{}} FROM lateshift.job WHERE {_MINE} AND state IN (1, 3) ORDER BY turn, id LIMIT 1)"
+_NAMED = "unnest(%(queues)s::text[], %(names)s::text[]) AS s (queue, name)"
+# Primary key.
+_KEPT = "(SELECT {} FROM lateshift.session k WHERE k.queue = s.queue AND k.name = s.name LIMIT 1)"
+LOOK = f"""SELECT s.name, coalesce({_BUSY}, false), {_HEAD.format("id")}, {_KEPT.format("held_why")},
+ {_KEPT.format("next_sequence")}, {_KEPT.format("state")} FROM {_NAMED}"""
+STATES = f"SELECT s.queue, s.name, {_KEPT.format('state')} FROM {_NAMED}"
+
+# The first in the line of each session whose turn is free, unless it is held. job_line, job_turn, primary keys.
+READY_HEADS = f"""WITH head AS MATERIALIZED (SELECT {_HEAD.format("CASE state WHEN 3 THEN id END")} AS id
+ FROM {_NAMED}
+ WHERE {_BUSY} IS NULL AND {_KEPT.format("held_why")} IS DISTINCT FROM 'dead'),
+free AS MATERIALIZED (SELECT id FROM lateshift.job WHERE id = ANY(ARRAY(SELECT id FROM head)) FOR UPDATE SKIP LOCKED)
+UPDATE lateshift.job SET state = 1, blocked_by = NULL WHERE id = ANY(ARRAY(SELECT id FROM free))
+RETURNING queue, lane"""
+
+# Primary key.
+KEEP_STATE = f"""INSERT INTO lateshift.session (queue, name, state, touched_at)
+ SELECT queue, name, state, {_NOW}
+ FROM unnest(%(queues)s::text[], %(names)s::text[], %(states)b::bytea[]) AS s (queue, name, state)
+ ON CONFLICT (queue, name) DO UPDATE SET state = excluded.state, touched_at = excluded.touched_at"""
+EXPECT = f"""INSERT INTO lateshift.session AS k (queue, name, next_sequence, touched_at)
+ SELECT %(queue)s, name, number, {_NOW} FROM unnest(%(names)s::text[], %(numbers)s::bigint[]) AS s (name, number)
+ ON CONFLICT (queue, name) DO UPDATE SET next_sequence = greatest(k.next_sequence, excluded.next_sequence),
+ gap_until = NULL, held_why = nullif(k.held_why, 'gap'), touched_at = excluded.touched_at"""
+# A number is missing: how long that is borne is said by the job that waits. Primary keys.
+MISS = f"""INSERT INTO lateshift.session AS k (queue, name, gap_until, touched_at)
+ SELECT queue, session, {_NOW} + coalesce(gap_after, %(gap_after)s::interval), {_NOW}
+ FROM lateshift.job WHERE id = ANY(%(ids)s::uuid[])
+ ON CONFLICT (queue, name) DO UPDATE SET gap_until = coalesce(k.gap_until, excluded.gap_until),
+ touched_at = excluded.touched_at WHERE k.held_why IS NULL"""
+# Jobs that have died hold their session, if they were to. Primary keys.
+HOLD = f"""INSERT INTO lateshift.session (queue, name, held_by, held_why, touched_at)
+ SELECT queue, session, id, 'dead', {_NOW} FROM lateshift.settled
+ WHERE id = ANY(%(ids)s::uuid[]) AND session IS NOT NULL AND holds & {Holds.ON_DEAD:d} <> 0
+ ON CONFLICT (queue, name) DO UPDATE SET held_by = excluded.held_by, held_why = excluded.held_why,
+ touched_at = excluded.touched_at"""
+# What they held goes on. session_held.
+LET_GO = f"""UPDATE lateshift.session SET held_by = NULL, held_why = NULL, touched_at = {_NOW}
+ WHERE held_by = ANY(%(ids)s::uuid[])"""
+
+# Numbers that are missing for too long. session_gap.
+MISSING = f"""SELECT queue, name, next_sequence FROM lateshift.session WHERE gap_until <= (SELECT {_NOW})
+ ORDER BY gap_until LIMIT %(limit)s"""
+WAITING = """SELECT sequence, holds FROM lateshift.job WHERE queue = %s AND session = %s AND session IS NOT NULL
+ AND state IN (1, 3) ORDER BY turn, id LIMIT 1"""
+BEAR = f"""UPDATE lateshift.session SET gap_until = NULL, held_why = 'gap', touched_at = {_NOW}
+ WHERE queue = %(queue)s AND name = %(name)s"""
+NOT_MISSING = "UPDATE lateshift.session SET gap_until = NULL WHERE queue = %s AND name = %s"
+
+# What it keeps, for operators. Primary key; session_held.
+_VIEW = "queue, name, state, next_sequence, held_by, held_why"
+GET = f"SELECT {_VIEW} FROM lateshift.session WHERE queue = %s AND name = %s"
+LIST = f"SELECT {_VIEW} FROM lateshift.session ORDER BY queue, name LIMIT %s"
+LIST_HELD = f"SELECT {_VIEW} FROM lateshift.session WHERE held_why IS NOT NULL ORDER BY queue, name LIMIT %s"
+RELEASE = f"""UPDATE lateshift.session SET held_by = NULL, held_why = NULL, gap_until = NULL, touched_at = {_NOW}
+ WHERE queue = %(queue)s AND name = %(name)s AND held_why IS NOT NULL RETURNING 1"""
+AUDIT = """INSERT INTO lateshift.audit (at, action, subject, actor)
+ VALUES (clock_timestamp() + %s::interval, %s, %s, %s)"""
+
+# Whoever leases from the guarded lines of a queue, or gives a turn in it on, does so alone until the transaction ends.
+LOCK_QUEUE = "SELECT pg_advisory_xact_lock(hashtextextended('lateshift queue ' || %s, 0))"
+
+
+class PostgresSessions:
+    """See contract.Sessions."""
+
+    def __init__(self, database: Database, wakes: NotifyWakes) -> None:
+        self._database = database
+        self._wakes = wakes
+
+    def get(self, queue: str, name: str) -> SessionView | None:
+        rows = self._database.run(lambda connection, again: connection.execute(GET, (queue, name)).fetchall())
+        return _view(rows[0]) if rows else None
+
+    def list(self, *, held: bool, limit: int) -> list[SessionView]:
+        sql = LIST_HELD if held else LIST
+        rows = self._database.run(lambda connection, again: connection.execute(sql, (limit,)).fetchall())
+        return [_view(row) for row in rows]
+
+    def release(self, queue: str, name: str, *, by: str) -> bool:
+        skew = self._database.clock.offset
+
+        def work(connection: Connection, again: bool) -> set[Line] | None:
+            with connection.transaction():
+                lock(connection, [queue])
+                kept = connection.execute(GET, (queue, name)).fetchall()
+                named = {"queue": queue, "name": name, "skew": skew}
+                if not connection.execute(RELEASE, named).fetchall():
+                    return None
+                if kept[0][5] == "gap":
+                    go_on(connection, (queue, name), skew)
+                connection.execute(AUDIT, (skew, "release", f"session {queue} {name}", by))
+                return ready_next(connection, [(queue, name)])
+
+        lines = self._database.run(work)
+        self._wakes.hint(lines or ())
+        return lines is not None
+
+
+def _view(row: tuple[Any, ...]) -> SessionView:
+    queue, name, state, expects, held_by, held_why = row
+    return SessionView(
+        queue=queue, name=name, state=state, expects=expects, held_by=held_by, held_why=held_why
+    )
+
+
+def lock(connection: Connection, queues: Iterable[str]) -> None:
+    """In one order, so that nobody waits in a circle; before any row is touched."""
+    for queue in sorted(set(queues)):
+        connection.execute(LOCK_QUEUE, (queue,))
+
+
+def _named(sessions: Iterable[Named]) -> dict[str, Any]:
+    pairs = sorted(set(sessions))
+    return {"queues": [queue for queue, _ in pairs], "names": [name for _, name in pairs]}
+
+
+def look(connection: Connection, queue: str, names: Sequence[str]) -> dict[str, Session]:
+    if not names:
+        return {}
+    rows = connection.execute(LOOK, _named((queue, name) for name in names), binary=True).fetchall()
+    return {
+        name: Session(busy, head, held == "dead", expects, state)
+        for name, busy, head, held, expects, state in rows
+    }
+
+
+def states(connection: Connection, sessions: Iterable[Named]) -> dict[Named, bytes | None]:
+    rows = connection.execute(STATES, _named(sessions), binary=True).fetchall()
+    return {(queue, name): state for queue, name, state in rows}
+
+
+def ready_next(connection: Connection, sessions: Iterable[Named]) -> set[Line]:
+    """The first in the line of each session whose turn is free, unless it is held. Gives their lines."""
+    named = _named(sessions)
+    return lines_of(connection.execute(READY_HEADS, named).fetchall()) if named["names"] else set()
+
+
+def keep_states(connection: Connection, said: Mapping[Named, bytes], skew: timedelta) -> None:
+    if said:
+        states = [said[pair] for pair in sorted(said)]
+        connection.execute(KEEP_STATE, {**_named(said), "states": states, "skew": skew})
+
+
+def hold(connection: Connection, dead: Sequence[JobId], skew: timedelta) -> None:
+    if dead:
+        connection.execute(HOLD, {"ids": list(dead), "skew": skew})
+
+
+def let_go(connection: Connection, ids: Iterable[JobId], skew: timedelta) -> None:
+    connection.execute(LET_GO, {"ids": list(ids), "skew": skew})
+
+
+def expect(connection: Connection, queue: str, numbers: Mapping[str, int], skew: timedelta) -> None:
+    if numbers:
+        names = sorted(numbers)
+        rest = {"names": names, "numbers": [numbers[name] for name in names], "skew": skew}
+        connection.execute(EXPECT, {"queue": queue, **rest})
+
+
+def go_on(connection: Connection, named: Named, skew: timedelta) -> None:
+    """Without the number that is missing."""
+    for number, _ in connection.execute(WAITING, named).fetchall():
+        if number is not None:
+            expect(connection, named[0], {named[1]: number}, skew)
+
+
+def close_gaps(connection: Connection, missing: Sequence[tuple[Any, ...]], skew: timedelta) -> list[Gap]:
+    """Sessions that have waited long enough for a number go on without it, or are held, as the next job says."""
+    gaps: list[Gap] = []
+    for queue, name, expected in missing:
+        waiting = connection.execute(WAITING, (queue, name)).fetchall()
+        expected = expected or FIRST_NUMBER
+        if not waiting or waiting[0][0] is None or waiting[0][0] <= expected:
+            connection.execute(NOT_MISSING, (queue, name))
+            continue
+        [(number, holds)] = waiting
+        held = bool((holds or 0) & Holds.ON_GAP)
+        if held:
+            connection.execute(BEAR, {"queue": queue, "name": name, "skew": skew})
+        else:
+            expect(connection, queue, {name: number}, skew)
+        gaps.append(Gap(queue, name, expected, number, held))
+    return gaps

@@ -1,0 +1,142 @@
+"""Limits in SQLite: what is declared, what runs against each, and the tokens of the rates."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from lateshift.model.guard import Bucket, Rule, Rules, Turns
+from lateshift.model.job import Line
+from lateshift.store.contract import LANES
+from lateshift.store.sqlite.blocks import blocks
+from lateshift.store.sqlite.database import Connection, Database
+from lateshift.store.sqlite.times import MICROSECOND
+
+SECOND = 1_000_000
+AT_ONCE = 1000  # jobs made ready for one limit and line
+
+RULES = "SELECT scope, name, concurrency, rate, per, burst FROM rule"
+DECLARE = """INSERT INTO rule (scope, name, concurrency, rate, per, burst, set_by, set_at)
+ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (scope, name) DO UPDATE SET concurrency = ?3, rate = ?4, per = ?5,
+ burst = ?6, set_by = ?7, set_at = ?8
+ WHERE concurrency IS NOT ?3 OR rate IS NOT ?4 OR per IS NOT ?5 OR burst IS NOT ?6"""
+WITHDRAW = "DELETE FROM rule WHERE scope = ? AND name = ?"
+
+# So many limits are looked at by one statement.
+BLOCK = 100
+_NAMES = f"WITH k(name) AS (VALUES {', '.join(['(?)'] * BLOCK)})"
+# What runs against each: job_limit_queue, job_limit_task, job_limit_key.
+_COUNTED = "SELECT name, (SELECT count(*) FROM job WHERE state = 2 AND"
+RUNNING = {
+    "queue": f"{_NAMES} {_COUNTED} tenant IS NOT NULL AND queue = k.name) FROM k",
+    "task": f"{_NAMES} {_COUNTED} tenant IS NOT NULL AND task = k.name) FROM k",
+    "key": f"{_NAMES} {_COUNTED} limit_key IS NOT NULL AND limit_key = k.name) FROM k",
+}
+BUCKET = "SELECT tokens, at, promised FROM bucket WHERE key = ?"
+SPEND = """INSERT INTO bucket (key, tokens, at, promised) VALUES (?, ?, ?, ?) ON CONFLICT (key)
+ DO UPDATE SET tokens = excluded.tokens, at = excluded.at, promised = excluded.promised"""
+
+# Which of these any job waits for. job_blocked.
+WAITED_FOR = (
+    f"{_NAMES} SELECT name FROM k WHERE EXISTS (SELECT 1 FROM job WHERE state = 3 AND blocked_by = k.name)"
+)
+# The lines in which jobs wait for a limit, from one to the next; and in each those of the tenant whose turn it is.
+# job_blocked.
+NEXT_WAITING_LINE = """SELECT queue, lane FROM job WHERE state = 3 AND blocked_by = ? AND (queue, lane) > (?, ?)
+ ORDER BY queue, lane LIMIT 1"""
+_WAITING = "SELECT id FROM job WHERE state = 3 AND blocked_by = ?1 AND queue = ?2 AND lane = ?3 AND tenant"
+_ORDER = "ORDER BY tenant, priority DESC, due_at, id LIMIT ?4"
+READY_FIRST = f"""UPDATE job SET state = 1, blocked_by = NULL WHERE id IN (SELECT id FROM (
+  SELECT id FROM ({_WAITING} > ?5 {_ORDER})
+  UNION ALL SELECT id FROM ({_WAITING} <= ?5 {_ORDER})) LIMIT ?4) RETURNING tenant"""
+
+
+class SqliteRules:
+    """See contract.Rules."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def declare(self, rules: Sequence[Rule], *, by: str) -> None:
+        with self._database.write() as connection:
+            now = self._database.clock.microseconds()
+            for rule in rules:
+                if rule.concurrency is None and rule.rate is None:
+                    connection.execute(WITHDRAW, (rule.scope, rule.name))
+                    continue
+                what = (
+                    rule.scope,
+                    rule.name,
+                    rule.concurrency,
+                    rule.rate,
+                    rule.per // MICROSECOND,
+                    rule.burst,
+                )
+                connection.execute(DECLARE, (*what, by, now))
+
+    def list(self) -> list[Rule]:
+        with self._database.read() as connection:
+            return sorted(read(connection).values(), key=lambda rule: (rule.scope, rule.name))
+
+
+def read(connection: Connection) -> Rules:
+    return {
+        (scope, name): Rule(scope, name, concurrency, rate, timedelta(microseconds=per), burst)
+        for scope, name, concurrency, rate, per, burst in connection.execute(RULES).fetchall()
+    }
+
+
+def running(connection: Connection, limits: Mapping[str, Rule]) -> Counter[str]:
+    """How many run against each of these, as far as it matters."""
+    asked: dict[str, list[str]] = {}
+    for key, rule in limits.items():
+        if rule.concurrency is not None:
+            scope, _, name = key.partition(":")
+            asked.setdefault(scope, []).append(name)
+    found: Counter[str] = Counter()
+    for scope, names in asked.items():
+        for block in blocks(names, BLOCK):
+            found.update(
+                {
+                    f"{scope}:{name}": count
+                    for name, count in dict(connection.execute(RUNNING[scope], block)).items()
+                }
+            )
+    return found
+
+
+def buckets(connection: Connection, limits: Mapping[str, Rule]) -> dict[str, Bucket]:
+    rated = [key for key, rule in limits.items() if rule.rate is not None]
+    found = {key: connection.execute(BUCKET, (key,)).fetchall() for key in rated}
+    return {
+        key: Bucket(rows[0][0], rows[0][1] / SECOND, rows[0][2] / SECOND)
+        for key, rows in found.items()
+        if rows
+    }
+
+
+def spend(connection: Connection, spent: Mapping[str, Bucket]) -> None:
+    rows = [(key, it.tokens, round(it.at * SECOND), round(it.promised * SECOND)) for key, it in spent.items()]
+    connection.executemany(SPEND, rows)
+
+
+def ready_next(connection: Connection, limits: Mapping[str, Rule], turns: Turns) -> set[Line]:
+    """As many as have place, in each line that waits: one of them may be paused, or served by nobody."""
+    lines: set[Line] = set()
+    waits = {f"limit:{key}": key for key in limits}
+    waited = {
+        name for block in blocks(list(waits), BLOCK) for (name,) in connection.execute(WAITED_FOR, block)
+    }
+    limits = {waits[name]: limits[waits[name]] for name in sorted(waited)}
+    counts = running(connection, limits)
+    for key, rule in limits.items():
+        free = min(AT_ONCE, (rule.concurrency or 0) - counts[key])
+        named = f"limit:{key}"
+        at: tuple[str, int] = ("", -1)
+        after, tenants = turns.get(key, ""), set[str]()
+        while free > 0 and (rows := connection.execute(NEXT_WAITING_LINE, (named, *at)).fetchall()):
+            at = rows[0]
+            readied = connection.execute(READY_FIRST, (named, *at, free, after)).fetchall()
+            tenants |= {tenant for (tenant,) in readied}
+            lines.add(Line(at[0], LANES[at[1]]))
+        turns.had(key, after, tenants)
+    return lines

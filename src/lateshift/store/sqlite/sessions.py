@@ -1,0 +1,169 @@
+"""Sessions in SQLite: who has the turn, what a session keeps, and what holds it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from lateshift.model.guard import FIRST_NUMBER, Session
+from lateshift.model.job import Holds, Line
+from lateshift.store.contract import LANES, Gap, SessionView, Wakes
+from lateshift.store.sqlite.blocks import blocks
+from lateshift.store.sqlite.database import Connection, Database
+
+# What it keeps, for operators. Primary key; session_held.
+_VIEW = "queue, name, state, next_sequence, held_by, held_why"
+GET = f"SELECT {_VIEW} FROM session WHERE queue = ? AND name = ?"
+LIST = f"SELECT {_VIEW} FROM session ORDER BY queue, name LIMIT ?"
+LIST_HELD = f"SELECT {_VIEW} FROM session WHERE held_why IS NOT NULL ORDER BY queue, name LIMIT ?"
+RELEASE = """UPDATE session SET held_by = NULL, held_why = NULL, gap_until = NULL, touched_at = ?3
+ WHERE queue = ?1 AND name = ?2 AND held_why IS NOT NULL RETURNING 1"""
+AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
+
+Named = tuple[str, str]
+"""A session's queue and name."""
+
+# So many sessions of one queue are looked at by one statement.
+BLOCK = 100
+_NAMES = f"WITH s(name) AS (VALUES {', '.join(['(?)'] * BLOCK)})"
+_MINE = "queue = ? AND session = s.name AND session IS NOT NULL"
+# Whether one of its jobs runs, or waits for another try: that is its turn too. job_turn.
+_BUSY = f"""EXISTS (SELECT 1 FROM job WHERE {_MINE}
+  AND (state = 2 OR (state = 0 AND (fence > 0 OR blocked_by IS NOT NULL))))"""
+# The first in its line. job_line.
+_HEAD = f"(SELECT {{}} FROM job WHERE {_MINE} AND state IN (1, 3) ORDER BY turn, id LIMIT 1)"
+LOOK = f"""{_NAMES} SELECT s.name, {_BUSY}, {_HEAD.format("id")}, k.held_why, k.next_sequence, k.state
+ FROM s LEFT JOIN session k ON k.queue = ? AND k.name = s.name"""
+# The first in the line of each session whose turn is free, unless it is held. job_line, job_turn, primary keys.
+READY_HEADS = f"""{_NAMES} UPDATE job SET state = 1, blocked_by = NULL WHERE id IN
+ (SELECT {_HEAD.format("CASE state WHEN 3 THEN id END")} FROM s WHERE NOT {_BUSY} AND NOT EXISTS
+  (SELECT 1 FROM session k WHERE k.queue = ? AND k.name = s.name AND k.held_why = 'dead')) RETURNING lane"""
+# Primary key.
+STATE = "SELECT state FROM session WHERE queue = ? AND name = ?"
+
+# Primary key.
+KEEP_STATE = """INSERT INTO session (queue, name, state, touched_at) VALUES (?, ?, ?, ?) ON CONFLICT (queue, name)
+ DO UPDATE SET state = excluded.state, touched_at = excluded.touched_at"""
+EXPECT = """INSERT INTO session (queue, name, next_sequence, touched_at) VALUES (?, ?, ?, ?) ON CONFLICT (queue, name)
+ DO UPDATE SET next_sequence = max(coalesce(next_sequence, 0), excluded.next_sequence), gap_until = NULL,
+ held_why = nullif(held_why, 'gap'), touched_at = excluded.touched_at"""
+# A number is missing: how long that is borne is said by the job that waits. Primary keys.
+MISS = """INSERT INTO session (queue, name, gap_until, touched_at)
+ SELECT queue, session, ?2 + coalesce(gap_after, ?3), ?2 FROM job WHERE id = ?1 ON CONFLICT (queue, name)
+ DO UPDATE SET gap_until = coalesce(gap_until, excluded.gap_until), touched_at = excluded.touched_at WHERE held_why IS NULL"""
+# Numbers that are missing for too long. session_gap.
+MISSING = "SELECT queue, name, next_sequence FROM session WHERE gap_until <= ? LIMIT ?"
+WAITING = """SELECT sequence, holds FROM job WHERE queue = ? AND session = ? AND session IS NOT NULL AND state IN (1, 3)
+ ORDER BY turn, id LIMIT 1"""
+BEAR = "UPDATE session SET gap_until = NULL, held_why = 'gap', touched_at = ?3 WHERE queue = ?1 AND name = ?2"
+NOT_MISSING = "UPDATE session SET gap_until = NULL WHERE queue = ? AND name = ?"
+# A job that has died holds its session, if it was to. Primary keys.
+HOLD = f"""INSERT INTO session (queue, name, held_by, held_why, touched_at)
+ SELECT queue, session, id, 'dead', ?2 FROM settled WHERE id = ?1 AND session IS NOT NULL
+ AND holds & {Holds.ON_DEAD:d} ON CONFLICT (queue, name)
+ DO UPDATE SET held_by = excluded.held_by, held_why = excluded.held_why, touched_at = excluded.touched_at"""
+# What it held goes on. session_held.
+LET_GO = "UPDATE session SET held_by = NULL, held_why = NULL, touched_at = ?2 WHERE held_by = ?1 RETURNING queue, name"
+
+
+class SqliteSessions:
+    """See contract.Sessions."""
+
+    def __init__(self, database: Database, wakes: Wakes) -> None:
+        self._database = database
+        self._wakes = wakes
+
+    def get(self, queue: str, name: str) -> SessionView | None:
+        with self._database.read() as connection:
+            rows = connection.execute(GET, (queue, name)).fetchall()
+        return _view(rows[0]) if rows else None
+
+    def list(self, *, held: bool, limit: int) -> list[SessionView]:
+        with self._database.read() as connection:
+            return [
+                _view(row) for row in connection.execute(LIST_HELD if held else LIST, (limit,)).fetchall()
+            ]
+
+    def release(self, queue: str, name: str, *, by: str) -> bool:
+        with self._database.write() as connection:
+            now = self._database.clock.microseconds()
+            kept = connection.execute(GET, (queue, name)).fetchall()
+            if not connection.execute(RELEASE, (queue, name, now)).fetchall():
+                return False
+            if kept[0][5] == "gap":
+                go_on(connection, (queue, name), now)
+            connection.execute(AUDIT, (now, "release", f"session {queue} {name}", by))
+            lines = ready_next(connection, [(queue, name)])
+        self._wakes.hint(lines)
+        return True
+
+
+def _view(row: tuple[Any, ...]) -> SessionView:
+    queue, name, state, expects, held_by, held_why = row
+    return SessionView(
+        queue=queue, name=name, state=state, expects=expects, held_by=UUID(bytes=held_by) if held_by else None,
+        held_why=held_why,
+    )  # fmt: skip
+
+
+def look(connection: Connection, queue: str, names: Sequence[str]) -> dict[str, Session]:
+    return {
+        name: Session(bool(busy), head, held == "dead", expects, state)
+        for block in blocks(names, BLOCK)
+        for name, busy, head, held, expects, state in connection.execute(LOOK, (*block, queue, queue, queue))
+    }
+
+
+def states(connection: Connection, sessions: Iterable[Named]) -> dict[Named, bytes | None]:
+    found = {named: connection.execute(STATE, named).fetchall() for named in set(sessions)}
+    return {named: rows[0][0] if rows else None for named, rows in found.items()}
+
+
+def ready_next(connection: Connection, sessions: Iterable[Named]) -> set[Line]:
+    """The first in the line of each session whose turn is free, unless it is held. Gives their lines."""
+    named: dict[str, set[str]] = {}
+    for queue, name in sessions:
+        named.setdefault(queue, set()).add(name)
+    return {
+        Line(queue, LANES[lane])
+        for queue, names in named.items()
+        for block in blocks(sorted(names), BLOCK)
+        for (lane,) in connection.execute(READY_HEADS, (*block, queue, queue, queue)).fetchall()
+    }
+
+
+def keep_states(connection: Connection, said: Mapping[Named, bytes], now: int) -> None:
+    connection.executemany(KEEP_STATE, [(*named, state, now) for named, state in said.items()])
+
+
+def hold(connection: Connection, dead: Sequence[bytes], now: int) -> None:
+    connection.executemany(HOLD, [(id, now) for id in dead])
+
+
+def let_go(connection: Connection, ids: Sequence[bytes], now: int) -> list[Named]:
+    return [named for id in ids for named in connection.execute(LET_GO, (id, now)).fetchall()]
+
+
+def go_on(connection: Connection, named: Named, now: int) -> None:
+    """Without the number that is missing."""
+    for number, _ in connection.execute(WAITING, named).fetchall():
+        if number is not None:
+            connection.execute(EXPECT, (*named, number, now))
+
+
+def close_gaps(connection: Connection, limit: int, now: int) -> list[Gap]:
+    """Sessions that have waited long enough for a number go on without it, or are held, as the next job says."""
+    gaps: list[Gap] = []
+    for queue, name, expected in connection.execute(MISSING, (now, limit)).fetchall():
+        waiting = connection.execute(WAITING, (queue, name)).fetchall()
+        expected = expected or FIRST_NUMBER
+        if not waiting or waiting[0][0] is None or waiting[0][0] <= expected:
+            connection.execute(NOT_MISSING, (queue, name))
+            continue
+        [(number, holds)] = waiting
+        held = bool((holds or 0) & Holds.ON_GAP)
+        if held:
+            connection.execute(BEAR, (queue, name, now))
+        else:
+            connection.execute(EXPECT, (queue, name, number, now))
+        gaps.append(Gap(queue, name, expected, number, held))
+    return gaps
