@@ -30,6 +30,7 @@ from lateshift.model.ids import JobId, new_job_id
 from lateshift.model.limit import Limit
 from lateshift.model.member import VERSION_LIMIT, Program, program_of
 from lateshift.model.queue import QueueSettings, WhenFull, queue_name
+from lateshift.model.placing import Then
 from lateshift.model.retry import Retry
 from lateshift.model.unique import Uniqueness
 from lateshift.runtime.aside import aside
@@ -173,15 +174,27 @@ class Lateshift:
         when_full: WhenFull = "raise",
         wait: timedelta = timedelta(0),
         duplicates: timedelta | None = None,
+        limit: Limit | None = None,
+        on_dead: Then = "go_on",
+        on_gap: Then = "go_on",
+        gap_after: timedelta | None = None,
     ) -> QueueSettings:
-        """Declare what a queue may hold. A queue need not be declared; but one that is, is declared alike everywhere.
+        """Declare what a queue may hold. A queue need not be declared; but one that is, is declared alike everywhere, and
+        before its first job.
 
         `max_ready`: so many jobs may be due and wait. At that, an enqueue waits up to `wait`, then does what `when_full`
         says: "raise" QueueFull, "shed_new", "shed_oldest" or "shed_lowest". `duplicates`: for so long, the same task with
-        the same arguments gives the job that is there.
+        the same arguments gives the job that is there. `limit`: how many of its jobs run at once and start in a time, over
+        all machines. `on_dead`, `on_gap`, `gap_after`: the rules of its sessions, where a call says nothing else.
         """
         queue_name(name)
-        settings = QueueSettings(max_ready=max_ready, when_full=when_full, wait=wait, duplicates=duplicates)
+        settings = QueueSettings(
+            max_ready=max_ready, when_full=when_full, wait=wait, duplicates=duplicates, limit=limit, on_dead=on_dead,
+            on_gap=on_gap, gap_after=gap_after,
+        )  # fmt: skip
+        used = [task.name for task in self._tasks.values() if task.limits.queue == name and task.used]
+        if limit is not None and name not in self._queues and used:
+            raise OptionInvalid(f"The queue {name} is limited after {used[0]} was enqueued to it. Declare it before.")
         before = self._queues.setdefault(name, settings)
         if before != settings:
             raise OptionInvalid(

@@ -54,7 +54,9 @@ class Client:
         return self.limits.keys()
 
     def rules(self) -> list[Rule]:
-        return [limit.rule("key", name) for name, limit in self.limits.items()]
+        queues = {name: settings.limit for name, settings in self.queues.items()}
+        limited = [limit.rule("queue", name) if limit else Rule("queue", name) for name, limit in queues.items()]
+        return [*(limit.rule("key", name) for name, limit in self.limits.items()), *limited]
 
     def send(self, call: Call[R], connection: object | None) -> Job[R]:
         store = self._open()

@@ -19,7 +19,7 @@ from lateshift.model.job import PRIORITIES, Identity, Key, Lane, NewJob, Place, 
 from lateshift.model.limit import Limit
 from lateshift.model.placing import Then
 from lateshift.model.placing import place as placed
-from lateshift.model.queue import QueueSettings, queue_name
+from lateshift.model.queue import PLAIN, QueueSettings, queue_name
 from lateshift.model.retry import Retry
 from lateshift.model.unique import Unique, Uniqueness, rule_of
 
@@ -167,8 +167,8 @@ class Task(Generic[P, R]):
         session: str | None = None,
         sequence: int | None = None,
         gap_after: timedelta | None = None,
-        on_gap: Then = "go_on",
-        on_dead: Then = "go_on",
+        on_gap: Then | None = None,
+        on_dead: Then | None = None,
         tenant: str | None = None,
         limit_key: str | None = None,
         connection: object | None = None,
@@ -179,23 +179,28 @@ class Task(Generic[P, R]):
         `key`: within `key_window`, the same key and arguments give the same job, other arguments are refused.
         `session`: its jobs run one at a time, in the order of enqueueing or of their `sequence`, over all workers. A number
         that is missing is waited for until `gap_after`; then `on_gap`, and at a dead letter `on_dead`, say whether the
-        session goes on or is held. `tenant`: tenants have turns in the queue. `limit_key`: a key of a limit that
+        session goes on or is held, unless said as its queue does. `tenant`: tenants have turns in the queue. `limit_key`: a key of a limit that
         `app.limit` has declared, such as "vendor:acme". `connection`: enqueue in the caller's own open transaction.
         `unique`: instead of the task's; False for none.
         """
         spec = self.spec
+        if queue is not None:
+            spec = _changed(spec, queue=queue_name(queue))
+        settings = self.sender.queues.get(spec.queue, PLAIN)
+        rules = settings if session is not None else PLAIN
+        numbers = rules if sequence is not None else PLAIN
         place = placed(
-            session=session, sequence=sequence, gap_after=gap_after, on_gap=on_gap, on_dead=on_dead, tenant=tenant,
-            limit_key=limit_key, kinds=() if limit_key is None else self.sender.kinds(),
+            session=session, sequence=sequence, gap_after=numbers.gap_after if gap_after is None else gap_after,
+            on_gap=on_gap or numbers.on_gap, on_dead=on_dead or rules.on_dead, tenant=tenant, limit_key=limit_key,
+            kinds=() if limit_key is None else self.sender.kinds(),
         )  # fmt: skip
         if place is not None:
             if place.session is not None and self.limits.singleton:
                 raise OptionInvalid(
                     f"{self.name} is a singleton: its jobs run one at a time as it is. Leave session out."
                 )
+        if place is not None or settings.limit is not None:
             spec = _changed(spec, lane=spec.lane.guarded)
-        if queue is not None:
-            spec = _changed(spec, queue=queue_name(queue))
         if delay is not None or at is not None:
             spec = _changed(spec, **_when(delay, at))
         if priority is not None:
@@ -232,16 +237,21 @@ class Task(Generic[P, R]):
 
     @cached_property
     def spec(self) -> Spec:
-        limits = self.limits
+        limits, queue = self.limits, self.sender.queues.get(self.limits.queue, PLAIN)
         return Spec(
             task=self.name,
             queue=limits.queue,
-            lane=self.lane.guarded if limits.guarded else self.lane,
+            lane=self.lane.guarded if limits.guarded or queue.limit is not None else self.lane,
             priority=limits.priority,
             attempts=limits.retry.attempts,
             time_limit=limits.time_limit,
             exclusive=f"task:{self.name}" if limits.singleton else None,
         )
+
+    @property
+    def used(self) -> bool:
+        """Whether its spec is fixed: calls were made of it."""
+        return "spec" in self.__dict__
 
     @cached_property
     def lane(self) -> Lane:

@@ -1,6 +1,7 @@
 """Enqueues a job and writes it down: `python -m tests.crash.caller NUMBER [KEY]`. A process of its own, to be killed."""
 
 import sys
+from typing import Any
 
 from lateshift import Lateshift
 from lateshift.errors import StoreError
@@ -9,11 +10,13 @@ from tests.crash.program import app
 
 
 def enqueue(
-    app: Lateshift, ledger: Ledger, task: str, number: int, *rest: object, key: str | None = None
+    app: Lateshift, ledger: Ledger, task: str, number: int, *rest: object, key: str | None = None, **options: Any
 ) -> str | None:
     """The id of the job if it was accepted, else None: then nobody knows."""
     found = app.find_task(task)
-    call = found.options(key=key).call(number, *rest) if key else found.call(number, *rest)
+    if key is not None:
+        options["key"] = key
+    call = found.options(**options).call(number, *rest) if options else found.call(number, *rest)
     ledger.call("attempted", call.id.hex, number, key)
     try:
         job = app.client.send(call, None)

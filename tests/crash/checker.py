@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 import apsw
 import psycopg
 
+from tests.crash import guards
 from tests.crash.ledger import BodyLine, CallLine, Ledger
 
 ORPHANED = 0.25  # seconds in which a process may begin a body though its parent was killed
@@ -78,10 +79,12 @@ class Counts:
 
 
 def check(
-    ledger: Ledger, rows: Iterable[Row], faults: Sequence[Fault], *, now: float | None = None
+    ledger: Ledger, rows: Iterable[Row], faults: Sequence[Fault], *, now: float | None = None,
+    batches: Sequence[int] = (),
 ) -> Counts:
-    """Count what must not be."""
-    return judge(ledger.calls(), ledger.bodies(), list(rows), faults, time.time() if now is None else now)
+    """Count what must not be. `batches` are the numbers of those that were made."""
+    at = time.time() if now is None else now
+    return judge(ledger.calls(), ledger.bodies(), list(rows), faults, at, batches)
 
 
 def judge(
@@ -90,20 +93,33 @@ def judge(
     rows: Sequence[Row],
     faults: Sequence[Fault],
     now: float,
+    batches: Sequence[int] = (),
 ) -> Counts:
     by_id = {row.job: row for row in rows}
+    payloads = {row.job: row.payload for row in rows}
+
+    def woken(line: BodyLine) -> bool:
+        return _was_paused(line, faults)
+
     attempted = {line.job for line in calls}
     accepted = {line.job for line in calls if line.kind == "ok"}
     jobs = _jobs(bodies)
     found: dict[str, list[str]] = {
         "lost": [job for job in accepted if _is_lost(by_id.get(job))],
-        "from nowhere": sorted((set(jobs) | set(by_id)) - attempted),
+        "from nowhere": [
+            job
+            for job in sorted((set(jobs) | set(by_id)) - attempted)
+            if not guards.is_callback(payloads.get(job, b"{}"))
+        ],
         "in two tables": [job for job, times in Counter(row.job for row in rows).items() if times > 1],
         "two jobs for one key": _doubled_keys(calls, by_id),
         "settled and run again": [],
         "unexplained duplicates": [],
         "fence order violations": [],
         "stuck": [row.job for row in rows if _is_stuck(row, now)],
+        "out of their session's turn": guards.out_of_turn(calls, jobs, payloads, woken),
+        "keys with too many at once": guards.too_many_at_once(jobs, payloads, woken),
+        "batches without one callback": guards.callbacks_not_once(batches, payloads),
     }
     explained = stale = executions = 0
     for job, lines in jobs.items():

@@ -8,7 +8,8 @@ import signal
 import time
 from datetime import timedelta
 
-from lateshift import Lateshift, Retry, current
+from lateshift import Lateshift, Limit, Retry, current
+from tests.crash.guards import AT_ONCE
 from tests.crash.ledger import BodyKind, here
 
 MANY = Retry(attempts=25, base=timedelta(milliseconds=200), cap=timedelta(seconds=1))
@@ -109,6 +110,25 @@ def flaky(number: int) -> int:
     return number
 
 
+async def step(number: int, session: str, seconds: float) -> int:
+    """In a session. One in ten raises at its first attempt."""
+    note("start", number)
+    if number % 10 == 0 and current().attempt == 1:
+        note("failed", number)
+        raise RuntimeError("as every tenth does the first time")
+    await asyncio.sleep(seconds)
+    note("effect", number)
+    return number
+
+
+def limited(number: int, key: str, seconds: float) -> int:
+    """Two of a key at once, over all machines."""
+    note("start", number)
+    time.sleep(seconds)
+    note("effect", number)
+    return number
+
+
 def poison(number: int, how: str) -> None:
     """Ends its worker process, every time."""
     note("start", number)
@@ -129,6 +149,9 @@ def make_app(store: str | None = None) -> Lateshift:
     app.task(retry=MANY, time_limit=LIMIT)(slow)
     app.task(retry=MANY, time_limit=LIMIT)(slow_then_quick)
     app.task(retry=MANY, time_limit=LIMIT)(polite_async)
+    app.task(retry=MANY, time_limit=LIMIT)(step)
+    app.task(retry=MANY, time_limit=LIMIT)(limited)
+    app.limit("key", Limit(concurrency=AT_ONCE))
     for body in (quick_sync, slow_sync, polite, hog, flaky, poison):
         app.task(retry=MANY, time_limit=LIMIT)(body)
     app.task(retry=MANY, time_limit=LIMIT, process=True)(cpu)

@@ -22,6 +22,8 @@ from pathlib import Path
 import psutil
 import psycopg
 
+from lateshift.errors import StoreError
+from tests.crash import guards
 from tests.crash.caller import enqueue
 from tests.crash.checker import Counts, Fault, check, query, read_rows
 from tests.crash.proxy import Proxy
@@ -32,6 +34,9 @@ HEARTBEAT = 5.0
 HOSTS = 2
 BACKLOG = 1500  # jobs that may wait before the load pauses
 DRAIN = 300.0
+SESSIONS = 20
+KEYS = 5
+BATCH = 50  # jobs in one
 WORKER_POINTS = (
     "worker.before_claim", "worker.after_claim_commit", "worker.after_claim", "worker.before_settle",
     "worker.after_settle_commit",
@@ -48,11 +53,13 @@ TERMINATE = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 
 
 class Load:
-    """Enqueues on a thread of its own: quick and slow, sync and async, with keys, some that fail, few that kill."""
+    """Enqueues on a thread of its own: quick and slow, sync and async, with keys, in sessions, under limits, in batches,
+    some that fail, few that kill."""
 
     def __init__(self, scene: Scene, seed: int) -> None:
         self._scene = scene
         self._draw = random.Random(seed)
+        self.batches: list[int] = []  # the numbers of those that were made
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="load", daemon=True)
         self._thread.start()
@@ -82,12 +89,48 @@ class Load:
             scene.send("flaky")
         elif kind < 0.15:
             scene.send(draw.choice(["slow", "slow_sync"]), draw.random() * 2)
-        elif kind < 0.2:
+        elif kind < 0.3:
+            self._send_guarded()
+        elif kind < 0.3005:
+            self._send_batch()
+        elif kind < 0.35:
             number = scene.number()
             for _ in range(2):
                 enqueue(scene.app, scene.ledger, "quick", number, key=f"order-{number}")
         else:
             scene.send(draw.choice(["quick", "quick_sync"]))
+
+
+    def _send_guarded(self) -> None:
+        scene, draw = self._scene, self._draw
+        seconds = draw.choice([0.0, 0.0, 0.0, 0.02])
+        if draw.random() < 0.5:
+            name = f"session {draw.randrange(SESSIONS)}"
+            enqueue(scene.app, scene.ledger, "step", scene.number(), name, seconds, session=name, tenant=draw.choice("ab"))
+        else:
+            key = f"key:{draw.randrange(KEYS)}"
+            enqueue(scene.app, scene.ledger, "limited", scene.number(), key, seconds, limit_key=key)
+
+    def _send_batch(self) -> None:
+        """Until it is made: with its key, each try goes on where the last one stood."""
+        scene = self._scene
+        quick = scene.app.find_task("quick")
+        batch_number = scene.number()
+        numbers = [scene.number() for _ in range(BATCH)]
+        while True:
+            try:
+                batch = scene.app.batch(
+                    [quick.call(number) for number in numbers], key=f"batch {batch_number}",
+                    then=quick.call(guards.CALLBACKS + batch_number),
+                )  # fmt: skip
+                break
+            except StoreError:
+                if self._over.wait(0.5):
+                    return
+        self.batches.append(batch_number)
+        for place, number in enumerate(numbers):
+            for step in ("attempted", "ok"):
+                scene.ledger.call(step, batch.job_id(place).hex, number)
 
 
 def waiting(scene: Scene) -> int:
@@ -355,7 +398,8 @@ def _soak(store: str, scene: Scene, server: PostgresServer | None, seconds: floa
         with suppress(AssertionError):  # what is left is counted as stuck
             until(lambda: waiting(scene) == 0, "everything is drained", DRAIN)
         faults.end()
-        counts = check(scene.ledger, read_rows(scene.url), scene.faults)
+        counts = check(scene.ledger, read_rows(scene.url), scene.faults, batches=load.batches)
+        counts.told["batches"] = len(load.batches)
         (scene.folder / "faults").write_text("\n".join(map(str, scene.faults)))
     if proxy is not None:
         proxy.close()

@@ -1,11 +1,13 @@
 """The checker itself: each of its counts is 0 on an honest run, and fires on a doctored one."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.crash.checker import COMPLETED, DEAD, READY, RUNNING, SCHEDULED, Counts, Fault, Row, judge
+from tests.crash.guards import CALLBACKS
 from tests.crash.ledger import BodyKind, BodyLine, CallKind, CallLine, Ledger
 
 NOW = 1000.0
@@ -199,3 +201,55 @@ def test_a_torn_ledger_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "bodies").write_text("start a 7")
     with pytest.raises(ValueError, match="torn"):
         Ledger(tmp_path).bodies()
+
+
+# Guards
+
+
+def row_of(job: str, said: dict[str, object], *, fence: int = 1) -> Row:
+    return Row(job, COMPLETED, fence, 0, fence, 100.0, 200.0, None, json.dumps(said).encode())
+
+
+def both_sent() -> list[CallLine]:
+    return [called(kind, job) for job in ("a", "b") for kind in ("attempted", "ok")]
+
+
+IN_SESSION = [row_of(job, {"number": 1, "session": "s"}) for job in ("a", "b")]
+UNDER_LIMIT = [row_of(job, {"number": 1, "key": "k"}) for job in ("a", "b", "c")]
+
+
+def ran(job: str, start: float, end: float, pid: int = 1) -> list[BodyLine]:
+    return [did("start", 1, start, job=job, pid=pid), did("effect", 1, end, job=job, pid=pid)]
+
+
+def test_jobs_of_a_session_in_their_order_are_clean() -> None:
+    assert fired(judge(both_sent(), ran("a", 110, 111) + ran("b", 111, 112), IN_SESSION, [], NOW)) == {}
+
+
+@pytest.mark.parametrize("second", [(109.0, 109.5), (110.5, 112.0)], ids=["before", "beside"])
+def test_a_job_that_begins_before_the_one_in_front_of_it_has_ended_is_out_of_turn(
+    second: tuple[float, float],
+) -> None:
+    counts = judge(both_sent(), ran("a", 110, 111) + ran("b", *second), IN_SESSION, [], NOW)
+    assert fired(counts) == {"out of their session's turn": 1}
+
+
+def test_a_woken_process_is_out_of_nobodys_turn() -> None:
+    pause = Fault("pause", 109.0, 111.5, frozenset({1}), pauses=True)
+    bodies = [did("start", 1, 110.0), *ran("b", 110.5, 110.8, pid=2), did("effect", 1, 111.6)]
+    assert "out of their session's turn" not in fired(judge(both_sent(), bodies, IN_SESSION, [pause], NOW))
+
+
+def test_more_of_a_key_at_once_than_it_allows_are_found() -> None:
+    calls = [*both_sent(), called("attempted", "c"), called("ok", "c")]
+    two = ran("a", 110, 112) + ran("b", 111, 113)
+    assert fired(judge(calls, two + ran("c", 112, 114), UNDER_LIMIT, [], NOW)) == {}
+    assert fired(judge(calls, two + ran("c", 111.5, 114), UNDER_LIMIT, [], NOW)) == {"keys with too many at once": 1}
+
+
+@pytest.mark.parametrize(("times", "wrong"), [(0, 1), (1, 0), (2, 1)])
+def test_a_batch_has_one_callback(times: int, wrong: int) -> None:
+    rows = [row_of(f"then {n}", {"number": CALLBACKS + 7}) for n in range(times)]
+    counts = judge([], [], rows, [], NOW, batches=[7])
+    assert counts.zeros["batches without one callback"] == wrong
+    assert counts.zeros["from nowhere"] == 0

@@ -114,3 +114,34 @@ def test_a_limit_is_declared_once(app: Lateshift) -> None:
         app.limit("a:b", Limit(concurrency=6))
     with pytest.raises(OptionInvalid, match="takes a Limit"):
         app.limit("other", 5)  # type: ignore[arg-type]
+
+
+def test_a_queue_gives_its_sessions_their_rules_where_a_call_says_nothing(app: Lateshift) -> None:
+    app.queue("orders", on_dead="hold", on_gap="hold", gap_after=timedelta(minutes=9))
+
+    @app.task(queue="orders")
+    async def work() -> None: ...
+
+    def place(**options: Any) -> Place | None:
+        return work.options(**options).call().job.place
+
+    assert place() is None
+    assert place(session="s") == Place("s", holds=Holds.ON_DEAD)
+    assert place(session="s", sequence=1) == Place("s", 1, timedelta(minutes=9), Holds.ON_DEAD | Holds.ON_GAP)
+    assert place(session="s", on_dead="go_on") == Place("s")
+    assert place(session="s", queue="other") == Place("s")
+
+
+def test_a_queue_is_limited_before_its_first_job(app: Lateshift) -> None:
+    @app.task(queue="mail")
+    async def send() -> None: ...
+
+    send.call()
+    with pytest.raises(OptionInvalid, match="limited after send was enqueued"):
+        app.queue("mail", limit=Limit(concurrency=1))
+    with pytest.raises(OptionInvalid, match="limit is a Limit"):
+        app.queue("fax", limit=5)  # type: ignore[arg-type]
+    with pytest.raises(OptionInvalid, match='on_gap is "go_on" or "hold"'):
+        app.queue("fax", on_gap="stop")  # type: ignore[arg-type]
+    app.queue("post", limit=Limit(concurrency=1))
+    assert send.options(queue="post").call().job.spec.lane is Lane.GUARDED

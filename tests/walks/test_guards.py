@@ -219,3 +219,28 @@ async def test_the_example_books_in_order(store_url: str, monkeypatch: pytest.Mo
     assert kept == {f"account:{n}": sum(range(n, 30, 3)) for n in range(3)}
     assert len(views) == 60
     example.close()
+
+
+async def test_no_more_of_a_queue_run_than_its_limit_says(app: Lateshift) -> None:
+    now = most = 0
+    app.queue("mail", limit=Limit(concurrency=2))
+
+    @app.task(queue="mail")
+    async def send() -> None:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.002)
+        now -= 1
+
+    @app.task
+    async def other() -> None:
+        await send.function()
+
+    jobs = [await send.aenqueue() for _ in range(8)]
+    jobs += [await other.options(queue="mail").aenqueue() for _ in range(8)]
+    async with app.running():
+        for job in jobs:
+            await job.aresult(SOON)
+    assert most == 2
+    assert app.store.rules.list() == [Rule("queue", "mail", 2)]

@@ -26,7 +26,8 @@ def place(
     kinds: Collection[str] = (),
 ) -> Place | None:
     """None where nothing is asked for. `kinds` are the limits that the app has declared."""
-    holds = _rule("on_dead", on_dead, Holds.ON_DEAD) | _rule("on_gap", on_gap, Holds.ON_GAP)
+    holds = Holds.ON_DEAD if then("on_dead", on_dead) == "hold" else Holds.NOTHING
+    holds |= Holds.ON_GAP if then("on_gap", on_gap) == "hold" else Holds.NOTHING
     if session is not None:
         checks.text("session", session, NAME_LIMIT)
     elif sequence is not None or gap_after is not None or holds:
@@ -48,10 +49,12 @@ def place(
     return Place(session, sequence, gap_after, holds, tenant or "", limit_key)
 
 
-def _rule(name: str, value: Any, flag: Holds) -> Holds:
-    if value not in ("go_on", "hold"):
-        raise OptionInvalid(f'{name} is "go_on" or "hold", not {value!r}.')
-    return flag if value == "hold" else Holds.NOTHING
+def then(name: str, value: Any) -> Then:
+    if value == "go_on":
+        return "go_on"
+    if value == "hold":
+        return "hold"
+    raise OptionInvalid(f'{name} is "go_on" or "hold", not {value!r}.')
 
 
 def _limit_key(key: Any, kinds: Collection[str]) -> None:

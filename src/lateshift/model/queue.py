@@ -1,4 +1,4 @@
-"""What a program declares of a queue: how much may wait in it, and what happens when it is full."""
+"""What a program declares of a queue: how much may wait in it and run of it, and the rules of its sessions."""
 
 import re
 from dataclasses import dataclass
@@ -7,6 +7,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from lateshift.errors import OptionInvalid
 from lateshift.model import checks
+from lateshift.model.limit import Limit
+from lateshift.model.placing import Then, then
 
 QUEUE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:\-]{0,99}")
 LARGEST_MAX_READY = 1_000_000  # jobs; a full queue is counted whole
@@ -21,12 +23,18 @@ class QueueSettings:
     `max_ready`: how many jobs may be due and wait. At that, an enqueue waits up to `wait`, then does what `when_full` says:
     raise QueueFull; shed the new job; shed the one that waits longest; shed one of lower priority, else the new one.
     `duplicates`: for so long after an enqueue, the same task with the same arguments gives the job that is there.
+    `limit`: how many of its jobs run at once and start in a time. `on_dead`, `on_gap`, `gap_after`: what its sessions do
+    unless a call says otherwise.
     """
 
     max_ready: int | None = None
     when_full: WhenFull = "raise"
     wait: timedelta = timedelta(0)
     duplicates: timedelta | None = None
+    limit: Limit | None = None
+    on_dead: Then = "go_on"
+    on_gap: Then = "go_on"
+    gap_after: timedelta | None = None
 
     def __post_init__(self) -> None:
         if self.when_full not in get_args(WhenFull):
@@ -43,6 +51,15 @@ class QueueSettings:
             )
         if self.duplicates is not None and checks.duration("duplicates", self.duplicates) <= timedelta(0):
             raise OptionInvalid("duplicates must be longer than nothing.")
+        if self.limit is not None and type(self.limit) is not Limit:
+            raise OptionInvalid(f"limit is a Limit, such as Limit(concurrency=5), not {self.limit!r}.")
+        for name in ("on_dead", "on_gap"):
+            then(name, getattr(self, name))
+        if self.gap_after is not None and checks.duration("gap_after", self.gap_after) <= timedelta(0):
+            raise OptionInvalid("gap_after must be longer than nothing.")
+
+
+PLAIN = QueueSettings()
 
 
 def queue_name(name: Any) -> str:

@@ -13,6 +13,7 @@ def declare(book: RuleBook, tasks: Mapping[str, Task[..., Any]]) -> None:
     senders = {id(task.sender): task.sender for task in tasks.values()}
     wanted = {(rule.scope, rule.name): rule for sender in senders.values() for rule in sender.rules()}
     for name, task in tasks.items():
+        wanted.setdefault(("queue", task.limits.queue), Rule("queue", task.limits.queue))
         wanted["task", name] = (
             task.limits.limit.rule("task", name) if task.limits.limit else Rule("task", name)
         )
