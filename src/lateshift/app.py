@@ -29,8 +29,8 @@ from lateshift.model.batch import BatchId
 from lateshift.model.ids import JobId, new_job_id
 from lateshift.model.limit import Limit
 from lateshift.model.member import VERSION_LIMIT, Program, program_of
-from lateshift.model.queue import QueueSettings, WhenFull, queue_name
 from lateshift.model.placing import Then
+from lateshift.model.queue import QueueSettings, WhenFull, queue_name
 from lateshift.model.retry import Retry
 from lateshift.model.unique import Uniqueness
 from lateshift.runtime.aside import aside
@@ -194,7 +194,9 @@ class Lateshift:
         )  # fmt: skip
         used = [task.name for task in self._tasks.values() if task.limits.queue == name and task.used]
         if limit is not None and name not in self._queues and used:
-            raise OptionInvalid(f"The queue {name} is limited after {used[0]} was enqueued to it. Declare it before.")
+            raise OptionInvalid(
+                f"The queue {name} is limited after {used[0]} was enqueued to it. Declare it before."
+            )
         before = self._queues.setdefault(name, settings)
         if before != settings:
             raise OptionInvalid(

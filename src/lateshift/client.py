@@ -55,7 +55,9 @@ class Client:
 
     def rules(self) -> list[Rule]:
         queues = {name: settings.limit for name, settings in self.queues.items()}
-        limited = [limit.rule("queue", name) if limit else Rule("queue", name) for name, limit in queues.items()]
+        limited = [
+            limit.rule("queue", name) if limit else Rule("queue", name) for name, limit in queues.items()
+        ]
         return [*(limit.rule("key", name) for name, limit in self.limits.items()), *limited]
 
     def send(self, call: Call[R], connection: object | None) -> Job[R]:

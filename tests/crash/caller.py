@@ -10,7 +10,13 @@ from tests.crash.program import app
 
 
 def enqueue(
-    app: Lateshift, ledger: Ledger, task: str, number: int, *rest: object, key: str | None = None, **options: Any
+    app: Lateshift,
+    ledger: Ledger,
+    task: str,
+    number: int,
+    *rest: object,
+    key: str | None = None,
+    **options: Any,
 ) -> str | None:
     """The id of the job if it was accepted, else None: then nobody knows."""
     found = app.find_task(task)

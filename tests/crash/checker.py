@@ -79,7 +79,11 @@ class Counts:
 
 
 def check(
-    ledger: Ledger, rows: Iterable[Row], faults: Sequence[Fault], *, now: float | None = None,
+    ledger: Ledger,
+    rows: Iterable[Row],
+    faults: Sequence[Fault],
+    *,
+    now: float | None = None,
     batches: Sequence[int] = (),
 ) -> Counts:
     """Count what must not be. `batches` are the numbers of those that were made."""

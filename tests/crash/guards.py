@@ -8,14 +8,19 @@ from typing import Any
 
 from tests.crash.ledger import BodyLine, CallLine
 
-CALLBACKS = 1_000_000_000  # from this number on, a job is the callback of a batch: this plus the batch's own number
+CALLBACKS = (
+    1_000_000_000  # from this number on, a job is the callback of a batch: this plus the batch's own number
+)
 AT_ONCE = 2  # jobs of one key, as the program limits them
 
 Woken = Callable[[BodyLine], bool]
 
 
 def out_of_turn(
-    calls: Sequence[CallLine], bodies: Mapping[str, Sequence[BodyLine]], payloads: Mapping[str, bytes], woken: Woken
+    calls: Sequence[CallLine],
+    bodies: Mapping[str, Sequence[BodyLine]],
+    payloads: Mapping[str, bytes],
+    woken: Woken,
 ) -> list[str]:
     """Jobs of a session that began before an earlier one had begun for the last time, or had done its effect. Starts of
     processes that were paused are left out: they can change nothing any more."""

@@ -100,13 +100,21 @@ class Load:
         else:
             scene.send(draw.choice(["quick", "quick_sync"]))
 
-
     def _send_guarded(self) -> None:
         scene, draw = self._scene, self._draw
         seconds = draw.choice([0.0, 0.0, 0.0, 0.02])
         if draw.random() < 0.5:
             name = f"session {draw.randrange(SESSIONS)}"
-            enqueue(scene.app, scene.ledger, "step", scene.number(), name, seconds, session=name, tenant=draw.choice("ab"))
+            enqueue(
+                scene.app,
+                scene.ledger,
+                "step",
+                scene.number(),
+                name,
+                seconds,
+                session=name,
+                tenant=draw.choice("ab"),
+            )
         else:
             key = f"key:{draw.randrange(KEYS)}"
             enqueue(scene.app, scene.ledger, "limited", scene.number(), key, seconds, limit_key=key)

@@ -244,7 +244,9 @@ def test_more_of_a_key_at_once_than_it_allows_are_found() -> None:
     calls = [*both_sent(), called("attempted", "c"), called("ok", "c")]
     two = ran("a", 110, 112) + ran("b", 111, 113)
     assert fired(judge(calls, two + ran("c", 112, 114), UNDER_LIMIT, [], NOW)) == {}
-    assert fired(judge(calls, two + ran("c", 111.5, 114), UNDER_LIMIT, [], NOW)) == {"keys with too many at once": 1}
+    assert fired(judge(calls, two + ran("c", 111.5, 114), UNDER_LIMIT, [], NOW)) == {
+        "keys with too many at once": 1
+    }
 
 
 @pytest.mark.parametrize(("times", "wrong"), [(0, 1), (1, 0), (2, 1)])

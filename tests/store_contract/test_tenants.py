@@ -1,9 +1,14 @@
 """Tenants share a queue: each has its turn in the round, however much another has waiting."""
 
+from collections import Counter
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from lateshift.model.ids import JobId
 from lateshift.model.job import NewJob, Place
 from lateshift.store.contract import Store
-from tests.store_contract.driving import GUARDED, Worker, added, make_job
+from tests.store_contract.driving import DAY, GUARDED, Worker, added, empty, make_job
 
 
 def of(tenant: str, priority: int = 0) -> NewJob:
@@ -55,3 +60,41 @@ def test_by_age_the_priority_that_waits_longest_has_its_turn(store: Store, worke
     [old] = added(store, of("a", -5))
     added(store, *(of("a", 5) for _ in range(5)))
     assert [lease.id for lease in worker.lease(1, GUARDED, by_age=True)] == [old]
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.sampled_from("abcde"), st.integers(1, 12)),
+        st.tuples(st.just("lease"), st.just(""), st.integers(1, 9)),
+    ),
+    max_size=30,
+)
+
+
+@given(steps=STEPS)
+@settings(suppress_health_check=[*HealthCheck], max_examples=40)
+def test_while_a_tenant_waits_no_other_has_two_turns(
+    quick_store: Store, steps: list[tuple[str, str, int]]
+) -> None:
+    empty(quick_store)
+    worker = Worker(quick_store, DAY)
+    of_whom: dict[JobId, str] = {}
+    waiting: Counter[str] = Counter()
+    turns: dict[
+        str, Counter[str]
+    ] = {}  # for each tenant that waits, what others had since it began to, or was served
+    for what, tenant, count in steps:
+        if what == "add":
+            of_whom |= dict.fromkeys(added(quick_store, *(of(tenant) for _ in range(count))), tenant)
+            waiting[tenant] += count
+            turns.setdefault(tenant, Counter())
+            continue
+        served = [of_whom[id] for id in lease(worker, count)]
+        assert len(served) == min(count, waiting.total())
+        for one in served:
+            waiting[one] -= 1
+            for other, had in turns.items():
+                had[one] += other != one
+            turns[one].clear()
+            turns = {other: had for other, had in turns.items() if waiting[other]}
+            assert all(most <= 1 for had in turns.values() for most in had.values()), served
