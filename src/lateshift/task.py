@@ -191,14 +191,14 @@ class Task(Generic[P, R]):
         numbers = rules if sequence is not None else PLAIN
         place = placed(
             session=session, sequence=sequence, gap_after=numbers.gap_after if gap_after is None else gap_after,
-            on_gap=on_gap or numbers.on_gap, on_dead=on_dead or rules.on_dead, tenant=tenant, limit_key=limit_key,
+            on_gap=numbers.on_gap if on_gap is None else on_gap,
+            on_dead=rules.on_dead if on_dead is None else on_dead, tenant=tenant, limit_key=limit_key,
             kinds=() if limit_key is None else self.sender.kinds(),
         )  # fmt: skip
-        if place is not None:
-            if place.session is not None and self.limits.singleton:
-                raise OptionInvalid(
-                    f"{self.name} is a singleton: its jobs run one at a time as it is. Leave session out."
-                )
+        if place is not None and place.session is not None and self.limits.singleton:
+            raise OptionInvalid(
+                f"{self.name} is a singleton: its jobs run one at a time as it is. Leave session out."
+            )
         if place is not None or settings.limit is not None:
             spec = _changed(spec, lane=spec.lane.guarded)
         if delay is not None or at is not None:

@@ -42,6 +42,13 @@ class Guarded:
     holds: bool
     state: str = "waiting"  # waiting, delayed, running, retrying, or how it ended
     due: float = 0
+    begun: bool = False  # leased and not ended since
+    again: bool = False  # resubmitted after it had been leased
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Who has begun goes on before anybody else; who comes back from its end, next."""
+        return (0 if self.begun else 1 if self.again else 2), self.number
 
     @property
     def keys(self) -> list[str]:
@@ -78,7 +85,7 @@ class GuardMachine(RuleBasedStateMachine):
                 other.state in ("running", "retrying") for other in mine
             ):
                 return False
-            if any(other.state == "waiting" and other.number < job.number for other in mine):
+            if any(other.state == "waiting" and other.rank < job.rank for other in mine):
                 return False
         return all(
             sum(key in other.keys for other in others if other.state == "running") < LIMITS[key]
@@ -129,7 +136,7 @@ class GuardMachine(RuleBasedStateMachine):
             assert (job.line, job.state) == (line, "waiting")
             assert self.may_run(job), f"{job} was not to run now"
             assert lease.session == job.session
-            job.state = "running"
+            job.state, job.begun, job.again = "running", True, True
             self.leases[lease.id] = (worker, lease)
         if len(leases) < count:
             left = [
@@ -196,7 +203,7 @@ class GuardMachine(RuleBasedStateMachine):
         ended = [job for job in self.jobs.values() if job.state in ("dead", "cancelled")]
         job = ended[which % len(ended)]
         assert self.store.jobs.resubmit([job.id], by="ana") == [job.id]
-        job.state = "waiting"
+        job.state, job.begun = "waiting", False
         for session, id in list(self.held.items()):
             if id == job.id:
                 del self.held[session]

@@ -10,7 +10,7 @@ from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId
 from lateshift.model.job import Lane, Line, NewJob, Place, State
 from lateshift.store.contract import Store
-from tests.store_contract.driving import DONE, GUARDED, Supervisor, Worker, added, make_job, see
+from tests.store_contract.driving import DONE, GUARDED, SOLO, Supervisor, Worker, added, make_job, see
 
 OTHER = Line("other", Lane.GUARDED)
 MINUTE = timedelta(minutes=1)
@@ -149,6 +149,35 @@ def test_what_was_declared_is_listed_and_declaring_again_changes_nothing(store: 
     store.rules.declare(rules, by="code")
     store.rules.declare(rules, by="code")
     assert store.rules.list() == rules
+
+
+def test_places_that_one_limit_keeps_from_many_go_to_others(store: Store, worker: Worker) -> None:
+    store.rules.declare([Rule("queue", "default", 10), Rule("key", "vendor", 1)], by="code")
+    added(store, *(limited(task="first") for _ in range(10)))
+    running = worker.lease(100, GUARDED)
+    added(store, *(limited("vendor:acme") for _ in range(300)))
+    [beta] = added(store, limited("vendor:beta"))
+    assert lease(worker) == []
+    worker.settle_all(running)
+    assert beta in lease(worker)
+
+
+def test_a_suspect_that_was_never_guarded_follows_when_a_limit_has_place(
+    store: Store, supervisor: Supervisor
+) -> None:
+    [plain] = added(store, make_job(time_limit=None))
+    for _ in range(2):
+        worker = Worker(store)
+        worker.lease(10)
+        worker.die()
+        supervisor.sweep()
+    store.rules.declare([Rule("task", "noop", 1)], by="code")
+    worker = Worker(store)
+    added(store, limited())
+    [held] = worker.lease(10, GUARDED)
+    assert worker.lease(1, SOLO) == []
+    worker.settle(held)
+    assert [each.id for each in worker.lease(1, SOLO)] == [plain]
 
 
 # Rates

@@ -247,7 +247,7 @@ AHEAD = {
     "queue": "q1", "lane": 4, "tenant": "t1", "priority": 1, "due_at": datetime(2026, 1, 1, tzinfo=UTC), "id": ONE,
     "limit": 10_000,
 }  # fmt: skip
-NAMED = {"queues": ["q1"] * 100, "names": ["s1"] * 100}
+NAMED = {"queues": ["q1"] * 100, "names": ["s1"] * 100, "numbers": True}
 NEW = ("q1", 0, 0, 3, None, None, "noop")
 # CANCELLED_BY and ORDER_STOP may go by the primary key or by the few running jobs; RUNNING_IN_QUEUE and RUNNING_OF_TASK by
 # either index of the jobs that run against limits.
@@ -293,6 +293,7 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("WAITS", postgres.sweeping.WAITS, {"waits": "a", "queue": "q", "limit": 100}, {"job_blocked"}),
     ("NUMBERED", postgres.enqueue.NUMBERED, ("q1", "s1", 5), {"job_sequence"}),
     ("SETTLED", postgres.enqueue.SETTLED, (ONE,), {"settled_pkey"}),
+    ("HOLD_PAGE", postgres.batches.HOLD_PAGE, (IDS,), {"job_pkey"}),
     ("GUARDED", postgres.jobs.GUARDED, (IDS,), {"job_pkey"}),
     ("DEAD_QUEUES", postgres.jobs.DEAD_QUEUES, (IDS,), {"settled_pkey"}),
     ("HELD", postgres.leasing.HELD, LINE, {"job_running"}),

@@ -10,6 +10,8 @@ from lateshift.model.ids import JobId
 from lateshift.model.job import Holds, Lease, NewJob, Place, State
 from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later
 from lateshift.store.contract import Gap, Store
+from lateshift.store.postgres import sweeping as sweeping_on_postgres
+from lateshift.store.sqlite import sweeping as sweeping_on_sqlite
 from tests.store_contract.driving import (
     DAY,
     DONE,
@@ -395,3 +397,94 @@ def test_two_running_jobs_of_a_session_are_found_by_a_check(store: Store, worker
     assert store.upkeep.check() == []
     query(store, "UPDATE {job} SET session = 'a'")
     assert store.upkeep.check() == ["1 sessions have two jobs running"]
+
+
+def test_a_job_that_completed_before_it_could_be_taken_back_holds_nothing(
+    store: Store, worker: Worker, supervisor: Supervisor, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added(store, in_session(holds=Holds.ON_DEAD, attempts=1), in_session())
+    running = lease_one(worker)
+    clock.move(seconds=31)
+
+    def settled_meanwhile(name: str) -> None:
+        if name == "sweep.after_read":
+            assert worker.settle(running)
+
+    for sweeping in (sweeping_on_sqlite, sweeping_on_postgres):
+        monkeypatch.setattr(sweeping, "crashpoint", settled_meanwhile)
+    assert supervisor.sweep() == []
+    assert store.sessions.list(held=True, limit=10) == []
+    assert len(lease(Worker(store))) == 1
+
+
+def test_a_job_that_has_begun_goes_on_before_one_that_was_enqueued_earlier_and_comes_back(
+    store: Store, worker: Worker, clock: ManualClock
+) -> None:
+    [delayed] = added(store, in_session(delay=timedelta(seconds=5)))
+    [begun] = added(store, in_session())
+    worker.settle(lease_one(worker), Later(timedelta(seconds=10), counts=True, history=b"[]"))
+    clock.move(seconds=10)
+    store.jobs.promote(10)
+    running = lease_one(worker)
+    assert running.id == begun
+    worker.settle(running)
+    assert lease_one(worker).id == delayed
+
+
+def test_a_gap_is_borne_as_long_as_the_job_in_front_says(
+    store: Store, worker: Worker, supervisor: Supervisor, clock: ManualClock
+) -> None:
+    soon, late = timedelta(seconds=1), timedelta(minutes=10)
+    added(store, make_job(place=Place("s", 5, soon), time_limit=None))
+    assert lease(worker) == []
+    [third] = added(store, make_job(place=Place("s", 3, late), time_limit=None))
+    assert lease(worker) == []
+    clock.move(seconds=5)
+    assert supervisor.release_waiting() == []
+    clock.move(minutes=10)
+    worker.beat()
+    assert supervisor.release_waiting() == [Gap("default", "s", 1, 3, held=False)]
+    assert lease(Worker(store)) == [third]
+
+
+def test_a_number_that_waits_for_another_try_is_not_missing(
+    store: Store, worker: Worker, supervisor: Supervisor, clock: ManualClock
+) -> None:
+    [second] = added(store, in_session(number=2))
+    lease(worker)
+    [first] = added(store, in_session(number=1))
+    worker.settle(lease_one(worker), Later(timedelta(minutes=5), counts=True, history=b"[]"))
+    clock.move(minutes=2)
+    assert supervisor.release_waiting() == []
+    clock.move(minutes=3)
+    store.jobs.promote(10)
+    again = Worker(store)
+    assert lease(again) == [first]
+    assert see(store, second).state is State.BLOCKED
+
+
+def test_what_waits_for_a_number_is_left_alone_by_the_net(
+    store: Store, worker: Worker, supervisor: Supervisor
+) -> None:
+    [second] = added(store, in_session(number=2))
+    lease(worker)
+    supervisor.release_waiting()
+    assert see(store, second).state is State.BLOCKED
+
+
+def test_a_cancelled_number_that_was_used_again_does_not_come_back(store: Store, worker: Worker) -> None:
+    [gone] = added(store, in_session(number=1))
+    [other] = added(store, in_session("other"))
+    store.jobs.cancel([gone, other], by="ana")
+    added(store, in_session(number=1))
+    assert store.jobs.resubmit([gone, other], by="ana") == [other]
+
+
+def test_a_held_session_is_not_forgotten(
+    store: Store, worker: Worker, supervisor: Supervisor, clock: ManualClock
+) -> None:
+    added(store, in_session(holds=Holds.ON_DEAD), in_session())
+    worker.settle(lease_one(worker), DEAD)
+    clock.move(days=100)
+    supervisor.purge()
+    assert [each.name for each in store.sessions.list(held=True, limit=10)] == ["s"]

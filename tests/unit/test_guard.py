@@ -71,7 +71,7 @@ def test_a_clock_that_was_set_back_starts_nobody_early_and_keeps_nobody_waiting(
 
 def test_a_job_counts_against_its_queue_its_task_and_the_kind_of_its_key() -> None:
     rules = {(r.scope, r.name): r for r in (Rule("queue", "q", 1), Rule("task", "t", 2), Rule("key", "k", 3))}
-    assert [key for key, _ in limits_of(rules, "q", "t", "k:7")] == ["queue:q", "task:t", "key:k:7"]
+    assert [key for key, _ in limits_of(rules, "q", "t", "k:7")] == ["key:k:7", "task:t", "queue:q"]
     assert [key for key, _ in limits_of(rules, "other", "t", "else:7")] == ["task:t"]
     assert rule_of(rules, "key:k:7").concurrency == 3
     assert (rule_of(rules, "task:gone").concurrency or 0) > 1000

@@ -44,9 +44,9 @@ def limits_of(rules: Rules, queue: str, task: str, limit_key: str | None) -> Ite
     """The limits that a job counts against, each with its key."""
     if not rules:
         return
-    named = [("queue", queue, queue), ("task", task, task)]
-    if limit_key is not None:
-        named.append(("key", limit_key.partition(":")[0], limit_key))
+    named = [("task", task, task), ("queue", queue, queue)]
+    if limit_key is not None:  # the narrowest first: who must wait, waits where fewest stand before it
+        named.insert(0, ("key", limit_key.partition(":")[0], limit_key))
     for scope, name, counted in named:
         rule = rules.get((scope, name))
         if rule is not None:
@@ -146,6 +146,15 @@ class Facts(Struct):
         fresh = {key: rule for key, rule in limits if key not in self.known}
         self.known |= fresh.keys()
         return fresh
+
+    def with_places(self) -> Limits:
+        """Limits that have room for more than was found ready under them."""
+        known = {key: rule for limits in self.found.values() for key, rule in limits}
+        return {
+            key: rule
+            for key, rule in known.items()
+            if rule.concurrency is not None and self.running[key] < rule.concurrency
+        }
 
 
 class Choice(Struct):
@@ -270,6 +279,11 @@ def limits_freed(rules: Rules, ended: Iterable[Guarded]) -> Limits:
     """Limits on how many run, in which these have left a place."""
     found = (limits_of(rules, job.queue, job.task, job.limit_key) for job in ended)
     return {key: rule for limits in found for key, rule in limits if rule.concurrency is not None}
+
+
+def blocked_by_limits(choice: Choice) -> bool:
+    """Then others, who wait for another limit of those, may have their places in it."""
+    return any(waits_for.startswith("limit:") for waits_for in choice.block)
 
 
 def sessions_of(candidates: Iterable[Candidate]) -> list[str]:

@@ -8,6 +8,8 @@ from lateshift.errors import OptionInvalid
 from lateshift.model.guard import Rule
 from lateshift.model.rate import parts
 
+LARGEST = 1_000_000_000  # of a concurrency, the count of a rate, a burst
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
@@ -43,9 +45,14 @@ class Limit:
             raise OptionInvalid(
                 f"{self.rate!r}: the rate of a limit is a whole number, such as 30/min for 0.5/s."
             )
+        _check("the count of a rate", int(count))
         return int(count), seconds
 
 
 def _check(name: str, value: Any) -> None:
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+    if value is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise OptionInvalid(f"{name} must be a whole number from 1 up, not {value!r}.")
+    if value > LARGEST:
+        raise OptionInvalid(f"{name} must be at most {LARGEST:,}, not {value:,}. For no limit, leave it out.")

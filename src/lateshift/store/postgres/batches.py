@@ -99,6 +99,7 @@ FAILED_JOBS = (
 UNSETTLED_JOBS = """SELECT id, queue, task, session, limit_key, tenant FROM lateshift.job
  WHERE batch = %s AND id > %s ORDER BY id LIMIT %s"""
 # Running jobs are told to stop. Primary key.
+HOLD_PAGE = "SELECT 1 FROM lateshift.job WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
 ORDER_STOP_OF_BATCH = "UPDATE lateshift.job SET cancel_by = %s WHERE id = ANY(%s) AND state = 2"
 AUDIT = f"""INSERT INTO lateshift.audit (at, action, subject, actor)
  VALUES ({_NOW}, 'cancel', %(subject)s, %(by)s)"""
@@ -254,6 +255,9 @@ class PostgresBatches:
                 guarded = [Guarded(*row[1:5]) for row in rows if row[5] is not None]
                 sessions.lock(connection, [job.queue for job in guarded])
                 freed = guarding.lock_limits(connection, guarded)
+                connection.execute(
+                    HOLD_PAGE, (ids,)
+                )  # none goes from running to waiting between the two that follow
                 waiting, ended = settling.cancel_waiting(connection, ids, by, self._clock.offset)
                 connection.execute(ORDER_STOP_OF_BATCH, (by, [job for job in ids if job not in waiting]))
                 lines = guarding.give_on(connection, ended, freed, self._turns)

@@ -11,6 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import psycopg
+from psycopg import IsolationLevel
 from psycopg import errors as pg
 from psycopg.pq import TransactionStatus
 
@@ -141,6 +142,8 @@ class Database:
             keepalives_count=3, tcp_user_timeout=20_000, application_name="lateshift",
         )  # fmt: skip
         teach(connection)
+        # Whatever the server's default: what is read after a lock was waited for must be as it is then.
+        connection.isolation_level = IsolationLevel.READ_COMMITTED
         if self._pooled:
             connection.prepare_threshold = None
         else:

@@ -14,6 +14,7 @@ from lateshift.model.guard import (
     Guarded,
     Limits,
     Turns,
+    blocked_by_limits,
     choose,
     limits_freed,
     sessions_of,
@@ -28,6 +29,8 @@ from lateshift.store.postgres.database import Connection
 from lateshift.store.postgres.leasing import COLUMNS, LINE, OLDEST_LEVEL, OPEN, TAKE, leases_of, parameters_of
 from lateshift.store.taking import GAP_AFTER, guarded
 
+# Who has begun is first in its session, whatever comes back to it that was enqueued before.
+BEGUN = "CASE WHEN session IS NOT NULL THEN 0 END"
 _GUARDS = "id, task, session, sequence, limit_key, blocked_by, exclusive, tenant"
 
 OPENED = f"SELECT {OPEN}, extract(epoch FROM clock_timestamp() + %(skew)s::interval)::float8"
@@ -79,7 +82,7 @@ LATER = f"""{_FREE}
 UPDATE lateshift.job SET state = 0, blocked_by = (%(waits)s::text[])[{_PLACE}],
  due_at = to_timestamp((%(times)s::float8[])[{_PLACE}]) {_THESE}"""
 LEASE_THESE = f"""{_FREE}
-{TAKE}, blocked_by = NULL {_THESE}
+{TAKE}, blocked_by = NULL, turn = {BEGUN} {_THESE}
  RETURNING {COLUMNS}, session, limit_key, tenant"""
 OF_LEASES = "SELECT id, queue, session, limit_key FROM lateshift.job WHERE id = ANY(%s::uuid[])"
 
@@ -98,6 +101,8 @@ def lease(connection: Connection, holder: MemberId, want: Want, skew: timedelta,
         if not is_open:
             return []
         facts = Facts(rules.read(connection), now)
+        if facts.rules:
+            connection.execute(rules.LOCK_LIMITS)  # before the locks of keys and rows, as everywhere
         for _ in range(ROUNDS):
             room = want.count - len(leases)
             rows, all_there_are = _candidates(connection, want, asked | {"count": max(room, LOOK_AT)}, turns)
@@ -107,6 +112,8 @@ def lease(connection: Connection, holder: MemberId, want: Want, skew: timedelta,
             _write(
                 connection, queue, choice, facts, skew
             )  # who waits for one of these is blocked after it is leased
+            if len(leases) < want.count and blocked_by_limits(choice):
+                rules.ready_next(connection, facts.with_places(), turns, least=LOOK_AT)
             if len(leases) >= want.count or (all_there_are and not choice.block and not choice.later):
                 break
     return leases
@@ -216,10 +223,7 @@ def _learn(
     connection: Connection, queue: str, candidates: Sequence[Candidate], facts: Facts
 ) -> list[Candidate]:
     """Read what is not known yet of what these are guarded by. Leaves out those whose key somebody else looks at."""
-    first = not facts.known
     limits = facts.news(candidates)
-    if limits and first:
-        connection.execute(rules.LOCK_LIMITS)  # before the locks of keys, as everywhere
     facts.sessions = sessions.look(connection, queue, sessions_of(candidates))
     locked: dict[str, bool] = {}
     for key in sorted({job.exclusive for job in candidates if job.exclusive is not None}):
@@ -247,7 +251,7 @@ def _write(connection: Connection, queue: str, choice: Choice, facts: Facts, ske
         later = sorted(choice.later)
         rest = {"waits": [rate for _, rate, _ in later], "times": [at for _, _, at in later]}
         connection.execute(LATER, {"ids": Uuids(id for id, _, _ in later), **rest})
-    sessions.ready_next(connection, [(queue, name) for name in choice.heads])
+    sessions.ready_next(connection, [(queue, name) for name in choice.heads], numbers=False)
     if choice.gaps:
         gaps = {"ids": list(choice.gaps.values()), "gap_after": GAP_AFTER, "skew": skew}
         connection.execute(sessions.MISS, gaps)

@@ -63,12 +63,16 @@ STOP_ORDERS = """SELECT id, fence, cancel_by FROM lateshift.job
 ORDER_STOP = "UPDATE lateshift.job SET cancel_by = %s WHERE id = ANY(%s) AND state = 2 RETURNING id"
 
 # Dead and cancelled jobs are ready again, with fresh attempts and the fence they had. Primary key.
-REVIVE = f"""WITH gone AS (DELETE FROM lateshift.settled WHERE id = ANY(%s) AND state IN (5, 6) RETURNING *),
+REVIVE = f"""WITH gone AS (DELETE FROM lateshift.settled s WHERE id = ANY(%s) AND state IN (5, 6)
+ AND (SELECT true FROM lateshift.job j WHERE j.session IS NOT NULL AND j.sequence IS NOT NULL AND j.queue = s.queue
+  AND j.session = s.session AND j.sequence = s.sequence LIMIT 1) IS NULL RETURNING *),
 {settling.counted("-count(*)", "gone.state", "0")}
 INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, fence, due_at, created_at, time_limit,
  exclusive, task, payload, checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch)
 SELECT id, queue, lane, 1, priority, attempts, fence, clock_timestamp() + %s::interval, created_at, time_limit,
- exclusive, task, payload, checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch
+ exclusive, task, payload, checkpoint, history, session,
+ CASE WHEN session IS NOT NULL THEN greatest(turn, coalesce(sequence, 1)) END, sequence, gap_after, holds, tenant,
+ limit_key, batch
 FROM gone RETURNING id, queue, lane"""
 # What these leave to others when they end; and the queues in whose sessions they stood. Primary keys.
 GUARDED = (
@@ -268,11 +272,11 @@ class PostgresJobs:
     ) -> list[JobId]:
         def work(connection: Connection, again: bool) -> tuple[set[Line], set[JobId]]:
             with connection.transaction():
+                dead = connection.execute(DEAD_QUEUES, (list(ids),)).fetchall()
+                sessions.lock(connection, [queue for (queue,) in dead])
                 named = {id: edits[id] for id in ids if id in edits} if edits else {}
                 edited = editing.edit(connection, named, by, self._clock.now()) if named else set()
                 wanted = [id for id in ids if id not in named or id in edited]
-                dead = connection.execute(DEAD_QUEUES, (wanted,)).fetchall()
-                sessions.lock(connection, [queue for (queue,) in dead])
                 rows = connection.execute(REVIVE, (wanted, self._clock.offset)).fetchall()
                 found = {id for id, _, _ in rows}
                 if dead:

@@ -123,14 +123,17 @@ def spend(connection: Connection, spent: Mapping[str, Bucket]) -> None:
         connection.execute(SPEND, [list(column) for column in zip(*rows, strict=True)])
 
 
-def ready_next(connection: Connection, limits: Mapping[str, Rule], turns: Turns) -> set[Line]:
+def ready_next(
+    connection: Connection, limits: Mapping[str, Rule], turns: Turns, *, least: int = 0
+) -> set[Line]:
     """As many as have place, in each line that waits. Gives those lines."""
     lines: set[Line] = set()
     waited = connection.execute(WAITED_FOR, (list(limits),)).fetchall() if limits else []
     limits = {key: limits[key] for (key,) in waited}
     counts = running(connection, limits) if limits else Counter()
     for key, rule in sorted(limits.items()):
-        free = min(AT_ONCE, (rule.concurrency or 0) - counts[key])
+        free = (rule.concurrency or 0) - counts[key]
+        free = min(AT_ONCE, max(free, least)) if free > 0 else 0
         if free > 0:
             after = turns.get(key, "")
             asked = {"waits": f"limit:{key}", "free": free, "after": after}

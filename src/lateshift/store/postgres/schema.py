@@ -64,7 +64,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
         """ALTER TABLE lateshift.settled ADD COLUMN session text COLLATE "C", ADD COLUMN turn bigint, ADD COLUMN sequence bigint,
             ADD COLUMN tenant text COLLATE "C", ADD COLUMN limit_key text COLLATE "C", ADD COLUMN gap_after interval,
             ADD COLUMN holds smallint, ADD COLUMN batch uuid""",
-        *(f"UPDATE lateshift.{table} SET tenant = '' WHERE lane = 4" for table in ("job", "settled")),
+        *(f"UPDATE lateshift.{table} SET tenant = '' WHERE lane IN (3, 4)" for table in ("job", "settled")),
         # The place of each job in its session, given out in the order of enqueueing.
         "CREATE SEQUENCE lateshift.turn",
         # Who has the turn in a session: what runs or waits for another try; else the first of the line.
@@ -86,6 +86,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
         # What a session keeps between its jobs, and what holds it: a dead letter, or a number that is missing.
         """CREATE TABLE lateshift.session (
             queue text NOT NULL, name text NOT NULL, state bytea, next_sequence bigint, gap_until timestamptz,
+            gap_for bigint,
             held_by uuid, held_why text, touched_at timestamptz NOT NULL, PRIMARY KEY (queue, name)
         )""",
         "CREATE INDEX session_gap ON lateshift.session (gap_until) WHERE gap_until IS NOT NULL",

@@ -29,8 +29,10 @@ LOOK = f"""SELECT s.name, coalesce({_BUSY}, false), {_HEAD.format("id")}, {_KEPT
  {_KEPT.format("next_sequence")}, {_KEPT.format("state")} FROM {_NAMED}"""
 STATES = f"SELECT s.queue, s.name, {_KEPT.format('state')} FROM {_NAMED}"
 
+_BLOCKED = """CASE WHEN state = 3 AND (blocked_by LIKE 'session:%%' OR (%(numbers)s AND blocked_by LIKE 'sequence:%%'))
+  THEN id END"""
 # The first in the line of each session whose turn is free, unless it is held. job_line, job_turn, primary keys.
-READY_HEADS = f"""WITH head AS MATERIALIZED (SELECT {_HEAD.format("CASE state WHEN 3 THEN id END")} AS id
+READY_HEADS = f"""WITH head AS MATERIALIZED (SELECT {_HEAD.format(_BLOCKED)} AS id
  FROM {_NAMED}
  WHERE {_BUSY} IS NULL AND {_KEPT.format("held_why")} IS DISTINCT FROM 'dead'),
 free AS MATERIALIZED (SELECT id FROM lateshift.job WHERE id = ANY(ARRAY(SELECT id FROM head)) FOR UPDATE SKIP LOCKED)
@@ -47,15 +49,16 @@ EXPECT = f"""INSERT INTO lateshift.session AS k (queue, name, next_sequence, tou
  ON CONFLICT (queue, name) DO UPDATE SET next_sequence = greatest(k.next_sequence, excluded.next_sequence),
  gap_until = NULL, held_why = nullif(k.held_why, 'gap'), touched_at = excluded.touched_at"""
 # A number is missing: how long that is borne is said by the job that waits. Primary keys.
-MISS = f"""INSERT INTO lateshift.session AS k (queue, name, gap_until, touched_at)
- SELECT queue, session, {_NOW} + coalesce(gap_after, %(gap_after)s::interval), {_NOW}
+MISS = f"""INSERT INTO lateshift.session AS k (queue, name, gap_until, gap_for, touched_at)
+ SELECT queue, session, {_NOW} + coalesce(gap_after, %(gap_after)s::interval), sequence, {_NOW}
  FROM lateshift.job WHERE id = ANY(%(ids)s::uuid[])
- ON CONFLICT (queue, name) DO UPDATE SET gap_until = coalesce(k.gap_until, excluded.gap_until),
- touched_at = excluded.touched_at WHERE k.held_why IS NULL"""
+ ON CONFLICT (queue, name) DO UPDATE SET gap_for = excluded.gap_for,
+ gap_until = CASE WHEN k.gap_until IS NOT NULL AND k.gap_for = excluded.gap_for THEN k.gap_until
+  ELSE excluded.gap_until END, touched_at = excluded.touched_at WHERE k.held_why IS NULL"""
 # Jobs that have died hold their session, if they were to. Primary keys.
 HOLD = f"""INSERT INTO lateshift.session (queue, name, held_by, held_why, touched_at)
  SELECT queue, session, id, 'dead', {_NOW} FROM lateshift.settled
- WHERE id = ANY(%(ids)s::uuid[]) AND session IS NOT NULL AND holds & {Holds.ON_DEAD:d} <> 0
+ WHERE id = ANY(%(ids)s::uuid[]) AND state > 5 AND session IS NOT NULL AND holds & {Holds.ON_DEAD:d} <> 0
  ON CONFLICT (queue, name) DO UPDATE SET held_by = excluded.held_by, held_why = excluded.held_why,
  touched_at = excluded.touched_at"""
 # What they held goes on. session_held.
@@ -154,9 +157,10 @@ def states(connection: Connection, sessions: Iterable[Named]) -> dict[Named, byt
     return {(queue, name): state for queue, name, state in rows}
 
 
-def ready_next(connection: Connection, sessions: Iterable[Named]) -> set[Line]:
-    """The first in the line of each session whose turn is free, unless it is held. Gives their lines."""
-    named = _named(sessions)
+def ready_next(connection: Connection, sessions: Iterable[Named], *, numbers: bool = True) -> set[Line]:
+    """The first in the line of each session whose turn is free, unless it is held. Gives their lines. `numbers`: also where
+    it waits for a number, as when that has had its turn."""
+    named = {**_named(sessions), "numbers": numbers}
     return lines_of(connection.execute(READY_HEADS, named).fetchall()) if named["names"] else set()
 
 
@@ -193,6 +197,10 @@ def close_gaps(connection: Connection, missing: Sequence[tuple[Any, ...]], skew:
     """Sessions that have waited long enough for a number go on without it, or are held, as the next job says."""
     gaps: list[Gap] = []
     for queue, name, expected in missing:
+        if look(connection, queue, [name])[
+            name
+        ].busy:  # the number may be there, and wait for another try or a token
+            continue
         waiting = connection.execute(WAITING, (queue, name)).fetchall()
         expected = expected or FIRST_NUMBER
         if not waiting or waiting[0][0] is None or waiting[0][0] <= expected:

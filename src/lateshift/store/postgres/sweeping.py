@@ -30,8 +30,8 @@ WHERE j.state = 2 AND (m.id IS NULL OR j.complete_by <= clock_timestamp() + %(sk
 LIMIT %(limit)s"""
 
 # Taken back: ready again with what was learnt. Primary key.
-READY_AGAIN = """UPDATE lateshift.job SET state = 1, due_at = clock_timestamp() + %(skew)s::interval, lane = %(lane)s,
- losses = %(losses)s, history = %(history)s, holder = NULL, leased_at = NULL, complete_by = NULL
+READY_AGAIN = """UPDATE lateshift.job SET state = 1, due_at = clock_timestamp() + %(skew)s::interval, lane = %(lane)s::smallint,
+ tenant = CASE %(lane)s::smallint WHEN 3 THEN coalesce(tenant, '') ELSE tenant END, losses = %(losses)s, history = %(history)s, holder = NULL, leased_at = NULL, complete_by = NULL
  WHERE id = %(id)s AND fence = %(fence)s AND state = 2 RETURNING 1"""
 
 # Taken back for good. Primary keys.
@@ -154,7 +154,7 @@ def release_waiting(
     missing = connection.execute(sessions.MISSING, {"skew": skew, "limit": limit}).fetchall()
     if not waits and not missing:
         return [], set(), ("", "")
-    named = [(queue, name) for kind, name, queue in split(waits) if kind in ("session", "sequence")]
+    named = [(queue, name) for kind, name, queue in split(waits) if kind == "session"]
     with connection.transaction():
         if not connection.execute(TERM, (term,)).fetchall():
             return [], set(), after
@@ -163,7 +163,13 @@ def release_waiting(
         limits = {name: rule_of(known, name) for kind, name, _ in split(waits) if kind == "limit"}
         if limits:
             connection.execute(rules.LOCK_LIMITS)
+        missing = [
+            row
+            for row in connection.execute(sessions.MISSING, {"skew": skew, "limit": limit}).fetchall()
+            if row[0] in {queue for queue, _, _ in missing}
+        ]  # again, now that nobody else changes them
         gaps = sessions.close_gaps(connection, missing, skew)
-        lines = sessions.ready_next(connection, [*named, *((gap.queue, gap.session) for gap in gaps)])
+        lines = sessions.ready_next(connection, [(gap.queue, gap.session) for gap in gaps if not gap.held])
+        lines |= sessions.ready_next(connection, named, numbers=False)
         lines |= rules.ready_next(connection, limits, turns)
     return gaps, lines, waits[-1] if len(waits) >= limit else ("", "")

@@ -49,7 +49,7 @@ PURGE_AUDIT = """DELETE FROM lateshift.audit WHERE ctid = ANY(ARRAY(SELECT ctid 
  WHERE at <= (SELECT clock_timestamp() + %(skew)s::interval - %(audit)s::interval) LIMIT %(limit)s))"""
 # Sessions and tokens that nobody has touched for SESSION_KEPT. session_touched, bucket_at.
 PURGE_SESSIONS = """DELETE FROM lateshift.session WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.session
- WHERE touched_at <= (SELECT clock_timestamp() + %(skew)s::interval - %(session)s::interval) LIMIT %(limit)s
+ WHERE touched_at <= (SELECT clock_timestamp() + %(skew)s::interval - %(session)s::interval) AND held_why IS NULL LIMIT %(limit)s
  FOR UPDATE SKIP LOCKED))"""
 PURGE_BUCKETS = """DELETE FROM lateshift.bucket WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.bucket
  WHERE at <= (SELECT clock_timestamp() + %(skew)s::interval - %(session)s::interval) LIMIT %(limit)s

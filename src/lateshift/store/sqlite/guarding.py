@@ -11,6 +11,7 @@ from lateshift.model.guard import (
     Facts,
     Guarded,
     Turns,
+    blocked_by_limits,
     choose,
     limits_freed,
     sessions_of,
@@ -25,6 +26,8 @@ from lateshift.store.sqlite.leasing import COLUMNS, OLDEST_LEVEL, TAKE, leases_o
 from lateshift.store.sqlite.times import MICROSECOND
 from lateshift.store.taking import GAP_AFTER, guarded
 
+# Who has begun is first in its session, whatever comes back to it that was enqueued before.
+BEGUN = "CASE WHEN session IS NOT NULL THEN 0 END"
 _GUARDS = "id, task, session, sequence, limit_key, blocked_by, exclusive, tenant"
 
 # Ready jobs of a line in order, or of one priority. job_ready.
@@ -58,7 +61,7 @@ BLOCK = "UPDATE job SET state = 3, blocked_by = ? WHERE id = ? AND state = 1"
 LATER = "UPDATE job SET state = 0, blocked_by = ?, due_at = ? WHERE id = ? AND state = 1"
 # So many at once. Primary key.
 AT_ONCE = 100
-LEASE_THESE = f"""{TAKE}, blocked_by = NULL WHERE id IN ({", ".join(f"?{3 + n}" for n in range(AT_ONCE))})
+LEASE_THESE = f"""{TAKE}, blocked_by = NULL, turn = {BEGUN} WHERE id IN ({", ".join(f"?{3 + n}" for n in range(AT_ONCE))})
  RETURNING {COLUMNS}"""
 OF_LEASE = "SELECT session, limit_key FROM job WHERE id = ?"
 
@@ -81,6 +84,8 @@ def lease(connection: Connection, holder: MemberId, want: Want, now: int, turns:
         if choice.take and leases[-1].lane is not Lane.SOLO:
             turns[want.line] = next(row[-1] for row in rows if row[0] == choice.take[-1])
         _write(connection, queue, choice, facts, now)  # who waits for one of these, after it is leased
+        if len(leases) < want.count and blocked_by_limits(choice):
+            rules.ready_next(connection, facts.with_places(), turns, least=LOOK_AT)
         if len(leases) >= want.count or (all_there_are and not choice.block and not choice.later):
             break
     return leases
@@ -202,7 +207,7 @@ def _write(connection: Connection, queue: str, choice: Choice, facts: Facts, now
             connection.executemany(BLOCK, [(waits_for, id) for id in ids])
     later = [(rate, round(at * rules.SECOND), id) for id, rate, at in choice.later]
     connection.executemany(LATER, later)
-    sessions.ready_next(connection, [(queue, name) for name in choice.heads])
+    sessions.ready_next(connection, [(queue, name) for name in choice.heads], numbers=False)
     connection.executemany(
         sessions.MISS, [(id, now, GAP_AFTER // MICROSECOND) for id in choice.gaps.values()]
     )

@@ -60,7 +60,10 @@ ORDER_STOP = "UPDATE job SET cancel_by = ? WHERE id = ? AND state = 2 RETURNING 
 REVIVE = """INSERT INTO job (id, queue, lane, state, priority, attempts, fence, due_at, created_at, time_limit,
  exclusive, task, payload, checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch)
  SELECT id, queue, lane, 1, priority, attempts, fence, ?2, created_at, time_limit, exclusive, task, payload,
- checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch FROM settled WHERE id = ?1 AND state IN (5, 6) RETURNING queue, lane"""
+ checkpoint, history, session, CASE WHEN session IS NOT NULL THEN max(turn, coalesce(sequence, 1)) END,
+ sequence, gap_after, holds, tenant, limit_key, batch
+ FROM settled s WHERE id = ?1 AND state IN (5, 6) AND NOT EXISTS (SELECT 1 FROM job WHERE session IS NOT NULL
+ AND queue = s.queue AND session = s.session AND sequence = s.sequence) RETURNING queue, lane"""
 FORGET_SETTLED = "DELETE FROM settled WHERE id = ? RETURNING batch, state"
 AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 

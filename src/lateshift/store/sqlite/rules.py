@@ -119,7 +119,9 @@ def spend(connection: Connection, spent: Mapping[str, Bucket]) -> None:
     connection.executemany(SPEND, rows)
 
 
-def ready_next(connection: Connection, limits: Mapping[str, Rule], turns: Turns) -> set[Line]:
+def ready_next(
+    connection: Connection, limits: Mapping[str, Rule], turns: Turns, *, least: int = 0
+) -> set[Line]:
     """As many as have place, in each line that waits: one of them may be paused, or served by nobody."""
     lines: set[Line] = set()
     waits = {f"limit:{key}": key for key in limits}
@@ -129,7 +131,8 @@ def ready_next(connection: Connection, limits: Mapping[str, Rule], turns: Turns)
     limits = {waits[name]: limits[waits[name]] for name in sorted(waited)}
     counts = running(connection, limits)
     for key, rule in limits.items():
-        free = min(AT_ONCE, (rule.concurrency or 0) - counts[key])
+        free = (rule.concurrency or 0) - counts[key]
+        free = min(AT_ONCE, max(free, least)) if free > 0 else 0
         named = f"limit:{key}"
         at: tuple[str, int] = ("", -1)
         after, tenants = turns.get(key, ""), set[str]()

@@ -62,7 +62,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
         # it waits for. Jobs without a guard have none of these.
         *(f"ALTER TABLE {table} ADD COLUMN {column}" for table in ("job", "settled") for column in _GUARDS),
         "ALTER TABLE job ADD COLUMN blocked_by TEXT",
-        *(f"UPDATE {table} SET tenant = '' WHERE lane = 4" for table in ("job", "settled")),
+        *(f"UPDATE {table} SET tenant = '' WHERE lane IN (3, 4)" for table in ("job", "settled")),
         # The place of each job in its session, given out in the order of enqueueing.
         "CREATE TABLE turn (one INTEGER PRIMARY KEY CHECK (one = 1), last INTEGER NOT NULL)",
         "INSERT INTO turn VALUES (1, 0)",
@@ -84,7 +84,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX settled_batch ON settled (batch, id) WHERE batch IS NOT NULL",
         # What a session keeps between its jobs, and what holds it: a dead letter, or a number that is missing.
         """CREATE TABLE session (
-            queue TEXT NOT NULL, name TEXT NOT NULL, state BLOB, next_sequence INTEGER, gap_until INTEGER,
+            queue TEXT NOT NULL, name TEXT NOT NULL, state BLOB, next_sequence INTEGER, gap_until INTEGER, gap_for INTEGER,
             held_by BLOB, held_why TEXT, touched_at INTEGER NOT NULL, PRIMARY KEY (queue, name)
         ) WITHOUT ROWID""",
         "CREATE INDEX session_gap ON session (gap_until) WHERE gap_until IS NOT NULL",

@@ -35,7 +35,7 @@ LOOK = f"""{_NAMES} SELECT s.name, {_BUSY}, {_HEAD.format("id")}, k.held_why, k.
  FROM s LEFT JOIN session k ON k.queue = ? AND k.name = s.name"""
 # The first in the line of each session whose turn is free, unless it is held. job_line, job_turn, primary keys.
 READY_HEADS = f"""{_NAMES} UPDATE job SET state = 1, blocked_by = NULL WHERE id IN
- (SELECT {_HEAD.format("CASE state WHEN 3 THEN id END")} FROM s WHERE NOT {_BUSY} AND NOT EXISTS
+ (SELECT {_HEAD.format("CASE WHEN state = 3 AND (blocked_by LIKE 'session:%' OR (? AND blocked_by LIKE 'sequence:%')) THEN id END")} FROM s WHERE NOT {_BUSY} AND NOT EXISTS
   (SELECT 1 FROM session k WHERE k.queue = ? AND k.name = s.name AND k.held_why = 'dead')) RETURNING lane"""
 # Primary key.
 STATE = "SELECT state FROM session WHERE queue = ? AND name = ?"
@@ -47,9 +47,10 @@ EXPECT = """INSERT INTO session (queue, name, next_sequence, touched_at) VALUES 
  DO UPDATE SET next_sequence = max(coalesce(next_sequence, 0), excluded.next_sequence), gap_until = NULL,
  held_why = nullif(held_why, 'gap'), touched_at = excluded.touched_at"""
 # A number is missing: how long that is borne is said by the job that waits. Primary keys.
-MISS = """INSERT INTO session (queue, name, gap_until, touched_at)
- SELECT queue, session, ?2 + coalesce(gap_after, ?3), ?2 FROM job WHERE id = ?1 ON CONFLICT (queue, name)
- DO UPDATE SET gap_until = coalesce(gap_until, excluded.gap_until), touched_at = excluded.touched_at WHERE held_why IS NULL"""
+MISS = """INSERT INTO session (queue, name, gap_until, gap_for, touched_at)
+ SELECT queue, session, ?2 + coalesce(gap_after, ?3), sequence, ?2 FROM job WHERE id = ?1 ON CONFLICT (queue, name)
+ DO UPDATE SET gap_until = CASE WHEN gap_until IS NOT NULL AND gap_for = excluded.gap_for THEN gap_until
+  ELSE excluded.gap_until END, gap_for = excluded.gap_for, touched_at = excluded.touched_at WHERE held_why IS NULL"""
 # Numbers that are missing for too long. session_gap.
 MISSING = "SELECT queue, name, next_sequence FROM session WHERE gap_until <= ? LIMIT ?"
 WAITING = """SELECT sequence, holds FROM job WHERE queue = ? AND session = ? AND session IS NOT NULL AND state IN (1, 3)
@@ -58,7 +59,7 @@ BEAR = "UPDATE session SET gap_until = NULL, held_why = 'gap', touched_at = ?3 W
 NOT_MISSING = "UPDATE session SET gap_until = NULL WHERE queue = ? AND name = ?"
 # A job that has died holds its session, if it was to. Primary keys.
 HOLD = f"""INSERT INTO session (queue, name, held_by, held_why, touched_at)
- SELECT queue, session, id, 'dead', ?2 FROM settled WHERE id = ?1 AND session IS NOT NULL
+ SELECT queue, session, id, 'dead', ?2 FROM settled WHERE id = ?1 AND state > 5 AND session IS NOT NULL
  AND holds & {Holds.ON_DEAD:d} ON CONFLICT (queue, name)
  DO UPDATE SET held_by = excluded.held_by, held_why = excluded.held_why, touched_at = excluded.touched_at"""
 # What it held goes on. session_held.
@@ -118,8 +119,9 @@ def states(connection: Connection, sessions: Iterable[Named]) -> dict[Named, byt
     return {named: rows[0][0] if rows else None for named, rows in found.items()}
 
 
-def ready_next(connection: Connection, sessions: Iterable[Named]) -> set[Line]:
-    """The first in the line of each session whose turn is free, unless it is held. Gives their lines."""
+def ready_next(connection: Connection, sessions: Iterable[Named], *, numbers: bool = True) -> set[Line]:
+    """The first in the line of each session whose turn is free, unless it is held. Gives their lines. `numbers`: also where
+    it waits for a number, as when that has had its turn."""
     named: dict[str, set[str]] = {}
     for queue, name in sessions:
         named.setdefault(queue, set()).add(name)
@@ -127,7 +129,7 @@ def ready_next(connection: Connection, sessions: Iterable[Named]) -> set[Line]:
         Line(queue, LANES[lane])
         for queue, names in named.items()
         for block in blocks(sorted(names), BLOCK)
-        for (lane,) in connection.execute(READY_HEADS, (*block, queue, queue, queue)).fetchall()
+        for (lane,) in connection.execute(READY_HEADS, (*block, numbers, queue, queue, queue)).fetchall()
     }
 
 
@@ -154,6 +156,10 @@ def close_gaps(connection: Connection, limit: int, now: int) -> list[Gap]:
     """Sessions that have waited long enough for a number go on without it, or are held, as the next job says."""
     gaps: list[Gap] = []
     for queue, name, expected in connection.execute(MISSING, (now, limit)).fetchall():
+        if look(connection, queue, [name])[
+            name
+        ].busy:  # the number may be there, and wait for another try or a token
+            continue
         waiting = connection.execute(WAITING, (queue, name)).fetchall()
         expected = expected or FIRST_NUMBER
         if not waiting or waiting[0][0] is None or waiting[0][0] <= expected:

@@ -28,7 +28,8 @@ OVERDUE = """SELECT id, fence, queue, lane, attempt, attempts, losses, holder,
  WHERE state = 2 AND (complete_by <= ?1 OR holder NOT IN (SELECT id FROM member WHERE dead_at IS NULL)) LIMIT ?2"""
 
 # Taken back: ready again with what was learnt. Primary key.
-READY_AGAIN = """UPDATE job SET state = 1, due_at = ?3, lane = ?4, losses = ?5, history = ?6, holder = NULL,
+READY_AGAIN = """UPDATE job SET state = 1, due_at = ?3, lane = ?4,
+ tenant = CASE ?4 WHEN 3 THEN coalesce(tenant, '') ELSE tenant END, losses = ?5, history = ?6, holder = NULL,
  leased_at = NULL, complete_by = NULL WHERE id = ?1 AND fence = ?2 AND state = 2 RETURNING 1"""
 COPY_TAKEN = f"{COPY} RETURNING batch"
 DROP_TAKEN = "DELETE FROM job WHERE id = ? AND fence = ? AND state = 2"
@@ -145,9 +146,9 @@ def release_waiting(
         if not connection.execute(TERM, (term,)).fetchall():
             return [], set(), after
         gaps = sessions.close_gaps(connection, limit, now)
-        named = {(gap.queue, gap.session) for gap in gaps}
-        named |= {(queue, name) for kind, name, queue in split(waits) if kind in ("session", "sequence")}
-        lines = sessions.ready_next(connection, named)
+        lines = sessions.ready_next(connection, [(gap.queue, gap.session) for gap in gaps if not gap.held])
+        named = [(queue, name) for kind, name, queue in split(waits) if kind == "session"]
+        lines |= sessions.ready_next(connection, named, numbers=False)
         known = rules.read(connection)
         limits = {name: rule_of(known, name) for kind, name, _ in split(waits) if kind == "limit"}
         lines |= rules.ready_next(connection, limits, turns)

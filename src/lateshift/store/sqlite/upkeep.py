@@ -38,7 +38,7 @@ PURGE_PROGRAMS = """DELETE FROM program WHERE seen_at <= ? AND code NOT IN
 PURGE_AUDIT = "DELETE FROM audit WHERE rowid IN (SELECT rowid FROM audit WHERE at <= ? LIMIT ?)"
 # Sessions and tokens that nobody has touched for SESSION_KEPT. session_touched, bucket_at.
 PURGE_SESSIONS = """DELETE FROM session WHERE (queue, name) IN
- (SELECT queue, name FROM session WHERE touched_at <= ? LIMIT ?)"""
+ (SELECT queue, name FROM session WHERE touched_at <= ? AND held_why IS NULL LIMIT ?)"""
 PURGE_BUCKETS = "DELETE FROM bucket WHERE key IN (SELECT key FROM bucket WHERE at <= ? LIMIT ?)"
 
 # What must never be: an id in both tables, a running job without a holder, a waiting one with a holder.
