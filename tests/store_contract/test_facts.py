@@ -96,7 +96,7 @@ def test_what_guards_a_job_and_who_cancelled_it_are_facts(store: Store, worker: 
     store.jobs.cancel([running], by="ana")
 
     assert facts(store, running).guard == bounds.Guard(
-        lane=Lane.GUARDED, session="u", turn=1, sequence=1, holds=Holds.ON_GAP, tenant="7", limit_key="tenant:7",
+        lane=Lane.GUARDED, session="u", turn=0, sequence=1, holds=Holds.ON_GAP, tenant="7", limit_key="tenant:7",
         cancel_by="ana",
     )  # fmt: skip
     guard = facts(store, waiting).guard

@@ -1,5 +1,6 @@
 """Limits: how many run and how many start, over all machines, counted from rows."""
 
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -263,3 +264,60 @@ def test_the_wait_for_a_token_is_the_turn_of_a_sessions_head(
     assert running.id == first
     worker.settle(running, DONE)
     assert lease(worker) == [second]
+
+
+def test_no_more_are_promised_a_moment_than_soon_have_one_and_the_others_wait_in_line(
+    store: Store, worker: Worker, supervisor: Supervisor, clock: ManualClock
+) -> None:
+    store.rules.declare([Rule("task", "noop", None, 1, timedelta(seconds=1), 1)], by="code")
+    ids = added(store, *(limited() for _ in range(600)))
+    assert lease(worker) == ids[:1]
+    states = Counter(see(store, id).state for id in ids)
+    assert states[State.SCHEDULED] <= 4
+    assert states[State.BLOCKED] > 90
+    store.jobs.cancel(ids, by="ana")
+    [only] = added(store, limited())
+    started: list[JobId] = []
+    for _ in range(6):
+        clock.move(seconds=1)
+        store.jobs.promote(100)
+        supervisor.release_waiting()
+        started += lease(worker)
+    assert started == [only]
+
+
+def test_those_in_line_for_a_rate_run_at_its_pace_and_at_once_when_it_is_withdrawn(
+    store: Store, worker: Worker, supervisor: Supervisor, clock: ManualClock
+) -> None:
+    store.rules.declare([Rule("task", "noop", None, 2, timedelta(seconds=1), 1)], by="code")
+    ids = added(store, *(limited() for _ in range(60)))
+    started = lease(worker)
+    for _ in range(19):
+        clock.move(milliseconds=500)
+        store.jobs.promote(100)
+        supervisor.release_waiting()
+        started += lease(worker)
+    assert started == ids[:20]
+    store.rules.declare([Rule("task", "noop")], by="code")
+    for _ in range(4):
+        clock.move(seconds=1)
+        store.jobs.promote(100)
+        supervisor.release_waiting()
+        started += lease(worker)
+    assert sorted(started) == sorted(ids)
+
+
+def test_another_tenant_passes_those_in_line_for_a_rate(
+    store: Store, worker: Worker, supervisor: Supervisor, clock: ManualClock
+) -> None:
+    store.rules.declare([Rule("task", "noop", None, 1, timedelta(seconds=1), 1)], by="code")
+    added(store, *(make_job(place=Place(tenant="a"), time_limit=None) for _ in range(200)))
+    lease(worker)
+    [other] = added(store, make_job(place=Place(tenant="b"), time_limit=None))
+    started: list[JobId] = []
+    for _ in range(8):
+        started += lease(worker)
+        clock.move(seconds=1)
+        store.jobs.promote(100)
+        supervisor.release_waiting()
+    assert other in started

@@ -31,11 +31,12 @@ def test_over_any_window_no_more_start_than_the_burst_and_what_grows_in_it(
     now = 1000.0
     starts: list[float] = []
     waiting: list[tuple[float, Candidate]] = []
+    in_line: list[Candidate] = []
     for pause, fresh, room in steps:
         now += pause
         due = [Candidate(job.id, "q", "t", promised=True) for at, job in waiting if at <= now]
         waiting = [(at, job) for at, job in waiting if at > now]
-        candidates = due + jobs(fresh)
+        candidates = due + in_line + jobs(fresh)
         choice = choose(candidates, room, Facts({("task", "t"): rule}, now, buckets=buckets))
         starts += [now] * len(choice.take)
         by_id = {job.id: job for job in candidates}
@@ -43,6 +44,7 @@ def test_over_any_window_no_more_start_than_the_burst_and_what_grows_in_it(
             assert waits_for == "rate:task:t"
             assert at > now
             waiting.append((at, by_id[id]))
+        in_line = [by_id[id] for ids in choice.block.values() for id in ids]
     for first, begin in enumerate(starts):
         for last in range(first, len(starts)):
             grown = (starts[last] - begin) * rate / seconds

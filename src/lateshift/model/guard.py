@@ -11,6 +11,8 @@ from typing import Any
 from msgspec import Struct, field
 
 FIRST_NUMBER = 1  # of a session whose jobs are numbered
+HORIZON = 3.0  # seconds ahead for which tokens are promised; the supervisor looks each second who is next
+MOST_SLOTS = 10_000
 ENOUGH = 1 - 1e-6  # of a token: what has grown in parts may lack a hair
 
 
@@ -60,8 +62,7 @@ def rule_of(rules: Rules, key: str) -> Rule:
     """The limit of a key such as `task:send`; one that was withdrawn has place for all."""
     scope, _, counted = key.partition(":")
     name = counted.partition(":")[0] if scope == "key" else counted
-    rule = rules.get((scope, name))
-    return Rule(scope, name, NO_LIMIT) if rule is None or rule.concurrency is None else rule
+    return rules.get((scope, name), Rule(scope, name, NO_LIMIT))
 
 
 class Turns(dict[Any, str]):
@@ -188,7 +189,11 @@ def choose(candidates: Sequence[Candidate], room: int, facts: Facts) -> Choice:
             continue
         start = _start(job, limits, facts, choice) if limits else None
         if start is not None:
-            choice.later.append((job.id, *start))
+            waits_for, at = start
+            if at is None:
+                choice.block.setdefault(waits_for, []).append(job.id)
+            else:
+                choice.later.append((job.id, waits_for, at))
             if job.session is not None:
                 turns.add(job.session)
             continue
@@ -234,8 +239,9 @@ def _full(limits: Sequence[tuple[str, Rule]], facts: Facts) -> str | None:
 
 def _start(
     job: Candidate, limits: Sequence[tuple[str, Rule]], facts: Facts, choice: Choice
-) -> tuple[str, float] | None:
-    """Takes a token of each of its rates; or says which has none, and when it will."""
+) -> tuple[str, float | None] | None:
+    """Takes a token of each of its rates; or says which has none, and when it will: no moment if that is far, for then it
+    waits in line, where those of other tenants and higher priorities pass it."""
     rates = [(key, rule, _grown(facts, key, rule)) for key, rule in limits if rule.rate is not None]
     # What was promised a token waits for the bucket alone; what was not, for those who were as well.
     short = [
@@ -249,6 +255,9 @@ def _start(
         for _, _, bucket in rates:
             bucket.tokens = max(0.0, bucket.tokens - 1)
         return None
+    waits_for = f"rate:{short[0][0]}"
+    if not job.promised and any(slots(rule, bucket, facts.now) < 1 for _, rule, bucket in short):
+        return waits_for, None
     latest = facts.now
     for key, rule, bucket in short:
         first = facts.now + max(0.0, 1 - bucket.tokens) * rule.spacing
@@ -260,7 +269,16 @@ def _start(
                 first if bucket.promised <= facts.now else max(first, bucket.promised + rule.spacing)
             )
             latest = max(latest, bucket.promised)
-    return f"rate:{short[0][0]}", latest
+    return waits_for, latest
+
+
+def slots(rule: Rule | None, bucket: Bucket | None, now: float) -> int:
+    """How many may be promised a moment now: what grows until the HORIZON, and one if nobody is promised any."""
+    if rule is None or rule.rate is None:
+        return MOST_SLOTS  # it was withdrawn
+    if bucket is None or bucket.promised <= now:
+        return min(MOST_SLOTS, max(1, int(HORIZON / rule.spacing)) + rule.burst)
+    return max(0, min(MOST_SLOTS, int((now + HORIZON - bucket.promised) / rule.spacing + 1e-6)))
 
 
 def _grown(facts: Facts, key: str, rule: Rule) -> Bucket:

@@ -26,9 +26,9 @@ def held_back(facts: Facts, words: Words) -> Iterator[Reason]:
     yield from _paused(facts, words)
     seen = [*_session(facts, words), *_singleton(facts, words), *_concurrency(facts, words)]
     yield from seen
-    if facts.job.state is State.BLOCKED and not seen:
-        yield _let_go(facts)
     rates = list(_rates(facts))
+    if facts.job.state is State.BLOCKED and not seen and not rates:
+        yield _let_go(facts)
     yield from rates
     if facts.job.state is State.SCHEDULED and not rates:
         yield _time(facts, words)
@@ -240,6 +240,9 @@ def _rates(facts: Facts) -> Iterator[Reason]:
             and waits_for == f"rate:{limit.scope}:{limit.key}"
         )
         token_at = facts.job.due_at if waits else _token_at(limit, facts)
+        if facts.job.state is State.BLOCKED and waits_for == f"rate:{limit.scope}:{limit.key}":
+            each = (limit.per or timedelta(0)) / (limit.rate or 1)
+            token_at = max(limit.promised or facts.at, facts.at) + each
         if limit.rate is not None and limit.per is not None and token_at is not None:
             yield Reason(
                 code="rate_limit",

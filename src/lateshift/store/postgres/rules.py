@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
-from lateshift.model.guard import Bucket, Rule, Rules, Turns
+from lateshift.model.guard import Bucket, Rule, Rules, Turns, rule_of, slots
 from lateshift.model.job import Line
 from lateshift.store.contract import LANES
 from lateshift.store.postgres.database import Connection, Database
@@ -132,15 +132,32 @@ def ready_next(
     limits = {key: limits[key] for (key,) in waited}
     counts = running(connection, limits) if limits else Counter()
     for key, rule in sorted(limits.items()):
-        free = (rule.concurrency or 0) - counts[key]
+        free = (AT_ONCE if rule.concurrency is None else rule.concurrency) - counts[key]
         free = min(AT_ONCE, max(free, least)) if free > 0 else 0
         if free > 0:
-            after = turns.get(key, "")
-            asked = {"waits": f"limit:{key}", "free": free, "after": after}
-            rows = connection.execute(READY_FIRST, asked).fetchall()
-            lines |= lines_of((queue, lane) for queue, lane, _ in rows)
-            turns.had(key, after, {tenant for _, _, tenant in rows})
+            lines |= _ready(connection, f"limit:{key}", free, turns)
     return lines
+
+
+def ready_for_tokens(
+    connection: Connection, keys: Sequence[str], known: Rules, now: float, turns: Turns
+) -> set[Line]:
+    """Those who wait for a token of these and may be promised one by now."""
+    rated = {key: rule_of(known, key) for key in keys}
+    have = buckets(connection, rated)
+    lines: set[Line] = set()
+    for key, rule in sorted(rated.items()):
+        free = slots(rule, have.get(key), now)
+        lines |= _ready(connection, f"rate:{key}", free, turns) if free else set()
+    return lines
+
+
+def _ready(connection: Connection, waits_for: str, free: int, turns: Turns) -> set[Line]:
+    """So many in each line that waits."""
+    after = turns.get(waits_for, "")
+    rows = connection.execute(READY_FIRST, {"waits": waits_for, "free": free, "after": after}).fetchall()
+    turns.had(waits_for, after, {tenant for _, _, tenant in rows})
+    return lines_of((queue, lane) for queue, lane, _ in rows)
 
 
 def lines_of(rows: Iterable[tuple[str, int]]) -> set[Line]:

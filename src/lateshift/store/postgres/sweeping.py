@@ -51,6 +51,7 @@ WHERE NOT EXISTS (SELECT 1 FROM lateshift.job h WHERE h.exclusive = line.exclusi
   AND r.queue = line.queue AND r.lane = line.lane)
 LIMIT %s"""
 
+NOW = "SELECT extract(epoch FROM clock_timestamp() + %s::interval)::float8"
 # What jobs wait for, from one to the next. job_blocked.
 WAITS = """WITH RECURSIVE wait AS (
   (SELECT blocked_by, queue, 1 AS place FROM lateshift.job
@@ -161,7 +162,8 @@ def release_waiting(
         sessions.lock(connection, [*(queue for queue, _ in named), *(queue for queue, _, _ in missing)])
         known = rules.read(connection)
         limits = {name: rule_of(known, name) for kind, name, _ in split(waits) if kind == "limit"}
-        if limits:
+        rated = [name for kind, name, _ in split(waits) if kind == "rate"]
+        if limits or rated:
             connection.execute(rules.LOCK_LIMITS)
         missing = [
             row
@@ -172,4 +174,7 @@ def release_waiting(
         lines = sessions.ready_next(connection, [(gap.queue, gap.session) for gap in gaps if not gap.held])
         lines |= sessions.ready_next(connection, named, numbers=False)
         lines |= rules.ready_next(connection, limits, turns)
+        if rated:
+            [(now,)] = connection.execute(NOW, (skew,)).fetchall()
+            lines |= rules.ready_for_tokens(connection, rated, known, now, turns)
     return gaps, lines, waits[-1] if len(waits) >= limit else ("", "")

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from lateshift.model.guard import Bucket, Rule, Rules, Turns
+from lateshift.model.guard import Bucket, Rule, Rules, Turns, rule_of, slots
 from lateshift.model.job import Line
 from lateshift.store.contract import LANES
 from lateshift.store.sqlite.blocks import blocks
@@ -131,15 +131,35 @@ def ready_next(
     limits = {waits[name]: limits[waits[name]] for name in sorted(waited)}
     counts = running(connection, limits)
     for key, rule in limits.items():
-        free = (rule.concurrency or 0) - counts[key]
+        free = (AT_ONCE if rule.concurrency is None else rule.concurrency) - counts[key]
         free = min(AT_ONCE, max(free, least)) if free > 0 else 0
-        named = f"limit:{key}"
-        at: tuple[str, int] = ("", -1)
-        after, tenants = turns.get(key, ""), set[str]()
-        while free > 0 and (rows := connection.execute(NEXT_WAITING_LINE, (named, *at)).fetchall()):
-            at = rows[0]
-            readied = connection.execute(READY_FIRST, (named, *at, free, after)).fetchall()
-            tenants |= {tenant for (tenant,) in readied}
-            lines.add(Line(at[0], LANES[at[1]]))
-        turns.had(key, after, tenants)
+        if free > 0:
+            lines |= _ready(connection, f"limit:{key}", free, turns)
+    return lines
+
+
+def _ready(connection: Connection, waits_for: str, free: int, turns: Turns) -> set[Line]:
+    """So many in each line that waits: one of them may be paused, or served by nobody."""
+    lines: set[Line] = set()
+    at: tuple[str, int] = ("", -1)
+    after, tenants = turns.get(waits_for, ""), set[str]()
+    while rows := connection.execute(NEXT_WAITING_LINE, (waits_for, *at)).fetchall():
+        at = rows[0]
+        readied = connection.execute(READY_FIRST, (waits_for, *at, free, after)).fetchall()
+        tenants |= {tenant for (tenant,) in readied}
+        lines.add(Line(at[0], LANES[at[1]]))
+    turns.had(waits_for, after, tenants)
+    return lines
+
+
+def ready_for_tokens(
+    connection: Connection, keys: Sequence[str], known: Rules, now: float, turns: Turns
+) -> set[Line]:
+    """Those who wait for a token of these and may be promised one by now."""
+    rated = {key: rule_of(known, key) for key in keys}
+    have = buckets(connection, rated)
+    lines: set[Line] = set()
+    for key, rule in rated.items():
+        free = slots(rule, have.get(key), now)
+        lines |= _ready(connection, f"rate:{key}", free, turns) if free else set()
     return lines

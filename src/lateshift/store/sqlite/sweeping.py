@@ -152,4 +152,6 @@ def release_waiting(
         known = rules.read(connection)
         limits = {name: rule_of(known, name) for kind, name, _ in split(waits) if kind == "limit"}
         lines |= rules.ready_next(connection, limits, turns)
+        rated = [name for kind, name, _ in split(waits) if kind == "rate"]
+        lines |= rules.ready_for_tokens(connection, rated, known, now / rules.SECOND, turns)
     return gaps, lines, waits[-1] if len(waits) >= limit else ("", "")
