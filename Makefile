@@ -31,7 +31,7 @@ run: $(VENV)/.core ## run the example shop on a SQLite file, with a live view; C
 	$(BIN)/lateshift up examples/shop.py
 
 test: $(VENV)/.dev ## run all tests on SQLite and PostgreSQL (ARGS="-k lease" for some)
-	$(BIN)/python -m pytest -n 2 -q $(ARGS)
+	$(BIN)/python -m pytest -n 3 -q $(ARGS)
 
 check: $(VENV)/.dev ## formatter, linter, strict types, import rule
 	$(BIN)/ruff format --check $(CODE)
