@@ -11,8 +11,8 @@ from psycopg import errors as pg
 from lateshift.clock import ManualClock
 from lateshift.errors import StoreUnavailable
 from lateshift.model.edit import Edit
-from lateshift.model.job import JobFilter, State
-from lateshift.model.outcome import Later, Settlement
+from lateshift.model.job import Holds, JobFilter, Place, State
+from lateshift.model.outcome import Completed, DeadLettered, Later, Settlement
 from lateshift.store.contract import Want
 from lateshift.store.open import open_store
 from lateshift.store.postgres import PostgresStore, batches, database
@@ -391,3 +391,32 @@ def test_lines_that_no_supervisor_adds_up_are_added_up_by_a_worker(
     view = store.batches.view(batch.id)
     assert view is not None
     assert view.completed == 18
+
+
+def test_a_released_session_is_told_so(store: PostgresStore, lose_next_answer: Injured) -> None:
+    added(store, make_job(place=Place("s", holds=Holds.ON_DEAD), time_limit=None))
+    worker = Worker(store)
+    worker.settle(worker.lease_one(GUARDED), DeadLettered("permanent", b"[]", HOUR))
+    lose_next_answer()
+    assert store.sessions.release("default", "s", by="ana")
+    assert not store.sessions.release("default", "s", by="bob")
+
+
+def test_what_a_session_keeps_is_not_set_back_by_the_second_try(
+    store: PostgresStore, lose_next_answer: Injured
+) -> None:
+    first, second = added(store, *(make_job(place=Place("s"), time_limit=None) for _ in range(2)))
+    worker, other = Worker(store), Worker(store)
+    running = worker.lease_one(GUARDED)
+    assert running.id == first
+
+    def gone_on() -> None:
+        lease = other.lease_one(GUARDED)
+        assert (lease.id, lease.session_state) == (second, b"1")
+        other.settle(lease, Completed(None, HOUR, b"2"))
+
+    lose_next_answer(gone_on)
+    assert worker.settle(running, Completed(None, HOUR, b"1"))
+    view = store.sessions.get("default", "s")
+    assert view is not None
+    assert view.state == b"2"

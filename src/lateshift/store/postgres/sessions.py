@@ -25,8 +25,9 @@ _HEAD = f"(SELECT {{}} FROM lateshift.job WHERE {_MINE} AND state IN (1, 3) ORDE
 _NAMED = "unnest(%(queues)s::text[], %(names)s::text[]) AS s (queue, name)"
 # Primary key.
 _KEPT = "(SELECT {} FROM lateshift.session k WHERE k.queue = s.queue AND k.name = s.name LIMIT 1)"
-LOOK = f"""SELECT s.name, coalesce({_BUSY}, false), {_HEAD.format("id")}, {_KEPT.format("held_why")},
- {_KEPT.format("next_sequence")}, {_KEPT.format("state")} FROM {_NAMED}"""
+LOOK = f"""SELECT s.name, coalesce({_BUSY}, false), {_HEAD.format("id")}, kept.held_why, kept.next_sequence, kept.state
+ FROM {_NAMED} LEFT JOIN LATERAL (SELECT held_why, next_sequence, state FROM lateshift.session k
+  WHERE k.queue = s.queue AND k.name = s.name LIMIT 1) AS kept ON true"""
 STATES = f"SELECT s.queue, s.name, {_KEPT.format('state')} FROM {_NAMED}"
 
 _BLOCKED = """CASE WHEN state = 3 AND (blocked_by LIKE 'session:%%' OR (%(numbers)s AND blocked_by LIKE 'sequence:%%'))
@@ -83,6 +84,9 @@ RELEASE = f"""UPDATE lateshift.session SET held_by = NULL, held_why = NULL, gap_
  WHERE queue = %(queue)s AND name = %(name)s AND held_why IS NOT NULL RETURNING 1"""
 AUDIT = """INSERT INTO lateshift.audit (at, action, subject, actor)
  VALUES (clock_timestamp() + %s::interval, %s, %s, %s)"""
+# What was done a moment ago. audit_at, only after an answer was lost.
+RELEASED = """SELECT 1 FROM lateshift.audit WHERE action = 'release' AND subject = %s AND actor = %s
+ AND at > clock_timestamp() + %s::interval - interval '1 minute'"""
 
 # Whoever leases from the guarded lines of a queue, or gives a turn in it on, does so alone until the transaction ends.
 LOCK_QUEUE = "SELECT pg_advisory_xact_lock(hashtextextended('lateshift queue ' || %s, 0))"
@@ -113,7 +117,11 @@ class PostgresSessions:
                 kept = connection.execute(GET, (queue, name)).fetchall()
                 named = {"queue": queue, "name": name, "skew": skew}
                 if not connection.execute(RELEASE, named).fetchall():
-                    return None
+                    done = (
+                        again
+                        and connection.execute(RELEASED, (f"session {queue} {name}", by, skew)).fetchall()
+                    )
+                    return set() if done else None
                 if kept[0][5] == "gap":
                     go_on(connection, (queue, name), skew)
                 connection.execute(AUDIT, (skew, "release", f"session {queue} {name}", by))
