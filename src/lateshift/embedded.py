@@ -38,7 +38,7 @@ class Embedded:
         self._processes = processes
         self._program = program
         self._loop = asyncio.get_running_loop()
-        self._heartbeat = Heartbeat(store.members, settings.heartbeat)
+        self._heartbeat = Heartbeat(store.members, settings.heartbeat, one_machine=store.one_machine)
         self._life_over = asyncio.Event()
         self._stopping = asyncio.Event()
 

@@ -83,3 +83,28 @@ def test_a_worker_process_that_cannot_be_looked_at_is_going(
 
     monkeypatch.setattr(psutil, "Process", refuse)
     assert host._is_going(1)
+
+
+@pytest.mark.parametrize(("one_machine", "given_up"), [(True, False), (False, True)])
+def test_who_cannot_reach_the_store_gives_its_members_up_only_where_others_could_have_declared_them_dead(
+    one_machine: bool, given_up: bool
+) -> None:
+    members = FakeMembers(failures=2)
+    heartbeat = Heartbeat(cast(Members, members), timedelta(0), one_machine=one_machine)
+    told: list[str] = []
+    heartbeat.add(new_member_id(), alive=lambda: True, lost=lambda: told.append("lost"))
+    heartbeat.beat()
+    heartbeat.beat()
+    assert bool(told) is given_up
+    heartbeat.beat()
+    assert bool(told) is given_up
+
+
+def test_a_beat_that_failed_is_tried_again_soon() -> None:
+    members = FakeMembers(failures=1)
+    heartbeat = heartbeat_of(members, timedelta(seconds=1.5))
+    heartbeat.add(new_member_id(), alive=lambda: True, lost=lambda: None)
+    heartbeat.beat()
+    assert heartbeat.pause < 0.1
+    heartbeat.beat()
+    assert heartbeat.pause == 0.5

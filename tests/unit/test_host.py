@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 
 def host_with(bury: Any = None) -> Host:
-    store = SimpleNamespace(members=SimpleNamespace(bury=bury))
+    store = SimpleNamespace(members=SimpleNamespace(bury=bury), one_machine=True)
     return Host(cast(Store, store), "program:app", 1, Settings(), Clock())
 
 

@@ -13,6 +13,7 @@ from lateshift.runtime.log import log
 from lateshift.store.contract import Members
 
 BEATS = 3  # in each lifetime
+SOONER = 10  # parts of a beat after which one that failed is tried again
 
 
 @dataclass(slots=True)
@@ -23,11 +24,17 @@ class _Kept:
 
 
 class Heartbeat:
-    """Add members; those that are lost are told, once, and forgotten."""
+    """Add members; those that are lost are told, once, and forgotten.
 
-    def __init__(self, members: Members, ttl: timedelta) -> None:
+    `one_machine`: whoever could declare them dead writes to the same file. While that cannot be written (a body that holds the
+    interpreter lock may keep another thread in the middle of its transaction), nobody is dead: only the store's word counts.
+    """
+
+    def __init__(self, members: Members, ttl: timedelta, *, one_machine: bool = False) -> None:
         self.ttl = ttl
         self._members = members
+        self._one_machine = one_machine
+        self._failed = False
         self._kept: dict[MemberId, _Kept] = {}
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -35,6 +42,12 @@ class Heartbeat:
 
     def start(self) -> None:
         self._thread.start()
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next beat."""
+        beat = self.ttl.total_seconds() / BEATS
+        return beat / SOONER if self._failed else beat
 
     def add(self, member: MemberId, *, alive: Callable[[], bool], lost: Callable[[], None]) -> None:
         """`member` has just joined. `alive` is asked before each beat; `lost` is called on the heartbeat's thread."""
@@ -57,19 +70,20 @@ class Heartbeat:
         asked = time.monotonic()
         try:
             answered = set(self._members.beat(beating, self.ttl)) if beating else set()
+            self._failed = False
         except StoreError as error:
             log.warning("no heartbeat: %s", error)
-            beating, answered = [], set()
+            beating, answered, self._failed = [], set(), True
         except Exception:
             log.exception("no heartbeat")
-            beating, answered = [], set()
+            beating, answered, self._failed = [], set(), True
         now = time.monotonic()
         lost: list[_Kept] = []
         with self._lock:
             for member, kept in list(self._kept.items()):
                 if member in answered:
                     kept.until = asked + self.ttl.total_seconds()
-                elif member in beating or now >= kept.until:
+                elif member in beating or (now >= kept.until and not self._one_machine):
                     lost.append(self._kept.pop(member))
         for kept in lost:
             try:
@@ -78,7 +92,7 @@ class Heartbeat:
                 log.exception("a member that was lost could not be told")
 
     def _run(self) -> None:
-        while not self._stopping.wait(self.ttl.total_seconds() / BEATS):
+        while not self._stopping.wait(self.pause):
             try:
                 self.beat()
             except Exception:  # whatever it is, the others' leases hang on the next beat

@@ -42,7 +42,7 @@ class Host:
         self._clock = clock
         self._environment = {**os.environ, **(environment or {})}
         self._died = died
-        self._heartbeat = Heartbeat(store.members, settings.heartbeat)
+        self._heartbeat = Heartbeat(store.members, settings.heartbeat, one_machine=store.one_machine)
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Until told to stop, and all workers have ended."""

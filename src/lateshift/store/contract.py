@@ -323,6 +323,7 @@ class Store(Protocol):
     url: str
     clock: Clock
     poll: timedelta  # how long an idle worker pauses at most
+    one_machine: bool  # whether all who work on it share a machine, and a store that is away is away for all
 
     @property
     def jobs(self) -> Jobs: ...

@@ -44,6 +44,7 @@ class Interposed:
         self.url = store.url
         self.clock = store.clock
         self.poll = store.poll
+        self.one_machine = store.one_machine
         self.jobs = cast(Jobs, Verbs("jobs", store.jobs, around))
         self.batches = cast(Batches, Verbs("batches", store.batches, around))
         self.members = cast(Members, Verbs("members", store.members, around))

@@ -27,6 +27,7 @@ class PostgresStore:
     """See contract.Store."""
 
     poll = timedelta(seconds=1)
+    one_machine = False
 
     def __init__(self, url: str, clock: Clock) -> None:
         self.url = url

@@ -33,6 +33,7 @@ class SqliteStore:
     """See contract.Store."""
 
     poll = timedelta(milliseconds=500)
+    one_machine = True
 
     def __init__(self, url: str, database: Database, wakes: ClosableWakes) -> None:
         self.url = url
