@@ -83,7 +83,7 @@ class Heartbeat:
             for member, kept in list(self._kept.items()):
                 if member in answered:
                     kept.until = asked + self.ttl.total_seconds()
-                elif member in beating or (now >= kept.until and not self._one_machine):
+                elif member in beating or (now >= kept.until and not (self._failed and self._one_machine)):
                     lost.append(self._kept.pop(member))
         for kept in lost:
             try:
