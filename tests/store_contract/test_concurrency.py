@@ -17,6 +17,7 @@ from lateshift.model.job import JobFilter, Lane, Line, Place, State
 from lateshift.model.outcome import Settlement
 from lateshift.store.contract import Store, Want
 from lateshift.store.open import open_store
+from lateshift.store.postgres import PostgresStore
 from tests.store_contract.driving import (
     DONE,
     GUARDED,
@@ -356,3 +357,17 @@ def test_many_may_migrate_a_new_database_at_once(empty_postgres_url: str, clock:
     assert opened[-1].jobs.lines() == [LINE]
     for store in opened:
         store.close()
+
+
+def test_transactions_see_what_they_waited_for_whatever_the_servers_default(
+    postgres_url: str, clock: ManualClock
+) -> None:
+    store = open_store(
+        f"{postgres_url}?options=-c%20default_transaction_isolation%3Drepeatable%5C%20read", clock
+    )
+    assert isinstance(store, PostgresStore)
+    with store._database.connect() as connection:
+        assert connection.execute("SHOW default_transaction_isolation").fetchall() == [("repeatable read",)]
+        with connection.transaction():
+            assert connection.execute("SHOW transaction_isolation").fetchall() == [("read committed",)]
+    store.close()

@@ -42,27 +42,28 @@ Limits = Mapping[str, Rule]
 """By what a job counts against: `queue:emails`, `task:send`, `key:vendor:acme`."""
 
 
+def scopes_of(queue: str, task: str, limit_key: str | None) -> list[tuple[str, str, str]]:
+    """What may limit a job: the scope, the rule's name in it, and what is counted. The narrowest first: who must wait, waits
+    where fewest stand before it."""
+    wide = [("task", task, task), ("queue", queue, queue)]
+    return wide if limit_key is None else [("key", limit_key.partition(":")[0], limit_key), *wide]
+
+
 def limits_of(rules: Rules, queue: str, task: str, limit_key: str | None) -> Iterator[tuple[str, Rule]]:
     """The limits that a job counts against, each with its key."""
     if not rules:
         return
-    named = [("task", task, task), ("queue", queue, queue)]
-    if limit_key is not None:  # the narrowest first: who must wait, waits where fewest stand before it
-        named.insert(0, ("key", limit_key.partition(":")[0], limit_key))
-    for scope, name, counted in named:
+    for scope, name, counted in scopes_of(queue, task, limit_key):
         rule = rules.get((scope, name))
         if rule is not None:
             yield f"{scope}:{counted}", rule
 
 
-NO_LIMIT = 1_000_000
-
-
 def rule_of(rules: Rules, key: str) -> Rule:
-    """The limit of a key such as `task:send`; one that was withdrawn has place for all."""
+    """The limit of a key such as `task:send`; one that was withdrawn limits nothing."""
     scope, _, counted = key.partition(":")
     name = counted.partition(":")[0] if scope == "key" else counted
-    return rules.get((scope, name), Rule(scope, name, NO_LIMIT))
+    return rules.get((scope, name), Rule(scope, name))
 
 
 class Turns(dict[Any, str]):
@@ -122,6 +123,8 @@ class Bucket(Struct):
 
 
 class Facts(Struct):
+    """What a decision is made from. It learns as a lease goes on: what was looked at is not read again."""
+
     rules: Rules
     now: float
     running: Counter[str] = field(default_factory=Counter)
@@ -164,12 +167,8 @@ class Choice(Struct):
     take: list[Any] = field(default_factory=list)
     block: dict[str, list[Any]] = field(default_factory=dict)
     later: list[tuple[Any, str, float]] = field(default_factory=list)
-    heads: set[str] = field(
-        default_factory=set
-    )  # sessions whose turn is free, and is not that of a candidate
-    gaps: dict[str, Any] = field(
-        default_factory=dict
-    )  # sessions in which a number is missing, and who waits for it
+    heads: set[str] = field(default_factory=set)  # sessions whose turn is free, and no candidate's
+    gaps: dict[str, Any] = field(default_factory=dict)  # sessions that miss a number, and who waits for it
     numbered: dict[str, int] = field(default_factory=dict)  # sessions, and the number they expect from now on
     spent: dict[str, Bucket] = field(default_factory=dict)  # buckets that have changed
     waited: Counter[str] = field(default_factory=Counter)  # promised tokens that have not grown yet
@@ -272,9 +271,9 @@ def _start(
     return waits_for, latest
 
 
-def slots(rule: Rule | None, bucket: Bucket | None, now: float) -> int:
+def slots(rule: Rule, bucket: Bucket | None, now: float) -> int:
     """How many may be promised a moment now: what grows until the HORIZON, and one if nobody is promised any."""
-    if rule is None or rule.rate is None:
+    if rule.rate is None:
         return MOST_SLOTS  # it was withdrawn
     if bucket is None or bucket.promised <= now:
         return min(MOST_SLOTS, max(1, int(HORIZON / rule.spacing)) + rule.burst)

@@ -21,28 +21,25 @@ from lateshift.model.guard import (
 )
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Lane, Lease, Line
-from lateshift.model.outcome import Completed, DeadLettered, Settlement
+from lateshift.model.outcome import Completed, Settlement
 from lateshift.store.contract import Want
+from lateshift.store.guards import BEGUN, FEW_TENANTS, GUARDS, LOOK_AT, ROUNDS, candidate, leave, leaves_word
 from lateshift.store.postgres import rules, sessions, settling
 from lateshift.store.postgres.arrays import Uuids
 from lateshift.store.postgres.database import Connection
 from lateshift.store.postgres.leasing import COLUMNS, LINE, OLDEST_LEVEL, OPEN, TAKE, leases_of, parameters_of
 from lateshift.store.taking import GAP_AFTER, guarded
 
-# Who has begun is first in its session, whatever comes back to it that was enqueued before.
-BEGUN = "CASE WHEN session IS NOT NULL THEN 0 END"
-_GUARDS = "id, task, session, sequence, limit_key, blocked_by, exclusive, tenant"
-
 OPENED = f"SELECT {OPEN}, extract(epoch FROM clock_timestamp() + %(skew)s::interval)::float8"
 # Ready jobs of a line in order, or of one priority. job_ready.
 CANDIDATES = (
-    f"SELECT {_GUARDS} FROM lateshift.job WHERE {LINE} ORDER BY priority DESC, due_at, id LIMIT %(count)s"
+    f"SELECT {GUARDS} FROM lateshift.job WHERE {LINE} ORDER BY priority DESC, due_at, id LIMIT %(count)s"
 )
-CANDIDATES_LEVEL = f"""SELECT {_GUARDS} FROM lateshift.job WHERE {LINE}
+CANDIDATES_LEVEL = f"""SELECT {GUARDS} FROM lateshift.job WHERE {LINE}
  AND priority = %(level)s::smallint ORDER BY due_at, id LIMIT %(count)s"""
 # The first job of each tenant that has one, beginning with the tenant after who had the last turn. In the order of the
 # index the first of the next tenant is the next one that has a higher name. job_tenant.
-_NEXT = f"SELECT {_GUARDS} FROM lateshift.job j WHERE {LINE} AND tenant IS NOT NULL"
+_NEXT = f"SELECT {GUARDS} FROM lateshift.job j WHERE {LINE} AND tenant IS NOT NULL"
 _FIRST = "ORDER BY tenant, priority DESC, due_at, id LIMIT 1"
 HEADS = f"""WITH RECURSIVE later AS (
   (SELECT first.*, 1 AS place FROM ({_NEXT} AND tenant > %(after)s {_FIRST}) AS first)
@@ -55,10 +52,10 @@ earlier AS (
   UNION ALL
   SELECT next.*, earlier.place + 1 FROM earlier, LATERAL ({_NEXT} AND j.tenant > earlier.tenant
    AND j.tenant <= %(after)s {_FIRST}) AS next WHERE earlier.place < %(count)s)
-SELECT {_GUARDS} FROM (SELECT * FROM later UNION ALL SELECT * FROM earlier) AS found ORDER BY place"""
+SELECT {GUARDS} FROM (SELECT * FROM later UNION ALL SELECT * FROM earlier) AS found ORDER BY place"""
 # The first jobs of each of these tenants, in rounds. job_tenant.
-CANDIDATES_OF = f"""SELECT {_GUARDS} FROM unnest(%(tenants)s::text[]) WITH ORDINALITY AS t (name, place),
- LATERAL (SELECT {_GUARDS}, row_number() OVER () AS round FROM (SELECT {_GUARDS} FROM lateshift.job WHERE {LINE}
+CANDIDATES_OF = f"""SELECT {GUARDS} FROM unnest(%(tenants)s::text[]) WITH ORDINALITY AS t (name, place),
+ LATERAL (SELECT {GUARDS}, row_number() OVER () AS round FROM (SELECT {GUARDS} FROM lateshift.job WHERE {LINE}
   AND tenant IS NOT NULL AND tenant = t.name ORDER BY tenant, priority DESC, due_at, id LIMIT %(each)s) AS first) AS ranked
  ORDER BY round, place"""
 
@@ -86,10 +83,6 @@ LEASE_THESE = f"""{_FREE}
  RETURNING {COLUMNS}, session, limit_key, tenant"""
 OF_LEASES = "SELECT id, queue, session, limit_key FROM lateshift.job WHERE id = ANY(%s::uuid[])"
 
-ROUNDS = 10  # of blocking, before a claim leaves the rest to the next
-LOOK_AT = 100  # candidates at least: a few that wait for something must not make each step a small one
-FEW_TENANTS = 100  # up to which a step takes more than one job of each
-
 
 def lease(connection: Connection, holder: MemberId, want: Want, skew: timedelta, turns: Turns) -> list[Lease]:
     queue = want.line.queue
@@ -106,12 +99,11 @@ def lease(connection: Connection, holder: MemberId, want: Want, skew: timedelta,
         for _ in range(ROUNDS):
             room = want.count - len(leases)
             rows, all_there_are = _candidates(connection, want, asked | {"count": max(room, LOOK_AT)}, turns)
-            candidates = _learn(connection, queue, [_candidate(queue, row) for row in rows], facts)
+            candidates = _learn(connection, queue, [candidate(queue, row) for row in rows], facts)
             choice = choose(candidates, room, facts)
             leases += _take(connection, asked, choice.take, facts, turns, want.line)
-            _write(
-                connection, queue, choice, facts, skew
-            )  # who waits for one of these is blocked after it is leased
+            # Who waits for one of these is blocked after it is leased.
+            _write(connection, queue, choice, facts, skew)
             if len(leases) < want.count and blocked_by_limits(choice):
                 rules.ready_next(connection, facts.with_places(), turns, least=LOOK_AT)
             if len(leases) >= want.count or (all_there_are and not choice.block and not choice.later):
@@ -128,30 +120,18 @@ def settle(
     keys = sorted({lease.exclusive for lease in leases if lease.exclusive is not None})
     with connection.transaction():
         sessions.lock(connection, [lease.queue for lease in leases])
-        ended = [Guarded(it.queue, it.task, it.session, it.limit_key) for it in leases]
+        ended = leave(leases)
         freed = lock_limits(connection, ended)
         for key in keys:
             connection.execute(settling.WAIT_FOR_KEY, (key,))
-        telling = [settlement for settlement in settlements if _leaves_word(settlement)]
-        silent = [it for it in settlements if not _leaves_word(it)] if telling else settlements
+        telling = [settlement for settlement in settlements if leaves_word(settlement)]
+        silent = [it for it in settlements if not leaves_word(it)] if telling else settlements
         lost = settling.receive(connection, settling.send(connection, silent, skew), skew)
         if telling:
             lost += _settle_with_word(connection, telling, skew)
         for key in keys:
             connection.execute(settling.READY_NEXT, {"key": key})
         return lost, give_on(connection, ended, freed, turns)
-
-
-def _leaves_word(settlement: Settlement) -> bool:
-    """Whether its session is to keep something, or may be held by it."""
-    outcome = settlement.outcome
-    if settlement.lease.session is None:
-        return False
-    return (
-        outcome.session_state is not None
-        if isinstance(outcome, Completed)
-        else isinstance(outcome, DeadLettered)
-    )
 
 
 def _settle_with_word(
@@ -189,12 +169,6 @@ def give_on(connection: Connection, ended: Sequence[Guarded], freed: Limits, tur
         connection, [(job.queue, job.session) for job in ended if job.session is not None]
     )
     return lines | rules.ready_next(connection, freed, turns)
-
-
-def _candidate(queue: str, row: tuple[Any, ...]) -> Candidate:
-    id, task, session, sequence, limit_key, blocked_by, exclusive, _ = row
-    promised = blocked_by is not None and blocked_by.startswith("rate:")
-    return Candidate(id, queue, task, session, sequence, limit_key, promised, exclusive)
 
 
 def _candidates(

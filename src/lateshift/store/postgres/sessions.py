@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from lateshift.model.guard import FIRST_NUMBER, Session
+from lateshift.model.guard import Session
 from lateshift.model.ids import JobId
 from lateshift.model.job import Holds, Line
 from lateshift.store.contract import Gap, SessionView
+from lateshift.store.guards import gap_of
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.rules import lines_of
 from lateshift.store.postgres.wakes import NotifyWakes
@@ -210,15 +211,13 @@ def close_gaps(connection: Connection, missing: Sequence[tuple[Any, ...]], skew:
         ].busy:  # the number may be there, and wait for another try or a token
             continue
         waiting = connection.execute(WAITING, (queue, name)).fetchall()
-        expected = expected or FIRST_NUMBER
-        if not waiting or waiting[0][0] is None or waiting[0][0] <= expected:
+        gap = gap_of(queue, name, expected, waiting)
+        if gap is None:
             connection.execute(NOT_MISSING, (queue, name))
             continue
-        [(number, holds)] = waiting
-        held = bool((holds or 0) & Holds.ON_GAP)
-        if held:
+        if gap.held:
             connection.execute(BEAR, {"queue": queue, "name": name, "skew": skew})
         else:
-            expect(connection, queue, {name: number}, skew)
-        gaps.append(Gap(queue, name, expected, number, held))
+            expect(connection, queue, {name: gap.next}, skew)
+        gaps.append(gap)
     return gaps

@@ -18,7 +18,7 @@ from lateshift.model.explaining.facts import (
     Paused,
     Session,
 )
-from lateshift.model.guard import FIRST_NUMBER
+from lateshift.model.guard import FIRST_NUMBER, scopes_of
 from lateshift.model.job import Holds, JobView, State
 from lateshift.model.member import MemberView, Program
 from lateshift.store.contract import LANES
@@ -151,11 +151,8 @@ def _limits(connection: Connection, job: JobView, guard: Guard) -> list[Limit]:
     """Only jobs of a guarded lane are counted and held by limits."""
     if guard.tenant is None or job.state is State.RUNNING:
         return []
-    places = [("queue", job.queue, job.queue), ("task", job.task, job.task)]
-    if guard.limit_key is not None:
-        places.append(("key", guard.limit_key.partition(":")[0], guard.limit_key))
     found = []
-    for scope, name, key in places:
+    for scope, name, key in scopes_of(job.queue, job.task, guard.limit_key):
         for concurrency, rate, per, burst, set_by in connection.execute(RULE, (scope, name)).fetchall():
             tokens = connection.execute(BUCKET, (f"{scope}:{key}",)).fetchall()
             running = (

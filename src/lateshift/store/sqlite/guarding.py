@@ -18,22 +18,19 @@ from lateshift.model.guard import (
 )
 from lateshift.model.ids import MemberId
 from lateshift.model.job import Lane, Lease, Line
-from lateshift.model.outcome import Completed, DeadLettered, Settlement
+from lateshift.model.outcome import Completed, Settlement
 from lateshift.store.contract import Want
+from lateshift.store.guards import BEGUN, FEW_TENANTS, GUARDS, LOOK_AT, ROUNDS, candidate, leave, leaves_word
 from lateshift.store.sqlite import rules, sessions, settling
 from lateshift.store.sqlite.database import Connection
 from lateshift.store.sqlite.leasing import COLUMNS, OLDEST_LEVEL, TAKE, leases_of
 from lateshift.store.sqlite.times import MICROSECOND
 from lateshift.store.taking import GAP_AFTER, guarded
 
-# Who has begun is first in its session, whatever comes back to it that was enqueued before.
-BEGUN = "CASE WHEN session IS NOT NULL THEN 0 END"
-_GUARDS = "id, task, session, sequence, limit_key, blocked_by, exclusive, tenant"
-
 # Ready jobs of a line in order, or of one priority. job_ready.
-CANDIDATES = f"""SELECT {_GUARDS} FROM job WHERE state = 1 AND queue = ? AND lane = ?
+CANDIDATES = f"""SELECT {GUARDS} FROM job WHERE state = 1 AND queue = ? AND lane = ?
  ORDER BY priority DESC, due_at, id LIMIT ?"""
-CANDIDATES_LEVEL = f"""SELECT {_GUARDS} FROM job WHERE state = 1 AND queue = ?1 AND lane = ?2
+CANDIDATES_LEVEL = f"""SELECT {GUARDS} FROM job WHERE state = 1 AND queue = ?1 AND lane = ?2
  AND priority = ?4 ORDER BY due_at, id LIMIT ?3"""
 # The first job of each tenant that has one, from one tenant to the next: of those after one, of those up to it. job_tenant.
 _LINE = "state = 1 AND tenant IS NOT NULL AND queue = ?1 AND lane = ?2"
@@ -42,13 +39,13 @@ _HEADS = f"""WITH RECURSIVE t(name, place) AS (
   UNION ALL
   SELECT (SELECT tenant FROM job WHERE {_LINE} AND tenant > t.name{{last}} ORDER BY tenant LIMIT 1), place + 1
   FROM t WHERE t.name IS NOT NULL AND place < ?4)
- SELECT {_GUARDS} FROM t CROSS JOIN job ON id = (SELECT id FROM job WHERE {_LINE} AND tenant = t.name
+ SELECT {GUARDS} FROM t CROSS JOIN job ON id = (SELECT id FROM job WHERE {_LINE} AND tenant = t.name
   ORDER BY priority DESC, due_at, id LIMIT 1)"""
 HEADS_AFTER = _HEADS.format(first="tenant > ?3", last="")
 HEADS_UP_TO = _HEADS.format(first="tenant <= ?3", last=" AND tenant <= ?3")
 # The jobs of one tenant. job_tenant.
 CANDIDATES_OF = (
-    f"""SELECT {_GUARDS} FROM job WHERE {_LINE} AND tenant = ?3 ORDER BY priority DESC, due_at, id LIMIT ?4"""
+    f"""SELECT {GUARDS} FROM job WHERE {_LINE} AND tenant = ?3 ORDER BY priority DESC, due_at, id LIMIT ?4"""
 )
 
 # job_exclusive
@@ -65,10 +62,6 @@ LEASE_THESE = f"""{TAKE}, blocked_by = NULL, turn = {BEGUN} WHERE id IN ({", ".j
  RETURNING {COLUMNS}"""
 OF_LEASE = "SELECT session, limit_key FROM job WHERE id = ?"
 
-ROUNDS = 10  # of blocking, before a claim leaves the rest to the next
-LOOK_AT = 100  # candidates at least: a few that wait for something must not make each step a small one
-FEW_TENANTS = 100  # up to which a step takes more than one job of each
-
 
 def lease(connection: Connection, holder: MemberId, want: Want, now: int, turns: Turns) -> list[Lease]:
     queue = want.line.queue
@@ -77,12 +70,13 @@ def lease(connection: Connection, holder: MemberId, want: Want, now: int, turns:
     for _ in range(ROUNDS):
         room = want.count - len(leases)
         rows, all_there_are = _candidates(connection, want, max(room, LOOK_AT), turns)
-        candidates = [_candidate(queue, row) for row in rows]
+        candidates = [candidate(queue, row) for row in rows]
         _learn(connection, queue, candidates, facts)
         choice = choose(candidates, room, facts)
-        leases += _take(connection, holder, now, choice.take, {row[0]: row for row in rows}, facts)
-        if choice.take and leases[-1].lane is not Lane.SOLO:
-            turns[want.line] = next(row[-1] for row in rows if row[0] == choice.take[-1])
+        found = {row[0]: row for row in rows}
+        leases += _take(connection, holder, now, choice.take, found, facts)
+        if choice.take:
+            turns[want.line] = found[choice.take[-1]][-1] or ""
         _write(connection, queue, choice, facts, now)  # who waits for one of these, after it is leased
         if len(leases) < want.count and blocked_by_limits(choice):
             rules.ready_next(connection, facts.with_places(), turns, least=LOOK_AT)
@@ -129,25 +123,21 @@ def settle(
     lost: list[Lease] = []
     plain: list[Settlement] = []
     for settlement in settlements:
-        lease, outcome = settlement.lease, settlement.outcome
-        state = outcome.session_state if isinstance(outcome, Completed) else None
-        if lease.session is None or (state is None and not isinstance(outcome, DeadLettered)):
+        if not leaves_word(settlement):
             plain.append(settlement)
             continue
+        lease, outcome = settlement.lease, settlement.outcome
         written = settling.settle_one(connection, settlement, now, counts)
         if written is None:
             lost.append(lease)
-        elif written and state is not None:
-            said[lease.queue, lease.session] = state
+        elif written and isinstance(outcome, Completed) and outcome.session_state is not None:
+            said[lease.queue, lease.session or ""] = outcome.session_state
         elif written:
             dead.append(lease.id.bytes)
     lost += settling.settle(connection, plain, now, counts)
     sessions.keep_states(connection, said, now)
     sessions.hold(connection, dead, now)
-    leases = [settlement.lease for settlement in settlements]
-    return lost, give_on(
-        connection, [Guarded(it.queue, it.task, it.session, it.limit_key) for it in leases], turns
-    )
+    return lost, give_on(connection, leave([settlement.lease for settlement in settlements]), turns)
 
 
 def give_on(connection: Connection, ended: Sequence[Guarded], turns: Turns) -> set[Line]:
@@ -157,12 +147,6 @@ def give_on(connection: Connection, ended: Sequence[Guarded], turns: Turns) -> s
     )
     freed = limits_freed(rules.read(connection), ended) if ended else {}
     return lines | rules.ready_next(connection, freed, turns)
-
-
-def _candidate(queue: str, row: tuple[Any, ...]) -> Candidate:
-    id, task, session, sequence, limit_key, blocked_by, exclusive, _ = row
-    promised = blocked_by is not None and blocked_by.startswith("rate:")
-    return Candidate(id, queue, task, session, sequence, limit_key, promised, exclusive)
 
 
 def _candidates(

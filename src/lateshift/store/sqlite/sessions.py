@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from lateshift.model.guard import FIRST_NUMBER, Session
+from lateshift.model.guard import Session
 from lateshift.model.job import Holds, Line
 from lateshift.store.contract import LANES, Gap, SessionView, Wakes
+from lateshift.store.guards import gap_of
 from lateshift.store.sqlite.blocks import blocks
 from lateshift.store.sqlite.database import Connection, Database
 
@@ -161,15 +162,13 @@ def close_gaps(connection: Connection, limit: int, now: int) -> list[Gap]:
         ].busy:  # the number may be there, and wait for another try or a token
             continue
         waiting = connection.execute(WAITING, (queue, name)).fetchall()
-        expected = expected or FIRST_NUMBER
-        if not waiting or waiting[0][0] is None or waiting[0][0] <= expected:
+        gap = gap_of(queue, name, expected, waiting)
+        if gap is None:
             connection.execute(NOT_MISSING, (queue, name))
             continue
-        [(number, holds)] = waiting
-        held = bool((holds or 0) & Holds.ON_GAP)
-        if held:
+        if gap.held:
             connection.execute(BEAR, (queue, name, now))
         else:
-            connection.execute(EXPECT, (queue, name, number, now))
-        gaps.append(Gap(queue, name, expected, number, held))
+            connection.execute(EXPECT, (queue, name, gap.next, now))
+        gaps.append(gap)
     return gaps

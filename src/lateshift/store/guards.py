@@ -1,0 +1,49 @@
+"""What both stores say alike about guarded jobs: how much a lease looks at, what a row is to the decision, what an end
+leaves to others."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from lateshift.model.guard import FIRST_NUMBER, Candidate, Guarded
+from lateshift.model.job import Holds, Lease
+from lateshift.model.outcome import Completed, DeadLettered, Settlement
+from lateshift.store.contract import Gap
+
+ROUNDS = 10  # of blocking, before a claim leaves the rest to the next
+LOOK_AT = 100  # candidates at least: a few that wait for something must not make each step a small one
+FEW_TENANTS = 100  # up to which a step takes more than one job of each
+
+GUARDS = "id, task, session, sequence, limit_key, blocked_by, exclusive, tenant"
+# Who has begun is first in its session, whatever comes back to it that was enqueued before.
+BEGUN = "CASE WHEN session IS NOT NULL THEN 0 END"
+
+
+def candidate(queue: str, row: tuple[Any, ...]) -> Candidate:
+    """Of a row of GUARDS."""
+    id, task, session, sequence, limit_key, blocked_by, exclusive, _ = row
+    promised = blocked_by is not None and blocked_by.startswith("rate:")
+    return Candidate(id, queue, task, session, sequence, limit_key, promised, exclusive)
+
+
+def leave(leases: Sequence[Lease]) -> list[Guarded]:
+    """What these leave to others when they end."""
+    return [Guarded(lease.queue, lease.task, lease.session, lease.limit_key) for lease in leases]
+
+
+def leaves_word(settlement: Settlement) -> bool:
+    """Whether its session is to keep something, or may be held by it."""
+    if settlement.lease.session is None:
+        return False
+    outcome = settlement.outcome
+    if isinstance(outcome, Completed):
+        return outcome.session_state is not None
+    return isinstance(outcome, DeadLettered)
+
+
+def gap_of(queue: str, name: str, expected: int | None, waiting: Sequence[tuple[Any, ...]]) -> Gap | None:
+    """The number that is missing, if one is: `waiting` is the first in the session's line, its number and what it holds."""
+    missing = expected or FIRST_NUMBER
+    if not waiting or waiting[0][0] is None or waiting[0][0] <= missing:
+        return None
+    [(number, holds)] = waiting
+    return Gap(queue, name, missing, number, held=bool((holds or 0) & Holds.ON_GAP))
