@@ -289,22 +289,34 @@ def test_no_more_are_promised_a_moment_than_soon_have_one_and_the_others_wait_in
 def test_those_in_line_for_a_rate_run_at_its_pace_and_at_once_when_it_is_withdrawn(
     store: Store, worker: Worker, supervisor: Supervisor, clock: ManualClock
 ) -> None:
-    store.rules.declare([Rule("task", "noop", None, 2, timedelta(seconds=1), 1)], by="code")
+    store.rules.declare([Rule("task", "noop", None, 2, timedelta(minutes=1), 1)], by="code")
     ids = added(store, *(limited() for _ in range(60)))
     started = lease(worker)
     for _ in range(19):
-        clock.move(milliseconds=500)
+        clock.move(seconds=30)
         store.jobs.promote(100)
         supervisor.release_waiting()
         started += lease(worker)
     assert started == ids[:20]
     store.rules.declare([Rule("task", "noop")], by="code")
-    for _ in range(4):
-        clock.move(seconds=1)
+    for _ in range(2):
+        clock.move(seconds=30)
         store.jobs.promote(100)
         supervisor.release_waiting()
         started += lease(worker)
     assert sorted(started) == sorted(ids)
+
+
+def test_who_was_promised_a_moment_starts_then_whoever_else_is_ready(
+    store: Store, worker: Worker, clock: ManualClock
+) -> None:
+    store.rules.declare([Rule("task", "noop", None, 1, MINUTE, 1)], by="code")
+    _, promised = added(store, limited(), limited())
+    lease(worker)
+    added(store, *(limited(priority=9) for _ in range(300)))
+    clock.move(minutes=1)
+    store.jobs.promote(100)
+    assert lease(worker) == [promised]
 
 
 def test_another_tenant_passes_those_in_line_for_a_rate(

@@ -34,6 +34,7 @@ SQLITE: list[tuple[str, str, str]] = [
     ("OLDEST_LEVEL", sqlite.leasing.OLDEST_LEVEL, "job_ready (queue=? AND lane=? AND priority<?)"),
     ("CANDIDATES", sqlite.guarding.CANDIDATES, "job_ready (queue=? AND lane=?)"),
     ("CANDIDATES_LEVEL", sqlite.guarding.CANDIDATES_LEVEL, "job_ready (queue=? AND lane=? AND priority=?)"),
+    ("PROMISED", sqlite.guarding.PROMISED, "job_promised (queue=? AND lane=?)"),
     ("CANDIDATES_OF", sqlite.guarding.CANDIDATES_OF, "job_tenant (queue=? AND lane=? AND tenant=?)"),
     ("HELD_KEY", sqlite.guarding.HELD_KEY, "job_exclusive (exclusive=? AND state=?)"),
     ("BLOCK_KEY", sqlite.guarding.BLOCK_KEY, "job_exclusive (exclusive=? AND state=?)"),
@@ -218,7 +219,7 @@ def anything(sql: str) -> tuple[int, ...]:
 
 
 SORTED = {
-    "LEASE", "LEASE_LEVEL", "CANDIDATES", "CANDIDATES_LEVEL", "NEXT_LINE", "NEXT_READY", "PROMOTE", "HOT_JOBS", "COLD_JOBS",
+    "LEASE", "LEASE_LEVEL", "CANDIDATES", "CANDIDATES_LEVEL", "PROMISED", "NEXT_LINE", "NEXT_READY", "PROMOTE", "HOT_JOBS", "COLD_JOBS",
     "DEAD_JOBS", "LEASE_BY_AGE", "LINES", "NEXT_DUE", "CANDIDATES_OF", "WAITING",
     "NEXT_WAITING_LINE", "NEXT_WAIT", "LONGEST", "LOWEST", "SETTLED_JOBS", "FAILED_JOBS", "UNSETTLED_JOBS",
 }  # in the order of the index, so that the first rows cost as much as they are  # fmt: skip
@@ -257,6 +258,7 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("OLDEST_LEVEL", postgres.leasing.OLDEST_LEVEL, LINE, {"job_ready"}),
     ("CANDIDATES", postgres.guarding.CANDIDATES, LINE, {"job_ready"}),
     ("CANDIDATES_LEVEL", postgres.guarding.CANDIDATES_LEVEL, LINE, {"job_ready"}),
+    ("PROMISED", postgres.guarding.PROMISED, LINE, {"job_promised"}),
     ("HEADS", postgres.guarding.HEADS, {**LINE, "after": "t2"}, {"job_tenant"}),
     (
         "CANDIDATES_OF",

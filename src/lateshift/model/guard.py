@@ -144,6 +144,10 @@ class Facts(Struct):
             limits = self.found[named] = list(limits_of(self.rules, job.queue, *named))
         return limits
 
+    @property
+    def rates(self) -> bool:
+        return any(rule.rate is not None for rule in self.rules.values())
+
     def news(self, candidates: Iterable[Candidate]) -> Limits:
         """Limits that were not looked at before."""
         limits = [limit for job in candidates for limit in self.limits_of(job)] if self.rules else []
@@ -175,10 +179,11 @@ class Choice(Struct):
 
 
 def choose(candidates: Sequence[Candidate], room: int, facts: Facts) -> Choice:
-    """In the order of the candidates. Counts in `facts` go on, so that it can be asked again for more."""
+    """In the order of the candidates, and who was promised this moment before all others. Counts in `facts` go on, so that
+    it can be asked again for more."""
     choice = Choice()
     turns: set[str] = set()
-    for job in candidates:
+    for job in sorted(candidates, key=_not_promised) if facts.rules else candidates:
         if len(choice.take) >= room:
             break
         limits = facts.limits_of(job)
@@ -206,6 +211,10 @@ def choose(candidates: Sequence[Candidate], room: int, facts: Facts) -> Choice:
             if job.sequence is not None:
                 choice.numbered[job.session] = job.sequence + 1
     return choice
+
+
+def _not_promised(job: Candidate) -> bool:
+    return not job.promised
 
 
 def _key(job: Candidate, facts: Facts) -> str | None:

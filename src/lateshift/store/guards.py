@@ -7,7 +7,7 @@ from typing import Any
 from lateshift.model.guard import FIRST_NUMBER, Candidate, Guarded
 from lateshift.model.job import Holds, Lease
 from lateshift.model.outcome import Completed, DeadLettered, Settlement
-from lateshift.store.contract import Gap
+from lateshift.store.contract import Gap, Rows
 
 ROUNDS = 10  # of blocking, before a claim leaves the rest to the next
 LOOK_AT = 100  # candidates at least: a few that wait for something must not make each step a small one
@@ -23,6 +23,11 @@ def candidate(queue: str, row: tuple[Any, ...]) -> Candidate:
     id, task, session, sequence, limit_key, blocked_by, exclusive, _ = row
     promised = blocked_by is not None and blocked_by.startswith("rate:")
     return Candidate(id, queue, task, session, sequence, limit_key, promised, exclusive)
+
+
+def promised_first(promised: Rows, rows: Rows) -> Rows:
+    named = {row[0] for row in promised}
+    return promised + [row for row in rows if row[0] not in named]
 
 
 def leave(leases: Sequence[Lease]) -> list[Guarded]:

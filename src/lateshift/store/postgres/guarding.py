@@ -23,7 +23,7 @@ from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Lane, Lease, Line
 from lateshift.model.outcome import Completed, Settlement
 from lateshift.store.contract import Want
-from lateshift.store.guards import BEGUN, FEW_TENANTS, GUARDS, LOOK_AT, ROUNDS, candidate, leave, leaves_word
+from lateshift.store.guards import BEGUN, FEW_TENANTS, GUARDS, LOOK_AT, ROUNDS, candidate, leave, leaves_word, promised_first
 from lateshift.store.postgres import rules, sessions, settling
 from lateshift.store.postgres.arrays import Uuids
 from lateshift.store.postgres.database import Connection
@@ -37,6 +37,9 @@ CANDIDATES = (
 )
 CANDIDATES_LEVEL = f"""SELECT {GUARDS} FROM lateshift.job WHERE {LINE}
  AND priority = %(level)s::smallint ORDER BY due_at, id LIMIT %(count)s"""
+# Those whom a rate named this moment to start, though others were enqueued before. job_promised.
+PROMISED = f"""SELECT {GUARDS} FROM lateshift.job WHERE {LINE} AND blocked_by IS NOT NULL
+ ORDER BY due_at, id LIMIT %(count)s"""
 # The first job of each tenant that has one, beginning with the tenant after who had the last turn. In the order of the
 # index the first of the next tenant is the next one that has a higher name. job_tenant.
 _NEXT = f"SELECT {GUARDS} FROM lateshift.job j WHERE {LINE} AND tenant IS NOT NULL"
@@ -98,7 +101,11 @@ def lease(connection: Connection, holder: MemberId, want: Want, skew: timedelta,
             connection.execute(rules.LOCK_LIMITS)  # before the locks of keys and rows, as everywhere
         for _ in range(ROUNDS):
             room = want.count - len(leases)
-            rows, all_there_are = _candidates(connection, want, asked | {"count": max(room, LOOK_AT)}, turns)
+            asked["count"] = max(room, LOOK_AT)
+            rows, all_there_are = _candidates(connection, want, asked, turns)
+            if facts.rates:
+                first = connection.execute(PROMISED, asked, binary=True).fetchall()
+                rows = promised_first(first, rows)
             candidates = _learn(connection, queue, [candidate(queue, row) for row in rows], facts)
             choice = choose(candidates, room, facts)
             leases += _take(connection, asked, choice.take, facts, turns, want.line)

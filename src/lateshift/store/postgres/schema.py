@@ -115,6 +115,9 @@ STEPS: tuple[tuple[str, ...], ...] = (
             expires_at timestamptz NOT NULL
         ) WITH (fillfactor = 90)""",
         "CREATE INDEX job_identity_expires ON lateshift.job_identity (expires_at)",
+        # Whom a rate has promised this moment.
+        """CREATE INDEX job_promised ON lateshift.job (queue, lane, due_at, id)
+            WHERE state = 1 AND blocked_by IS NOT NULL""",
         # How many wait in a queue though they are due.
         "CREATE INDEX job_held_up ON lateshift.job (queue) WHERE state = 3",
         # Batches: how many jobs each will have and has, how they ended, and what is enqueued then. A transaction that

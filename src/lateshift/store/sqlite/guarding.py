@@ -20,7 +20,7 @@ from lateshift.model.ids import MemberId
 from lateshift.model.job import Lane, Lease, Line
 from lateshift.model.outcome import Completed, Settlement
 from lateshift.store.contract import Want
-from lateshift.store.guards import BEGUN, FEW_TENANTS, GUARDS, LOOK_AT, ROUNDS, candidate, leave, leaves_word
+from lateshift.store.guards import BEGUN, FEW_TENANTS, GUARDS, LOOK_AT, ROUNDS, candidate, leave, leaves_word, promised_first
 from lateshift.store.sqlite import rules, sessions, settling
 from lateshift.store.sqlite.database import Connection
 from lateshift.store.sqlite.leasing import COLUMNS, OLDEST_LEVEL, TAKE, leases_of
@@ -32,6 +32,9 @@ CANDIDATES = f"""SELECT {GUARDS} FROM job WHERE state = 1 AND queue = ? AND lane
  ORDER BY priority DESC, due_at, id LIMIT ?"""
 CANDIDATES_LEVEL = f"""SELECT {GUARDS} FROM job WHERE state = 1 AND queue = ?1 AND lane = ?2
  AND priority = ?4 ORDER BY due_at, id LIMIT ?3"""
+# Those whom a rate named this moment to start, though others were enqueued before. job_promised.
+PROMISED = f"""SELECT {GUARDS} FROM job WHERE state = 1 AND blocked_by IS NOT NULL AND queue = ? AND lane = ?
+ ORDER BY due_at, id LIMIT ?"""
 # The first job of each tenant that has one, from one tenant to the next: of those after one, of those up to it. job_tenant.
 _LINE = "state = 1 AND tenant IS NOT NULL AND queue = ?1 AND lane = ?2"
 _HEADS = f"""WITH RECURSIVE t(name, place) AS (
@@ -69,7 +72,11 @@ def lease(connection: Connection, holder: MemberId, want: Want, now: int, turns:
     leases: list[Lease] = []
     for _ in range(ROUNDS):
         room = want.count - len(leases)
-        rows, all_there_are = _candidates(connection, want, max(room, LOOK_AT), turns)
+        count = max(room, LOOK_AT)
+        rows, all_there_are = _candidates(connection, want, count, turns)
+        if facts.rates:
+            first = connection.execute(PROMISED, (queue, int(want.line.lane), count)).fetchall()
+            rows = promised_first(first, rows)
         candidates = [candidate(queue, row) for row in rows]
         _learn(connection, queue, candidates, facts)
         choice = choose(candidates, room, facts)

@@ -113,6 +113,9 @@ STEPS: tuple[tuple[str, ...], ...] = (
             expires_at INTEGER NOT NULL
         ) WITHOUT ROWID""",
         "CREATE INDEX job_identity_expires ON job_identity (expires_at)",
+        # Whom a rate has promised this moment.
+        """CREATE INDEX job_promised ON job (queue, lane, due_at, id)
+            WHERE state = 1 AND blocked_by IS NOT NULL""",
         # How many wait in a queue though they are due.
         "CREATE INDEX job_held_up ON job (queue) WHERE state = 3",
         # Batches: how many jobs each will have and has, how they ended, and what is enqueued then. The counts are written
