@@ -25,7 +25,7 @@ from lateshift.model.outcome import Completed, Settlement
 from lateshift.store.contract import Want
 from lateshift.store.guards import BEGUN, FEW_TENANTS, GUARDS, LOOK_AT, ROUNDS, candidate, leave, leaves_word, promised_first
 from lateshift.store.postgres import rules, sessions, settling
-from lateshift.store.postgres.arrays import Uuids
+from lateshift.store.postgres.arrays import Texts, Uuids
 from lateshift.store.postgres.database import Connection
 from lateshift.store.postgres.leasing import COLUMNS, LINE, OLDEST_LEVEL, OPEN, TAKE, leases_of, parameters_of
 from lateshift.store.taking import GAP_AFTER, guarded
@@ -57,7 +57,7 @@ earlier AS (
    AND j.tenant <= %(after)s {_FIRST}) AS next WHERE earlier.place < %(count)s)
 SELECT {GUARDS} FROM (SELECT * FROM later UNION ALL SELECT * FROM earlier) AS found ORDER BY place"""
 # The first jobs of each of these tenants, in rounds. job_tenant.
-CANDIDATES_OF = f"""SELECT {GUARDS} FROM unnest(%(tenants)s::text[]) WITH ORDINALITY AS t (name, place),
+CANDIDATES_OF = f"""SELECT {GUARDS} FROM unnest(%(tenants)b::text[]) WITH ORDINALITY AS t (name, place),
  LATERAL (SELECT {GUARDS}, row_number() OVER () AS round FROM (SELECT {GUARDS} FROM lateshift.job WHERE {LINE}
   AND tenant IS NOT NULL AND tenant = t.name ORDER BY tenant, priority DESC, due_at, id LIMIT %(each)s) AS first) AS ranked
  ORDER BY round, place"""
@@ -77,9 +77,9 @@ _FREE = """WITH free AS MATERIALIZED (SELECT id FROM lateshift.job WHERE id = AN
  FOR UPDATE SKIP LOCKED)"""
 _THESE = "WHERE id = ANY(ARRAY(SELECT id FROM free))"
 BLOCK = f"""{_FREE}
-UPDATE lateshift.job SET state = 3, blocked_by = (%(waits)s::text[])[{_PLACE}] {_THESE}"""
+UPDATE lateshift.job SET state = 3, blocked_by = (%(waits)b::text[])[{_PLACE}] {_THESE}"""
 LATER = f"""{_FREE}
-UPDATE lateshift.job SET state = 0, blocked_by = (%(waits)s::text[])[{_PLACE}],
+UPDATE lateshift.job SET state = 0, blocked_by = (%(waits)b::text[])[{_PLACE}],
  due_at = to_timestamp((%(times)s::float8[])[{_PLACE}]) {_THESE}"""
 LEASE_THESE = f"""{_FREE}
 {TAKE}, blocked_by = NULL, turn = {BEGUN} {_THESE}
@@ -196,7 +196,7 @@ def _candidates(
     if len(heads) > min(count - 1, FEW_TENANTS):  # one of each, and at the next step one more
         return heads, False
     each = -(-count // max(1, len(heads)))
-    found = rows(CANDIDATES_OF, tenants=[head[-1] for head in heads], each=each) if heads else []
+    found = rows(CANDIDATES_OF, tenants=Texts(head[-1] for head in heads), each=each) if heads else []
     return found, len(found) < count
 
 
@@ -226,11 +226,11 @@ def _write(connection: Connection, queue: str, choice: Choice, facts: Facts, ske
             blocked += [(id, waits_for) for id in ids]
     if blocked:
         blocked.sort()
-        waits = [waits_for for _, waits_for in blocked]
+        waits = Texts(waits_for for _, waits_for in blocked)
         connection.execute(BLOCK, {"ids": Uuids(id for id, _ in blocked), "waits": waits})
     if choice.later:
         later = sorted(choice.later)
-        rest = {"waits": [rate for _, rate, _ in later], "times": [at for _, _, at in later]}
+        rest = {"waits": Texts(rate for _, rate, _ in later), "times": [at for _, _, at in later]}
         connection.execute(LATER, {"ids": Uuids(id for id, _, _ in later), **rest})
     sessions.ready_next(connection, [(queue, name) for name in choice.heads], numbers=False)
     if choice.gaps:

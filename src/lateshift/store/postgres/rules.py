@@ -7,6 +7,7 @@ from datetime import timedelta
 from lateshift.model.guard import Bucket, Rule, Rules, Turns, rule_of, slots
 from lateshift.model.job import Line
 from lateshift.store.contract import LANES
+from lateshift.store.postgres.arrays import BigInts, Texts
 from lateshift.store.postgres.database import Connection, Database
 
 AT_ONCE = 1000  # jobs made ready for one limit and line
@@ -27,24 +28,24 @@ LOCK_LIMITS = "SELECT pg_advisory_xact_lock(hashtextextended('lateshift limits',
 RUNNING = {
     "queue": """SELECT k.name, (SELECT count(*) FROM (SELECT 1 FROM lateshift.job
  WHERE state = 2 AND tenant IS NOT NULL AND queue = k.name LIMIT k.most) AS counted)
- FROM unnest(%s::text[], %s::int[]) AS k (name, most)""",
+ FROM unnest(%b::text[], %b::bigint[]) AS k (name, most)""",
     "task": """SELECT k.name, (SELECT count(*) FROM (SELECT 1 FROM lateshift.job
  WHERE state = 2 AND tenant IS NOT NULL AND task = k.name LIMIT k.most) AS counted)
- FROM unnest(%s::text[], %s::int[]) AS k (name, most)""",
+ FROM unnest(%b::text[], %b::bigint[]) AS k (name, most)""",
     "key": """SELECT k.name, (SELECT count(*) FROM (SELECT 1 FROM lateshift.job
  WHERE state = 2 AND limit_key IS NOT NULL AND limit_key = k.name LIMIT k.most) AS counted)
- FROM unnest(%s::text[], %s::int[]) AS k (name, most)""",
+ FROM unnest(%b::text[], %b::bigint[]) AS k (name, most)""",
 }
 # Primary key.
 BUCKETS = """SELECT key, tokens, extract(epoch FROM at)::float8, extract(epoch FROM promised)::float8
- FROM lateshift.bucket WHERE key = ANY(%s::text[])"""
+ FROM lateshift.bucket WHERE key = ANY(%b::text[])"""
 SPEND = """INSERT INTO lateshift.bucket (key, tokens, at, promised)
  SELECT key, tokens, to_timestamp(at), to_timestamp(promised)
- FROM unnest(%s::text[], %s::float8[], %s::float8[], %s::float8[]) AS new (key, tokens, at, promised)
+ FROM unnest(%b::text[], %s::float8[], %s::float8[], %s::float8[]) AS new (key, tokens, at, promised)
  ON CONFLICT (key) DO UPDATE SET tokens = excluded.tokens, at = excluded.at, promised = excluded.promised"""
 
 # Which of these any job waits for. job_blocked.
-WAITED_FOR = """SELECT key FROM unnest(%s::text[]) AS k (key) WHERE
+WAITED_FOR = """SELECT key FROM unnest(%b::text[]) AS k (key) WHERE
  (SELECT true FROM lateshift.job WHERE state = 3 AND blocked_by = 'limit:' || k.key LIMIT 1)"""
 # Who wait for a limit, in each line that has some, for one of them may be paused, or served by nobody: of the tenant
 # whose turn it is. job_blocked.
@@ -105,14 +106,14 @@ def running(connection: Connection, limits: Mapping[str, Rule]) -> Counter[str]:
             asked.setdefault(scope, []).append((name, rule.concurrency))
     found: Counter[str] = Counter()
     for scope, pairs in asked.items():
-        names, most = [name for name, _ in pairs], [most for _, most in pairs]
+        names, most = Texts(name for name, _ in pairs), BigInts(most for _, most in pairs)
         rows = connection.execute(RUNNING[scope], (names, most)).fetchall()
         found |= Counter({f"{scope}:{name}": count for name, count in rows})
     return found
 
 
 def buckets(connection: Connection, limits: Mapping[str, Rule]) -> dict[str, Bucket]:
-    rated = [key for key, rule in limits.items() if rule.rate is not None]
+    rated = Texts(key for key, rule in limits.items() if rule.rate is not None)
     rows = connection.execute(BUCKETS, (rated,)).fetchall() if rated else []
     return {key: Bucket(tokens, at, promised) for key, tokens, at, promised in rows}
 
@@ -120,7 +121,8 @@ def buckets(connection: Connection, limits: Mapping[str, Rule]) -> dict[str, Buc
 def spend(connection: Connection, spent: Mapping[str, Bucket]) -> None:
     if spent:
         rows = [(key, it.tokens, it.at, it.promised) for key, it in sorted(spent.items())]
-        connection.execute(SPEND, [list(column) for column in zip(*rows, strict=True)])
+        keys, *numbers = zip(*rows, strict=True)
+        connection.execute(SPEND, [Texts(keys), *(list(column) for column in numbers)])
 
 
 def ready_next(
@@ -128,7 +130,7 @@ def ready_next(
 ) -> set[Line]:
     """As many as have place, in each line that waits. Gives those lines."""
     lines: set[Line] = set()
-    waited = connection.execute(WAITED_FOR, (list(limits),)).fetchall() if limits else []
+    waited = connection.execute(WAITED_FOR, (Texts(limits),)).fetchall() if limits else []
     limits = {key: limits[key] for (key,) in waited}
     counts = running(connection, limits) if limits else Counter()
     for key, rule in sorted(limits.items()):

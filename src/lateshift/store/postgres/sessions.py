@@ -9,6 +9,7 @@ from lateshift.model.ids import JobId
 from lateshift.model.job import Holds, Line
 from lateshift.store.contract import Gap, SessionView
 from lateshift.store.guards import gap_of
+from lateshift.store.postgres.arrays import BigInts, Blobs, Texts
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.rules import lines_of
 from lateshift.store.postgres.wakes import NotifyWakes
@@ -23,7 +24,7 @@ _BUSY = f"""(SELECT true FROM lateshift.job WHERE {_MINE}
   AND (state = 2 OR (state = 0 AND (fence > 0 OR blocked_by IS NOT NULL))) LIMIT 1)"""
 # The first in its line. job_line.
 _HEAD = f"(SELECT {{}} FROM lateshift.job WHERE {_MINE} AND state IN (1, 3) ORDER BY turn, id LIMIT 1)"
-_NAMED = "unnest(%(queues)s::text[], %(names)s::text[]) AS s (queue, name)"
+_NAMED = "unnest(%(queues)b::text[], %(names)b::text[]) AS s (queue, name)"
 # Primary key.
 _KEPT = "(SELECT {} FROM lateshift.session k WHERE k.queue = s.queue AND k.name = s.name LIMIT 1)"
 LOOK = f"""SELECT s.name, coalesce({_BUSY}, false), {_HEAD.format("id")}, kept.held_why, kept.next_sequence, kept.state
@@ -44,10 +45,10 @@ RETURNING queue, lane"""
 # Primary key.
 KEEP_STATE = f"""INSERT INTO lateshift.session (queue, name, state, touched_at)
  SELECT queue, name, state, {_NOW}
- FROM unnest(%(queues)s::text[], %(names)s::text[], %(states)b::bytea[]) AS s (queue, name, state)
+ FROM unnest(%(queues)b::text[], %(names)b::text[], %(states)b::bytea[]) AS s (queue, name, state)
  ON CONFLICT (queue, name) DO UPDATE SET state = excluded.state, touched_at = excluded.touched_at"""
 EXPECT = f"""INSERT INTO lateshift.session AS k (queue, name, next_sequence, touched_at)
- SELECT %(queue)s, name, number, {_NOW} FROM unnest(%(names)s::text[], %(numbers)s::bigint[]) AS s (name, number)
+ SELECT %(queue)s, name, number, {_NOW} FROM unnest(%(names)b::text[], %(numbers)b::bigint[]) AS s (name, number)
  ON CONFLICT (queue, name) DO UPDATE SET next_sequence = greatest(k.next_sequence, excluded.next_sequence),
  gap_until = NULL, held_why = nullif(k.held_why, 'gap'), touched_at = excluded.touched_at"""
 # A number is missing: how long that is borne is said by the job that waits. Primary keys.
@@ -148,7 +149,7 @@ def lock(connection: Connection, queues: Iterable[str]) -> None:
 
 def _named(sessions: Iterable[Named]) -> dict[str, Any]:
     pairs = sorted(set(sessions))
-    return {"queues": [queue for queue, _ in pairs], "names": [name for _, name in pairs]}
+    return {"queues": Texts(queue for queue, _ in pairs), "names": Texts(name for _, name in pairs)}
 
 
 def look(connection: Connection, queue: str, names: Sequence[str]) -> dict[str, Session]:
@@ -175,7 +176,7 @@ def ready_next(connection: Connection, sessions: Iterable[Named], *, numbers: bo
 
 def keep_states(connection: Connection, said: Mapping[Named, bytes], skew: timedelta) -> None:
     if said:
-        states = [said[pair] for pair in sorted(said)]
+        states = Blobs(said[pair] for pair in sorted(said))
         connection.execute(KEEP_STATE, {**_named(said), "states": states, "skew": skew})
 
 
@@ -190,8 +191,8 @@ def let_go(connection: Connection, ids: Iterable[JobId], skew: timedelta) -> Non
 
 def expect(connection: Connection, queue: str, numbers: Mapping[str, int], skew: timedelta) -> None:
     if numbers:
-        names = sorted(numbers)
-        rest = {"names": names, "numbers": [numbers[name] for name in names], "skew": skew}
+        names = Texts(sorted(numbers))
+        rest = {"names": names, "numbers": BigInts(numbers[name] for name in names), "skew": skew}
         connection.execute(EXPECT, {"queue": queue, **rest})
 
 
