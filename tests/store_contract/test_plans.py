@@ -43,8 +43,10 @@ SQLITE: list[tuple[str, str, str]] = [
     ("HEADS_AFTER", sqlite.guarding.HEADS_AFTER, "job_tenant (queue=? AND lane=? AND tenant>?)"),
     ("HEADS_UP_TO", sqlite.guarding.HEADS_UP_TO, "job_tenant (queue=? AND lane=? AND tenant>? AND tenant<?)"),
     ("LEASE_THESE", sqlite.guarding.LEASE_THESE, "PRIMARY KEY (id=?)"),
-    ("LOOK", sqlite.sessions.LOOK, "job_turn (queue=? AND session=?)"),
-    ("LOOK for the first", sqlite.sessions.LOOK, "job_line (queue=? AND session=?)"),
+    ("LEASE_COUNTED", sqlite.guarding.LEASE_COUNTED, "PRIMARY KEY (id=?)"),
+    ("COUNT in a queue", sqlite.rules.COUNT["queue"], "job_running"),
+    ("COUNT of a task", sqlite.rules.COUNT["task"], "job_running"),
+    ("LOOK", sqlite.sessions.LOOK, "job_line (queue=? AND session=?)"),
     ("READY_HEADS", sqlite.sessions.READY_HEADS, "job_line (queue=? AND session=?)"),
     ("WAITED_FOR", sqlite.rules.WAITED_FOR, "job_blocked (blocked_by=?)"),
     ("OF_LEASE", sqlite.guarding.OF_LEASE, "PRIMARY KEY (id=?)"),
@@ -136,7 +138,7 @@ SQLITE: list[tuple[str, str, str]] = [
         sqlite.explaining.OLDER_OF_TENANT,
         "job_tenant (queue=? AND lane=? AND tenant=? AND priority=? AND (due_at,id)<(?,?))",
     ),
-    ("HAS_TURN", sqlite.explaining.HAS_TURN, "job_turn (queue=? AND session=?)"),
+    ("HAS_TURN", sqlite.explaining.HAS_TURN, "job_line (queue=? AND session=?)"),
     (
         "BEFORE_IN_LINE",
         sqlite.explaining.BEFORE_IN_LINE,
@@ -250,8 +252,7 @@ AHEAD = {
 }  # fmt: skip
 NAMED = {"queues": ["q1"] * 100, "names": ["s1"] * 100, "numbers": True}
 NEW = ("q1", 0, 0, 3, None, None, "noop")
-# CANCELLED_BY and ORDER_STOP may go by the primary key or by the few running jobs; RUNNING_IN_QUEUE and RUNNING_OF_TASK by
-# either index of the jobs that run against limits.
+# CANCELLED_BY and ORDER_STOP may go by the primary key or by the few running jobs.
 POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("LEASE", postgres.leasing.LEASE, LINE, {"job_ready", "job_pkey"}),
     ("LEASE_BY_AGE", postgres.leasing.LEASE_BY_AGE, LINE, {"job_ready", "job_pkey"}),
@@ -276,9 +277,12 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
         {"job_pkey"},
     ),
     ("LEASE_THESE", postgres.guarding.LEASE_THESE, {**LINE, "ids": IDS}, {"job_pkey"}),
+    ("LEASE_COUNTED", postgres.guarding.LEASE_COUNTED, {**LINE, "ids": IDS}, {"job_pkey"}),
+    ("COUNT in a queue", postgres.rules.COUNT["queue"], ("q1",), {"job_running"}),
+    ("COUNT of a task", postgres.rules.COUNT["task"], ("noop",), {"job_running"}),
     ("OF_LEASES", postgres.guarding.OF_LEASES, (IDS,), {"job_pkey"}),
-    ("LOOK", postgres.sessions.LOOK, NAMED, {"job_turn", "job_line"}),
-    ("READY_HEADS", postgres.sessions.READY_HEADS, NAMED, {"job_turn", "job_line", "job_pkey"}),
+    ("LOOK", postgres.sessions.LOOK, NAMED, {"job_line"}),
+    ("READY_HEADS", postgres.sessions.READY_HEADS, NAMED, {"job_line", "job_pkey"}),
     ("WAITING", postgres.sessions.WAITING, ("q1", "s1"), {"job_line"}),
     ("MISS", postgres.sessions.MISS, {"ids": IDS, "gap_after": NO_TIME, "skew": NO_TIME}, {"job_pkey"}),
     ("HOLD", postgres.sessions.HOLD, {"ids": IDS, "skew": NO_TIME}, {"settled_pkey"}),
@@ -427,11 +431,11 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("OLDER", postgres.explaining.OLDER, AHEAD, {"job_ready"}),
     ("HIGHER_OF_TENANT", postgres.explaining.HIGHER_OF_TENANT, AHEAD, {"job_tenant"}),
     ("OLDER_OF_TENANT", postgres.explaining.OLDER_OF_TENANT, AHEAD, {"job_tenant"}),
-    ("HAS_TURN", postgres.explaining.HAS_TURN, ("q1", "s1", 100), {"job_turn"}),
+    ("HAS_TURN", postgres.explaining.HAS_TURN, ("q1", "s1"), {"job_line"}),
     ("BEFORE_IN_LINE", postgres.explaining.BEFORE_IN_LINE, ("q1", "s1", 7, ONE, 100), {"job_line"}),
     ("EXCLUSIVE_HOLDER", postgres.explaining.EXCLUSIVE_HOLDER, ("k1",), {"job_exclusive"}),
-    ("RUNNING_IN_QUEUE", postgres.explaining.RUNNING_IN_QUEUE, ("q1", 100), set()),
-    ("RUNNING_OF_TASK", postgres.explaining.RUNNING_OF_TASK, ("noop", 100), set()),
+    ("RUNNING_IN_QUEUE", postgres.explaining.RUNNING_IN_QUEUE, ("q1", 100), {"job_limit_queue"}),
+    ("RUNNING_OF_TASK", postgres.explaining.RUNNING_OF_TASK, ("noop", 100), {"job_limit_task"}),
     ("RUNNING_OF_KEY", postgres.explaining.RUNNING_OF_KEY, ("k1", 100), {"job_limit_key"}),
     ("PURGE_SETTLED", postgres.upkeep.PURGE_SETTLED, TAKEN, {"settled_expires", "settled_pkey"}),
     ("ERASE", postgres.upkeep.ERASE, (IDS,), {"settled_pkey"}),
@@ -479,7 +483,7 @@ FROM (SELECT i, CASE WHEN i <= {READY} THEN 1 WHEN i <= {READY + SCHEDULED} THEN
  FROM generate_series(1, {READY + SCHEDULED + RUNNING + BLOCKED}) i) n;
 UPDATE lateshift.job SET lane = 4, tenant = 't' || (priority * 7 + attempts), task = 'guarded',
  limit_key = CASE WHEN state = 2 THEN 'a:1' END, session = CASE WHEN state IN (1, 3) THEN 's' || left(id::text, 2) END,
- turn = 1, blocked_by = CASE WHEN state = 3 THEN 'session:s' || left(id::text, 2) END
+ turn = 1, in_limits = CASE WHEN state = 2 THEN true END, blocked_by = CASE WHEN state = 3 THEN 'session:s' || left(id::text, 2) END
  WHERE left(id::text, 1) IN ('1', '2', '3');
 INSERT INTO lateshift.settled (id, queue, lane, state, priority, attempt, attempts, losses, fence, due_at, created_at,
  settled_at, expires_at, task, payload)

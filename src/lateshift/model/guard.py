@@ -29,6 +29,11 @@ class Rule(Struct, frozen=True):
     burst: int = 1
 
     @property
+    def limits_nothing(self) -> bool:
+        """Declared so, a limit is withdrawn."""
+        return self.concurrency is None and self.rate is None
+
+    @property
     def spacing(self) -> float:
         """Seconds in which one token grows."""
         return self.per.total_seconds() / (self.rate or 1)
@@ -64,6 +69,12 @@ def rule_of(rules: Rules, key: str) -> Rule:
     scope, _, counted = key.partition(":")
     name = counted.partition(":")[0] if scope == "key" else counted
     return rules.get((scope, name), Rule(scope, name))
+
+
+def news(known: Rules, declared: Iterable[Rule]) -> list[Rule]:
+    """What of this is not as it is known, in one order."""
+    last = {(rule.scope, rule.name): rule for rule in declared}
+    return [rule for name, rule in sorted(last.items()) if known.get(name, Rule(*name)) != rule]
 
 
 class Turns(dict[Any, str]):
@@ -143,6 +154,11 @@ class Facts(Struct):
         if limits is None:
             limits = self.found[named] = list(limits_of(self.rules, job.queue, *named))
         return limits
+
+    @property
+    def counted(self) -> bool:
+        """Whether queues or tasks have limits on how many run."""
+        return any(rule.concurrency is not None and rule.scope != "key" for rule in self.rules.values())
 
     @property
     def rates(self) -> bool:

@@ -4,8 +4,8 @@ leaves to others."""
 from collections.abc import Sequence
 from typing import Any
 
-from lateshift.model.guard import FIRST_NUMBER, Candidate, Guarded
-from lateshift.model.job import Holds, Lease
+from lateshift.model.guard import FIRST_NUMBER, Candidate, Guarded, Session
+from lateshift.model.job import Holds, Lease, State
 from lateshift.model.outcome import Completed, DeadLettered, Settlement
 from lateshift.store.contract import Gap, Rows
 
@@ -16,6 +16,15 @@ FEW_TENANTS = 100  # up to which a step takes more than one job of each
 GUARDS = "id, task, session, sequence, limit_key, blocked_by, exclusive, tenant"
 # Who has begun is first in its session, whatever comes back to it that was enqueued before.
 BEGUN = "CASE WHEN session IS NOT NULL THEN 0 END"
+# Who stands in the line of a session: all but those whose time has not come yet. Whoever runs, or waits for another try or
+# a token, is in it: while it is the first, nobody else has the turn. As job_line has it, word for word.
+IN_LINE = "session IS NOT NULL AND (state > 0 OR fence > 0 OR blocked_by IS NOT NULL)"
+
+
+def in_limits(schema: str = "") -> str:
+    """Counts against the limit of its queue or its task, if there is one: the others cost no place in an index."""
+    return f"""in_limits = CASE WHEN EXISTS (SELECT 1 FROM {schema}rule WHERE concurrency IS NOT NULL
+ AND ((scope = 'queue' AND name = queue) OR (scope = 'task' AND name = task))) THEN true END"""
 
 
 def candidate(queue: str, row: tuple[Any, ...]) -> Candidate:
@@ -43,6 +52,14 @@ def leaves_word(settlement: Settlement) -> bool:
     if isinstance(outcome, Completed):
         return outcome.session_state is not None
     return isinstance(outcome, DeadLettered)
+
+
+def session_of(
+    first: int | None, id: Any, held: str | None, expects: int | None, state: bytes | None
+) -> Session:
+    """From the state and the id of the first in its line, and what is kept of it."""
+    waits = first in (State.READY, State.BLOCKED)
+    return Session(first is not None and not waits, id if waits else None, held == "dead", expects, state)
 
 
 def gap_of(queue: str, name: str, expected: int | None, waiting: Sequence[tuple[Any, ...]]) -> Gap | None:

@@ -21,6 +21,7 @@ from lateshift.model.guard import FIRST_NUMBER, scopes_of
 from lateshift.model.job import Holds, JobView, State
 from lateshift.model.member import MemberView, Program
 from lateshift.store.contract import LANES
+from lateshift.store.guards import IN_LINE
 from lateshift.store.postgres.database import Connection
 
 NOW = "SELECT clock_timestamp() + %s::interval"
@@ -43,11 +44,11 @@ HIGHER_OF_TENANT = f"SELECT count(*) FROM (SELECT 1 FROM lateshift.job WHERE {_T
 OLDER_OF_TENANT = f"SELECT count(*) FROM (SELECT 1 FROM lateshift.job WHERE {_TENANT} AND {_OLDER}) n"
 
 _OTHER = "id, task, state, due_at, leased_at, complete_by, holder"
-# Who has the turn in its session: what runs or waits for another try. job_turn.
-HAS_TURN = f"""SELECT {_OTHER} FROM lateshift.job WHERE queue = %s AND session = %s AND session IS NOT NULL
- AND (state = 2 OR (state = 0 AND (fence > 0 OR blocked_by IS NOT NULL))) LIMIT %s"""
+# Who has the turn in its session: the first in its line, if it runs or waits for another try. job_line.
+HAS_TURN = f"""SELECT {_OTHER} FROM (SELECT {_OTHER} FROM lateshift.job WHERE queue = %s AND session = %s AND {IN_LINE}
+ ORDER BY turn, id LIMIT 1) AS first WHERE state IN (0, 2)"""
 # Those before it in the line of its session, in order. job_line.
-BEFORE_IN_LINE = f"""SELECT {_OTHER} FROM lateshift.job WHERE queue = %s AND session = %s AND session IS NOT NULL
+BEFORE_IN_LINE = f"""SELECT {_OTHER} FROM lateshift.job WHERE queue = %s AND session = %s AND {IN_LINE}
  AND state IN (1, 3) AND (turn, id) < (%s, %s) ORDER BY turn, id LIMIT %s"""
 SESSION = """SELECT held_by, held_why, gap_until, next_sequence FROM lateshift.session WHERE queue = %s AND name = %s"""
 # Who holds its exclusive key. job_exclusive.
@@ -58,9 +59,9 @@ EXCLUSIVE_HOLDER = f"SELECT {_OTHER} FROM lateshift.job WHERE exclusive = %s AND
 RULE = "SELECT concurrency, rate, per, burst, set_by FROM lateshift.rule WHERE scope = %s AND name = %s"
 BUCKET = "SELECT tokens, at, promised FROM lateshift.bucket WHERE key = %s"
 RUNNING_IN_QUEUE = f"""SELECT {_OTHER} FROM lateshift.job
- WHERE state = 2 AND tenant IS NOT NULL AND queue = %s LIMIT %s"""
+ WHERE state = 2 AND in_limits IS NOT NULL AND queue <> '' AND queue = %s LIMIT %s"""
 RUNNING_OF_TASK = f"""SELECT {_OTHER} FROM lateshift.job
- WHERE state = 2 AND tenant IS NOT NULL AND task = %s LIMIT %s"""
+ WHERE state = 2 AND in_limits IS NOT NULL AND task <> '' AND task = %s LIMIT %s"""
 RUNNING_OF_KEY = f"""SELECT {_OTHER} FROM lateshift.job
  WHERE state = 2 AND limit_key IS NOT NULL AND limit_key = %s LIMIT %s"""
 
@@ -127,7 +128,7 @@ def _session(connection: Connection, job: JobView, guard: Guard) -> Session | No
     if guard.session is None or job.state is State.RUNNING:
         return None
     mine = (job.queue, guard.session)
-    before = _others(connection.execute(HAS_TURN, (*mine, OTHERS_LOOKED_AT)).fetchall())
+    before = _others(connection.execute(HAS_TURN, mine).fetchall())
     if all(other.id != job.id for other in before):
         line = (*mine, guard.turn, job.id, OTHERS_LOOKED_AT)
         before += _others(connection.execute(BEFORE_IN_LINE, line).fetchall())

@@ -23,7 +23,18 @@ from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Lane, Lease, Line
 from lateshift.model.outcome import Completed, Settlement
 from lateshift.store.contract import Want
-from lateshift.store.guards import BEGUN, FEW_TENANTS, GUARDS, LOOK_AT, ROUNDS, candidate, leave, leaves_word, promised_first
+from lateshift.store.guards import (
+    BEGUN,
+    FEW_TENANTS,
+    GUARDS,
+    LOOK_AT,
+    ROUNDS,
+    candidate,
+    in_limits,
+    leave,
+    leaves_word,
+    promised_first,
+)
 from lateshift.store.postgres import rules, sessions, settling
 from lateshift.store.postgres.arrays import Texts, Uuids
 from lateshift.store.postgres.database import Connection
@@ -81,9 +92,11 @@ UPDATE lateshift.job SET state = 3, blocked_by = (%(waits)b::text[])[{_PLACE}] {
 LATER = f"""{_FREE}
 UPDATE lateshift.job SET state = 0, blocked_by = (%(waits)b::text[])[{_PLACE}],
  due_at = to_timestamp((%(times)s::float8[])[{_PLACE}]) {_THESE}"""
-LEASE_THESE = f"""{_FREE}
-{TAKE}, blocked_by = NULL, turn = {BEGUN} {_THESE}
+_LEASE = f"""{_FREE}
+{TAKE}, blocked_by = NULL, turn = {BEGUN}{{}} {_THESE}
  RETURNING {COLUMNS}, session, limit_key, tenant"""
+LEASE_THESE = _LEASE.format("")
+LEASE_COUNTED = _LEASE.format(f", {in_limits('lateshift.')}")
 OF_LEASES = "SELECT id, queue, session, limit_key FROM lateshift.job WHERE id = ANY(%s::uuid[])"
 
 
@@ -250,7 +263,8 @@ def _take(
 ) -> list[Lease]:
     if not ids:
         return []
-    rows = connection.execute(LEASE_THESE, asked | {"ids": Uuids(sorted(ids))}, binary=True).fetchall()
+    sql = LEASE_COUNTED if facts.counted else LEASE_THESE
+    rows = connection.execute(sql, asked | {"ids": Uuids(sorted(ids))}, binary=True).fetchall()
     place = {id: number for number, id in enumerate(ids)}
     rows.sort(key=lambda row: place[row[0]])
     if rows and rows[-1][-1] is not None:

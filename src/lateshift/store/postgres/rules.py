@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
-from lateshift.model.guard import Bucket, Rule, Rules, Turns, rule_of, slots
+from lateshift.model.guard import Bucket, Rule, Rules, Turns, news, rule_of, slots
 from lateshift.model.job import Line
 from lateshift.store.contract import LANES
 from lateshift.store.postgres.arrays import BigInts, Texts
@@ -13,24 +13,29 @@ from lateshift.store.postgres.database import Connection, Database
 AT_ONCE = 1000  # jobs made ready for one limit and line
 
 RULES = "SELECT scope, name, concurrency, rate, per, burst FROM lateshift.rule"
-DECLARE = """INSERT INTO lateshift.rule AS r (scope, name, concurrency, rate, per, burst, set_by, set_at)
+DECLARE = """INSERT INTO lateshift.rule (scope, name, concurrency, rate, per, burst, set_by, set_at)
  VALUES (%s, %s, %s::integer, %s::integer, %s, %s, %s, clock_timestamp() + %s::interval)
  ON CONFLICT (scope, name) DO UPDATE SET concurrency = excluded.concurrency, rate = excluded.rate, per = excluded.per,
- burst = excluded.burst, set_by = excluded.set_by, set_at = excluded.set_at
- WHERE (r.concurrency, r.rate, r.per, r.burst)
- IS DISTINCT FROM (excluded.concurrency, excluded.rate, excluded.per, excluded.burst)"""
+ burst = excluded.burst, set_by = excluded.set_by, set_at = excluded.set_at"""
 WITHDRAW = "DELETE FROM lateshift.rule WHERE scope = %s AND name = %s"
 
+# What runs already counts too, from now on. job_running.
+_COUNT = "UPDATE lateshift.job SET in_limits = true WHERE state = 2 AND lane > 2 AND in_limits IS NULL AND"
+COUNT = {"queue": f"{_COUNT} queue = %s", "task": f"{_COUNT} task = %s"}
+
+# While somebody leases or settles guarded jobs no limit is declared, and the other way round.
+SHARE_RULES = "pg_advisory_xact_lock_shared(hashtextextended('lateshift rules', 0))"
+LOCK_RULES = "SELECT pg_advisory_xact_lock(hashtextextended('lateshift rules', 0))"
 # Whoever leases against limits, or frees a place in one, does so alone until the end of the transaction.
 LOCK_LIMITS = "SELECT pg_advisory_xact_lock(hashtextextended('lateshift limits', 0))"
 
 # What runs, as far as the limit: job_limit_queue, job_limit_task, job_limit_key.
 RUNNING = {
     "queue": """SELECT k.name, (SELECT count(*) FROM (SELECT 1 FROM lateshift.job
- WHERE state = 2 AND tenant IS NOT NULL AND queue = k.name LIMIT k.most) AS counted)
+ WHERE state = 2 AND in_limits IS NOT NULL AND queue <> '' AND queue = k.name LIMIT k.most) AS counted)
  FROM unnest(%b::text[], %b::bigint[]) AS k (name, most)""",
     "task": """SELECT k.name, (SELECT count(*) FROM (SELECT 1 FROM lateshift.job
- WHERE state = 2 AND tenant IS NOT NULL AND task = k.name LIMIT k.most) AS counted)
+ WHERE state = 2 AND in_limits IS NOT NULL AND task <> '' AND task = k.name LIMIT k.most) AS counted)
  FROM unnest(%b::text[], %b::bigint[]) AS k (name, most)""",
     "key": """SELECT k.name, (SELECT count(*) FROM (SELECT 1 FROM lateshift.job
  WHERE state = 2 AND limit_key IS NOT NULL AND limit_key = k.name LIMIT k.most) AS counted)
@@ -75,13 +80,18 @@ class PostgresRules:
         offset = self._database.clock.offset
 
         def work(connection: Connection, again: bool) -> None:
+            if not news(read(connection), rules):
+                return
             with connection.transaction():
-                for rule in sorted(rules, key=lambda rule: (rule.scope, rule.name)):
-                    if rule.concurrency is None and rule.rate is None:
+                connection.execute(LOCK_RULES)
+                for rule in news(read(connection), rules):
+                    if rule.limits_nothing:
                         connection.execute(WITHDRAW, (rule.scope, rule.name))
                         continue
                     what = (rule.scope, rule.name, rule.concurrency, rule.rate, rule.per, rule.burst)
                     connection.execute(DECLARE, (*what, by, offset))
+                    if rule.concurrency is not None and rule.scope in COUNT:
+                        connection.execute(COUNT[rule.scope], (rule.name,))
 
         self._database.run(work)
 

@@ -60,26 +60,26 @@ STEPS: tuple[tuple[str, ...], ...] = (
         # it waits for. Jobs without a guard have none of these.
         """ALTER TABLE lateshift.job ADD COLUMN session text COLLATE "C", ADD COLUMN turn bigint, ADD COLUMN sequence bigint,
             ADD COLUMN tenant text COLLATE "C", ADD COLUMN limit_key text COLLATE "C", ADD COLUMN gap_after interval, ADD COLUMN holds smallint,
-            ADD COLUMN blocked_by text COLLATE "C", ADD COLUMN batch uuid""",
+            ADD COLUMN blocked_by text COLLATE "C", ADD COLUMN in_limits boolean,
+            ADD COLUMN batch uuid""",
         """ALTER TABLE lateshift.settled ADD COLUMN session text COLLATE "C", ADD COLUMN turn bigint, ADD COLUMN sequence bigint,
             ADD COLUMN tenant text COLLATE "C", ADD COLUMN limit_key text COLLATE "C", ADD COLUMN gap_after interval,
             ADD COLUMN holds smallint, ADD COLUMN batch uuid""",
         *(f"UPDATE lateshift.{table} SET tenant = '' WHERE lane IN (3, 4)" for table in ("job", "settled")),
         # The place of each job in its session, given out in the order of enqueueing.
         "CREATE SEQUENCE lateshift.turn",
-        # Who has the turn in a session: what runs or waits for another try; else the first of the line.
-        """CREATE INDEX job_turn ON lateshift.job (queue, session) WHERE session IS NOT NULL
-            AND (state = 2 OR (state = 0 AND (fence > 0 OR blocked_by IS NOT NULL)))""",
-        "CREATE INDEX job_line ON lateshift.job (queue, session, turn, id) WHERE session IS NOT NULL AND state IN (1, 3)",
+        # The line of a session. The first has the turn: who has begun is before all others.
+        """CREATE INDEX job_line ON lateshift.job (queue, session, turn, id) WHERE session IS NOT NULL
+            AND (state > 0 OR fence > 0 OR blocked_by IS NOT NULL)""",
         """CREATE UNIQUE INDEX job_sequence ON lateshift.job (queue, session, sequence)
             WHERE session IS NOT NULL AND sequence IS NOT NULL""",
         """CREATE INDEX job_tenant ON lateshift.job (queue, lane, tenant, priority DESC, due_at, id)
             WHERE state = 1 AND tenant IS NOT NULL""",
         """CREATE INDEX job_blocked ON lateshift.job (blocked_by, queue, lane, tenant, priority DESC, due_at, id)
             WHERE state = 3""",
-        # What runs against a limit: of its queue, of its task, of its key.
-        "CREATE INDEX job_limit_queue ON lateshift.job (queue) WHERE state = 2 AND tenant IS NOT NULL",
-        "CREATE INDEX job_limit_task ON lateshift.job (task) WHERE state = 2 AND tenant IS NOT NULL",
+        # What runs against a limit: of its queue, of its task, of its key. Each says what it is for, lest another is used.
+        "CREATE INDEX job_limit_queue ON lateshift.job (queue) WHERE state = 2 AND in_limits IS NOT NULL AND queue <> ''",
+        "CREATE INDEX job_limit_task ON lateshift.job (task) WHERE state = 2 AND in_limits IS NOT NULL AND task <> ''",
         "CREATE INDEX job_limit_key ON lateshift.job (limit_key) WHERE state = 2 AND limit_key IS NOT NULL",
         "CREATE INDEX job_batch ON lateshift.job (batch, id) WHERE batch IS NOT NULL",
         "CREATE INDEX settled_batch ON lateshift.settled (batch, id) WHERE batch IS NOT NULL",

@@ -8,36 +8,32 @@ from lateshift.model.guard import Session
 from lateshift.model.ids import JobId
 from lateshift.model.job import Holds, Line
 from lateshift.store.contract import Gap, SessionView
-from lateshift.store.guards import gap_of
+from lateshift.store.guards import IN_LINE, gap_of, session_of
 from lateshift.store.postgres.arrays import BigInts, Blobs, Texts
 from lateshift.store.postgres.database import Connection, Database
-from lateshift.store.postgres.rules import lines_of
+from lateshift.store.postgres.rules import SHARE_RULES, lines_of
 from lateshift.store.postgres.wakes import NotifyWakes
 
 Named = tuple[str, str]
 """A session's queue and name."""
 
 _NOW = "clock_timestamp() + %(skew)s::interval"
-_MINE = "queue = s.queue AND session = s.name AND session IS NOT NULL"
-# Whether one of its jobs runs, or waits for another try: that is its turn too. job_turn.
-_BUSY = f"""(SELECT true FROM lateshift.job WHERE {_MINE}
-  AND (state = 2 OR (state = 0 AND (fence > 0 OR blocked_by IS NOT NULL))) LIMIT 1)"""
 # The first in its line. job_line.
-_HEAD = f"(SELECT {{}} FROM lateshift.job WHERE {_MINE} AND state IN (1, 3) ORDER BY turn, id LIMIT 1)"
+_FIRST = f"""(SELECT {{}} FROM lateshift.job WHERE queue = s.queue AND session = s.name AND {IN_LINE}
+  ORDER BY turn, id LIMIT 1)"""
 _NAMED = "unnest(%(queues)b::text[], %(names)b::text[]) AS s (queue, name)"
 # Primary key.
 _KEPT = "(SELECT {} FROM lateshift.session k WHERE k.queue = s.queue AND k.name = s.name LIMIT 1)"
-LOOK = f"""SELECT s.name, coalesce({_BUSY}, false), {_HEAD.format("id")}, kept.held_why, kept.next_sequence, kept.state
- FROM {_NAMED} LEFT JOIN LATERAL (SELECT held_why, next_sequence, state FROM lateshift.session k
-  WHERE k.queue = s.queue AND k.name = s.name LIMIT 1) AS kept ON true"""
+LOOK = f"""SELECT s.name, first.state, first.id, kept.held_why, kept.next_sequence, kept.state
+ FROM {_NAMED} LEFT JOIN LATERAL {_FIRST.format("id, state")} AS first ON true
+ LEFT JOIN LATERAL {_KEPT.format("held_why, next_sequence, state")} AS kept ON true"""
 STATES = f"SELECT s.queue, s.name, {_KEPT.format('state')} FROM {_NAMED}"
 
 _BLOCKED = """CASE WHEN state = 3 AND (blocked_by LIKE 'session:%%' OR (%(numbers)s AND blocked_by LIKE 'sequence:%%'))
   THEN id END"""
-# The first in the line of each session whose turn is free, unless it is held. job_line, job_turn, primary keys.
-READY_HEADS = f"""WITH head AS MATERIALIZED (SELECT {_HEAD.format(_BLOCKED)} AS id
- FROM {_NAMED}
- WHERE {_BUSY} IS NULL AND {_KEPT.format("held_why")} IS DISTINCT FROM 'dead'),
+# The first in the line of each session, if it waits for the turn and the session is not held. job_line, primary keys.
+READY_HEADS = f"""WITH head AS MATERIALIZED (SELECT {_FIRST.format(_BLOCKED)} AS id
+ FROM {_NAMED} WHERE {_KEPT.format("held_why")} IS DISTINCT FROM 'dead'),
 free AS MATERIALIZED (SELECT id FROM lateshift.job WHERE id = ANY(ARRAY(SELECT id FROM head)) FOR UPDATE SKIP LOCKED)
 UPDATE lateshift.job SET state = 1, blocked_by = NULL WHERE id = ANY(ARRAY(SELECT id FROM free))
 RETURNING queue, lane"""
@@ -71,7 +67,7 @@ LET_GO = f"""UPDATE lateshift.session SET held_by = NULL, held_why = NULL, touch
 # Numbers that are missing for too long. session_gap.
 MISSING = f"""SELECT queue, name, next_sequence FROM lateshift.session WHERE gap_until <= (SELECT {_NOW})
  ORDER BY gap_until LIMIT %(limit)s"""
-WAITING = """SELECT sequence, holds FROM lateshift.job WHERE queue = %s AND session = %s AND session IS NOT NULL
+WAITING = f"""SELECT sequence, holds FROM lateshift.job WHERE queue = %s AND session = %s AND {IN_LINE}
  AND state IN (1, 3) ORDER BY turn, id LIMIT 1"""
 BEAR = f"""UPDATE lateshift.session SET gap_until = NULL, held_why = 'gap', touched_at = {_NOW}
  WHERE queue = %(queue)s AND name = %(name)s"""
@@ -91,7 +87,7 @@ RELEASED = """SELECT 1 FROM lateshift.audit WHERE action = 'release' AND subject
  AND at > clock_timestamp() + %s::interval - interval '1 minute'"""
 
 # Whoever leases from the guarded lines of a queue, or gives a turn in it on, does so alone until the transaction ends.
-LOCK_QUEUE = "SELECT pg_advisory_xact_lock(hashtextextended('lateshift queue ' || %s, 0))"
+LOCK_QUEUE = f"SELECT {SHARE_RULES}, pg_advisory_xact_lock(hashtextextended('lateshift queue ' || %s, 0))"
 
 
 class PostgresSessions:
@@ -157,8 +153,7 @@ def look(connection: Connection, queue: str, names: Sequence[str]) -> dict[str, 
         return {}
     rows = connection.execute(LOOK, _named((queue, name) for name in names), binary=True).fetchall()
     return {
-        name: Session(busy, head, held == "dead", expects, state)
-        for name, busy, head, held, expects, state in rows
+        name: session_of(first, id, held, expects, state) for name, first, id, held, expects, state in rows
     }
 
 

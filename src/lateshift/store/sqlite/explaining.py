@@ -22,6 +22,7 @@ from lateshift.model.guard import FIRST_NUMBER, scopes_of
 from lateshift.model.job import Holds, JobView, State
 from lateshift.model.member import MemberView, Program
 from lateshift.store.contract import LANES
+from lateshift.store.guards import IN_LINE
 from lateshift.store.sqlite.database import Connection
 from lateshift.store.sqlite.times import to_instant, to_number
 
@@ -42,11 +43,11 @@ OLDER_OF_TENANT = """SELECT count(*) FROM (SELECT 1 FROM job WHERE state = 1 AND
  AND lane = ? AND tenant = ? AND priority = ? AND (due_at, id) < (?, ?) LIMIT ?)"""
 
 _OTHER = "id, task, state, due_at, leased_at, complete_by, holder"
-# Who has the turn in its session: what runs or waits for another try. job_turn.
-HAS_TURN = f"""SELECT {_OTHER} FROM job WHERE queue = ? AND session = ? AND session IS NOT NULL
- AND (state = 2 OR (state = 0 AND (fence > 0 OR blocked_by IS NOT NULL))) LIMIT ?"""
+# Who has the turn in its session: the first in its line, if it runs or waits for another try. job_line.
+HAS_TURN = f"""SELECT {_OTHER} FROM (SELECT {_OTHER} FROM job WHERE queue = ? AND session = ? AND {IN_LINE}
+ ORDER BY turn, id LIMIT 1) WHERE state IN (0, 2)"""
 # Those before it in the line of its session, in order. job_line.
-BEFORE_IN_LINE = f"""SELECT {_OTHER} FROM job WHERE queue = ? AND session = ? AND session IS NOT NULL AND state IN (1, 3)
+BEFORE_IN_LINE = f"""SELECT {_OTHER} FROM job WHERE queue = ? AND session = ? AND {IN_LINE} AND state IN (1, 3)
  AND (turn, id) < (?, ?) ORDER BY turn, id LIMIT ?"""
 SESSION = "SELECT held_by, held_why, gap_until, next_sequence FROM session WHERE queue = ? AND name = ?"
 # Who holds its exclusive key. job_exclusive.
@@ -56,8 +57,8 @@ EXCLUSIVE_HOLDER = f"SELECT {_OTHER} FROM job WHERE exclusive = ? AND state = 2 
 # job_limit_key.
 RULE = "SELECT concurrency, rate, per, burst, set_by FROM rule WHERE scope = ? AND name = ?"
 BUCKET = "SELECT tokens, at, promised FROM bucket WHERE key = ?"
-RUNNING_IN_QUEUE = f"SELECT {_OTHER} FROM job WHERE state = 2 AND tenant IS NOT NULL AND queue = ? LIMIT ?"
-RUNNING_OF_TASK = f"SELECT {_OTHER} FROM job WHERE state = 2 AND tenant IS NOT NULL AND task = ? LIMIT ?"
+RUNNING_IN_QUEUE = f"SELECT {_OTHER} FROM job WHERE state = 2 AND in_limits IS NOT NULL AND queue = ? LIMIT ?"
+RUNNING_OF_TASK = f"SELECT {_OTHER} FROM job WHERE state = 2 AND in_limits IS NOT NULL AND task = ? LIMIT ?"
 RUNNING_OF_KEY = (
     f"SELECT {_OTHER} FROM job WHERE state = 2 AND limit_key IS NOT NULL AND limit_key = ? LIMIT ?"
 )
@@ -126,7 +127,7 @@ def _session(connection: Connection, job: JobView, guard: Guard) -> Session | No
     if guard.session is None or job.state is State.RUNNING:
         return None
     mine = (job.queue, guard.session)
-    before = _others(connection.execute(HAS_TURN, (*mine, OTHERS_LOOKED_AT)).fetchall())
+    before = _others(connection.execute(HAS_TURN, mine).fetchall())
     if all(other.id != job.id for other in before):
         line = (*mine, guard.turn, job.id.bytes, OTHERS_LOOKED_AT)
         before += _others(connection.execute(BEFORE_IN_LINE, line).fetchall())

@@ -20,7 +20,18 @@ from lateshift.model.ids import MemberId
 from lateshift.model.job import Lane, Lease, Line
 from lateshift.model.outcome import Completed, Settlement
 from lateshift.store.contract import Want
-from lateshift.store.guards import BEGUN, FEW_TENANTS, GUARDS, LOOK_AT, ROUNDS, candidate, leave, leaves_word, promised_first
+from lateshift.store.guards import (
+    BEGUN,
+    FEW_TENANTS,
+    GUARDS,
+    LOOK_AT,
+    ROUNDS,
+    candidate,
+    in_limits,
+    leave,
+    leaves_word,
+    promised_first,
+)
 from lateshift.store.sqlite import rules, sessions, settling
 from lateshift.store.sqlite.database import Connection
 from lateshift.store.sqlite.leasing import COLUMNS, OLDEST_LEVEL, TAKE, leases_of
@@ -61,8 +72,10 @@ BLOCK = "UPDATE job SET state = 3, blocked_by = ? WHERE id = ? AND state = 1"
 LATER = "UPDATE job SET state = 0, blocked_by = ?, due_at = ? WHERE id = ? AND state = 1"
 # So many at once. Primary key.
 AT_ONCE = 100
-LEASE_THESE = f"""{TAKE}, blocked_by = NULL, turn = {BEGUN} WHERE id IN ({", ".join(f"?{3 + n}" for n in range(AT_ONCE))})
+_LEASE = f"""{TAKE}, blocked_by = NULL, turn = {BEGUN}{{}} WHERE id IN ({", ".join(f"?{3 + n}" for n in range(AT_ONCE))})
  RETURNING {COLUMNS}"""
+LEASE_THESE = _LEASE.format("")
+LEASE_COUNTED = _LEASE.format(f", {in_limits()}")
 OF_LEASE = "SELECT session, limit_key FROM job WHERE id = ?"
 
 
@@ -101,12 +114,11 @@ def _take(
     facts: Facts,
 ) -> list[Lease]:
     taken: dict[bytes, tuple[Any, ...]] = {}
+    sql = LEASE_COUNTED if facts.counted else LEASE_THESE
     for start in range(0, len(ids), AT_ONCE):
         block = ids[start : start + AT_ONCE]
         block += block[-1:] * (AT_ONCE - len(block))
-        taken |= {
-            row[0]: row for row in connection.execute(LEASE_THESE, (holder.bytes, now, *block)).fetchall()
-        }
+        taken |= {row[0]: row for row in connection.execute(sql, (holder.bytes, now, *block)).fetchall()}
     leases = leases_of([taken[id] for id in ids])
     for number, id in enumerate(ids):
         _, _, session, _, limit_key, _, _, _ = found[id]

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from lateshift.model.guard import Bucket, Rule, Rules, Turns, rule_of, slots
+from lateshift.model.guard import Bucket, Rule, Rules, Turns, news, rule_of, slots
 from lateshift.model.job import Line
 from lateshift.store.contract import LANES
 from lateshift.store.sqlite.blocks import blocks
@@ -17,9 +17,12 @@ AT_ONCE = 1000  # jobs made ready for one limit and line
 RULES = "SELECT scope, name, concurrency, rate, per, burst FROM rule"
 DECLARE = """INSERT INTO rule (scope, name, concurrency, rate, per, burst, set_by, set_at)
  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (scope, name) DO UPDATE SET concurrency = ?3, rate = ?4, per = ?5,
- burst = ?6, set_by = ?7, set_at = ?8
- WHERE concurrency IS NOT ?3 OR rate IS NOT ?4 OR per IS NOT ?5 OR burst IS NOT ?6"""
+ burst = ?6, set_by = ?7, set_at = ?8"""
 WITHDRAW = "DELETE FROM rule WHERE scope = ? AND name = ?"
+
+# What runs already counts too, from now on. job_running.
+_COUNT = "UPDATE job SET in_limits = 1 WHERE state = 2 AND lane > 2 AND in_limits IS NULL AND"
+COUNT = {"queue": f"{_COUNT} queue = ?", "task": f"{_COUNT} task = ?"}
 
 # So many limits are looked at by one statement.
 BLOCK = 100
@@ -27,8 +30,8 @@ _NAMES = f"WITH k(name) AS (VALUES {', '.join(['(?)'] * BLOCK)})"
 # What runs against each: job_limit_queue, job_limit_task, job_limit_key.
 _COUNTED = "SELECT name, (SELECT count(*) FROM job WHERE state = 2 AND"
 RUNNING = {
-    "queue": f"{_NAMES} {_COUNTED} tenant IS NOT NULL AND queue = k.name) FROM k",
-    "task": f"{_NAMES} {_COUNTED} tenant IS NOT NULL AND task = k.name) FROM k",
+    "queue": f"{_NAMES} {_COUNTED} in_limits IS NOT NULL AND queue = k.name) FROM k",
+    "task": f"{_NAMES} {_COUNTED} in_limits IS NOT NULL AND task = k.name) FROM k",
     "key": f"{_NAMES} {_COUNTED} limit_key IS NOT NULL AND limit_key = k.name) FROM k",
 }
 BUCKET = "SELECT tokens, at, promised FROM bucket WHERE key = ?"
@@ -59,8 +62,8 @@ class SqliteRules:
     def declare(self, rules: Sequence[Rule], *, by: str) -> None:
         with self._database.write() as connection:
             now = self._database.clock.microseconds()
-            for rule in rules:
-                if rule.concurrency is None and rule.rate is None:
+            for rule in news(read(connection), rules):
+                if rule.limits_nothing:
                     connection.execute(WITHDRAW, (rule.scope, rule.name))
                     continue
                 what = (
@@ -72,6 +75,8 @@ class SqliteRules:
                     rule.burst,
                 )
                 connection.execute(DECLARE, (*what, by, now))
+                if rule.concurrency is not None and rule.scope in COUNT:
+                    connection.execute(COUNT[rule.scope], (rule.name,))
 
     def list(self) -> list[Rule]:
         with self._database.read() as connection:

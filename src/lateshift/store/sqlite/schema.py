@@ -62,14 +62,14 @@ STEPS: tuple[tuple[str, ...], ...] = (
         # it waits for. Jobs without a guard have none of these.
         *(f"ALTER TABLE {table} ADD COLUMN {column}" for table in ("job", "settled") for column in _GUARDS),
         "ALTER TABLE job ADD COLUMN blocked_by TEXT",
+        "ALTER TABLE job ADD COLUMN in_limits INTEGER",
         *(f"UPDATE {table} SET tenant = '' WHERE lane IN (3, 4)" for table in ("job", "settled")),
         # The place of each job in its session, given out in the order of enqueueing.
         "CREATE TABLE turn (one INTEGER PRIMARY KEY CHECK (one = 1), last INTEGER NOT NULL)",
         "INSERT INTO turn VALUES (1, 0)",
-        # Who has the turn in a session: what runs or waits for another try; else the first of the line.
-        """CREATE INDEX job_turn ON job (queue, session) WHERE session IS NOT NULL
-            AND (state = 2 OR (state = 0 AND (fence > 0 OR blocked_by IS NOT NULL)))""",
-        "CREATE INDEX job_line ON job (queue, session, turn, id) WHERE session IS NOT NULL AND state IN (1, 3)",
+        # The line of a session. The first has the turn: who has begun is before all others.
+        """CREATE INDEX job_line ON job (queue, session, turn, id) WHERE session IS NOT NULL
+            AND (state > 0 OR fence > 0 OR blocked_by IS NOT NULL)""",
         """CREATE UNIQUE INDEX job_sequence ON job (queue, session, sequence)
             WHERE session IS NOT NULL AND sequence IS NOT NULL""",
         """CREATE INDEX job_tenant ON job (queue, lane, tenant, priority DESC, due_at, id)
@@ -77,8 +77,8 @@ STEPS: tuple[tuple[str, ...], ...] = (
         """CREATE INDEX job_blocked ON job (blocked_by, queue, lane, tenant, priority DESC, due_at, id)
             WHERE state = 3""",
         # What runs against a limit: of its queue, of its task, of its key.
-        "CREATE INDEX job_limit_queue ON job (queue) WHERE state = 2 AND tenant IS NOT NULL",
-        "CREATE INDEX job_limit_task ON job (task) WHERE state = 2 AND tenant IS NOT NULL",
+        "CREATE INDEX job_limit_queue ON job (queue) WHERE state = 2 AND in_limits IS NOT NULL",
+        "CREATE INDEX job_limit_task ON job (task) WHERE state = 2 AND in_limits IS NOT NULL",
         "CREATE INDEX job_limit_key ON job (limit_key) WHERE state = 2 AND limit_key IS NOT NULL",
         "CREATE INDEX job_batch ON job (batch, id) WHERE batch IS NOT NULL",
         "CREATE INDEX settled_batch ON settled (batch, id) WHERE batch IS NOT NULL",

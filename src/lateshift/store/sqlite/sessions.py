@@ -7,7 +7,7 @@ from uuid import UUID
 from lateshift.model.guard import Session
 from lateshift.model.job import Holds, Line
 from lateshift.store.contract import LANES, Gap, SessionView, Wakes
-from lateshift.store.guards import gap_of
+from lateshift.store.guards import IN_LINE, gap_of, session_of
 from lateshift.store.sqlite.blocks import blocks
 from lateshift.store.sqlite.database import Connection, Database
 
@@ -26,17 +26,17 @@ Named = tuple[str, str]
 # So many sessions of one queue are looked at by one statement.
 BLOCK = 100
 _NAMES = f"WITH s(name) AS (VALUES {', '.join(['(?)'] * BLOCK)})"
-_MINE = "queue = ? AND session = s.name AND session IS NOT NULL"
-# Whether one of its jobs runs, or waits for another try: that is its turn too. job_turn.
-_BUSY = f"""EXISTS (SELECT 1 FROM job WHERE {_MINE}
-  AND (state = 2 OR (state = 0 AND (fence > 0 OR blocked_by IS NOT NULL))))"""
 # The first in its line. job_line.
-_HEAD = f"(SELECT {{}} FROM job WHERE {_MINE} AND state IN (1, 3) ORDER BY turn, id LIMIT 1)"
-LOOK = f"""{_NAMES} SELECT s.name, {_BUSY}, {_HEAD.format("id")}, k.held_why, k.next_sequence, k.state
- FROM s LEFT JOIN session k ON k.queue = ? AND k.name = s.name"""
-# The first in the line of each session whose turn is free, unless it is held. job_line, job_turn, primary keys.
+_FIRST = (
+    f"(SELECT {{}} FROM job WHERE queue = ? AND session = s.name AND {IN_LINE} ORDER BY turn, id LIMIT 1)"
+)
+LOOK = f"""{_NAMES} SELECT s.name, j.state, j.id, k.held_why, k.next_sequence, k.state
+ FROM s LEFT JOIN job j ON j.id = {_FIRST.format("id")} LEFT JOIN session k ON k.queue = ? AND k.name = s.name"""
+_BLOCKED = """CASE WHEN state = 3 AND (blocked_by LIKE 'session:%' OR (? AND blocked_by LIKE 'sequence:%'))
+  THEN id END"""
+# The first in the line of each session, if it waits for the turn and the session is not held. job_line, primary keys.
 READY_HEADS = f"""{_NAMES} UPDATE job SET state = 1, blocked_by = NULL WHERE id IN
- (SELECT {_HEAD.format("CASE WHEN state = 3 AND (blocked_by LIKE 'session:%' OR (? AND blocked_by LIKE 'sequence:%')) THEN id END")} FROM s WHERE NOT {_BUSY} AND NOT EXISTS
+ (SELECT {_FIRST.format(_BLOCKED)} FROM s WHERE NOT EXISTS
   (SELECT 1 FROM session k WHERE k.queue = ? AND k.name = s.name AND k.held_why = 'dead')) RETURNING lane"""
 # Primary key.
 STATE = "SELECT state FROM session WHERE queue = ? AND name = ?"
@@ -54,7 +54,7 @@ MISS = """INSERT INTO session (queue, name, gap_until, gap_for, touched_at)
   ELSE excluded.gap_until END, gap_for = excluded.gap_for, touched_at = excluded.touched_at WHERE held_why IS NULL"""
 # Numbers that are missing for too long. session_gap.
 MISSING = "SELECT queue, name, next_sequence FROM session WHERE gap_until <= ? LIMIT ?"
-WAITING = """SELECT sequence, holds FROM job WHERE queue = ? AND session = ? AND session IS NOT NULL AND state IN (1, 3)
+WAITING = f"""SELECT sequence, holds FROM job WHERE queue = ? AND session = ? AND {IN_LINE} AND state IN (1, 3)
  ORDER BY turn, id LIMIT 1"""
 BEAR = "UPDATE session SET gap_until = NULL, held_why = 'gap', touched_at = ?3 WHERE queue = ?1 AND name = ?2"
 NOT_MISSING = "UPDATE session SET gap_until = NULL WHERE queue = ? AND name = ?"
@@ -109,9 +109,9 @@ def _view(row: tuple[Any, ...]) -> SessionView:
 
 def look(connection: Connection, queue: str, names: Sequence[str]) -> dict[str, Session]:
     return {
-        name: Session(bool(busy), head, held == "dead", expects, state)
+        name: session_of(first, id, held, expects, state)
         for block in blocks(names, BLOCK)
-        for name, busy, head, held, expects, state in connection.execute(LOOK, (*block, queue, queue, queue))
+        for name, first, id, held, expects, state in connection.execute(LOOK, (*block, queue, queue))
     }
 
 
@@ -130,7 +130,7 @@ def ready_next(connection: Connection, sessions: Iterable[Named], *, numbers: bo
         Line(queue, LANES[lane])
         for queue, names in named.items()
         for block in blocks(sorted(names), BLOCK)
-        for (lane,) in connection.execute(READY_HEADS, (*block, numbers, queue, queue, queue)).fetchall()
+        for (lane,) in connection.execute(READY_HEADS, (*block, numbers, queue, queue)).fetchall()
     }
 
 
