@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from msgspec import Struct
+
 from lateshift.model.guard import (
     Candidate,
     Choice,
     Facts,
     Guarded,
     Limits,
+    Rules,
     Turns,
     blocked_by_limits,
     choose,
@@ -100,67 +103,109 @@ LEASE_COUNTED = _LEASE.format(f", {in_limits('lateshift.')}")
 OF_LEASES = "SELECT id, queue, session, limit_key FROM lateshift.job WHERE id = ANY(%s::uuid[])"
 
 
-def lease(connection: Connection, holder: MemberId, want: Want, skew: timedelta, turns: Turns) -> list[Lease]:
+def exchange(
+    connection: Connection,
+    holder: MemberId,
+    settlements: Sequence[Settlement],
+    wants: Sequence[Want],
+    skew: timedelta,
+    turns: Turns,
+) -> tuple[list[Lease], list[Lease], set[Line]]:
+    """Jobs of careful lanes end and begin, each queue's in a transaction of its own. Gives new leases, leases that were
+    lost, and lines that have ready jobs now."""
+    of: dict[str, tuple[list[Settlement], list[Want]]] = {}
+    for settlement in settlements:
+        of.setdefault(settlement.lease.queue, ([], []))[0].append(settlement)
+    for want in wants:
+        of.setdefault(want.line.queue, ([], []))[1].append(want)
+    leases: list[Lease] = []
+    lost: list[Lease] = []
+    lines: set[Line] = set()
+    for queue, (ended, wanted) in sorted(of.items()):
+        # Whatever needs no answer first sets out together: each way there and back costs as much as some jobs.
+        with connection.pipeline(), connection.transaction():
+            sessions.lock(connection, [queue])
+            connection.execute(rules.LOCK_LIMITS_IF_ANY)  # before the locks of keys and rows, as everywhere
+            opened = connection.execute(OPENED, {"queue": queue, "holder": holder, "skew": skew})
+            told = connection.execute(rules.RULES)
+            sent = _send(connection, ended, skew)
+            [(is_open, now)] = opened.fetchall()
+            facts = Facts(rules.rules_of(told.fetchall()), now)
+            if ended:
+                too_late, given_on = _settled(connection, ended, sent, facts.rules, skew, turns)
+                lost += too_late
+                lines |= given_on
+            for want in wanted if is_open else ():
+                leases += _lease(connection, parameters_of(want, holder, skew), want, facts, turns)
+    return leases, lost, lines
+
+
+def _lease(
+    connection: Connection, asked: dict[str, Any], want: Want, facts: Facts, turns: Turns
+) -> list[Lease]:
     queue = want.line.queue
     leases: list[Lease] = []
-    with connection.transaction():
-        sessions.lock(connection, [queue])
-        asked = parameters_of(want, holder, skew)
-        [(is_open, now)] = connection.execute(OPENED, asked).fetchall()
-        if not is_open:
-            return []
-        facts = Facts(rules.read(connection), now)
-        if facts.rules:
-            connection.execute(rules.LOCK_LIMITS)  # before the locks of keys and rows, as everywhere
-        for _ in range(ROUNDS):
-            room = want.count - len(leases)
-            asked["count"] = max(room, LOOK_AT)
-            rows, all_there_are = _candidates(connection, want, asked, turns)
-            if facts.rates:
-                first = connection.execute(PROMISED, asked, binary=True).fetchall()
-                rows = promised_first(first, rows)
-            candidates = _learn(connection, queue, [candidate(queue, row) for row in rows], facts)
-            choice = choose(candidates, room, facts)
-            leases += _take(connection, asked, choice.take, facts, turns, want.line)
-            # Who waits for one of these is blocked after it is leased.
-            _write(connection, queue, choice, facts, skew)
-            if len(leases) < want.count and blocked_by_limits(choice):
-                rules.ready_next(connection, facts.with_places(), turns, least=LOOK_AT)
-            if len(leases) >= want.count or (all_there_are and not choice.block and not choice.later):
-                break
+    for _ in range(ROUNDS):
+        room = want.count - len(leases)
+        asked["count"] = max(room, LOOK_AT)
+        rows, all_there_are = _candidates(connection, want, asked, turns)
+        if facts.rates:
+            first = connection.execute(PROMISED, asked, binary=True).fetchall()
+            rows = promised_first(first, rows)
+        candidates = _learn(connection, queue, [candidate(queue, row) for row in rows], facts)
+        choice = choose(candidates, room, facts)
+        leases += _take(connection, asked, choice.take, facts, turns, want.line)
+        # Who waits for one of these is blocked after it is leased.
+        _write(connection, queue, choice, facts, asked["skew"])
+        if len(leases) < want.count and blocked_by_limits(choice):
+            rules.ready_next(connection, facts.with_places(), turns, least=LOOK_AT)
+        if len(leases) >= want.count or (all_there_are and not choice.block and not choice.later):
+            break
     return leases
 
 
-def settle(
-    connection: Connection, settlements: Sequence[Settlement], skew: timedelta, turns: Turns
-) -> tuple[list[Lease], set[Line]]:
-    """Jobs of careful lanes: what they leave to others is given on in the same transaction. Gives the leases that were
-    lost, and the lines that have ready jobs now."""
-    leases = [settlement.lease for settlement in settlements]
-    keys = sorted({lease.exclusive for lease in leases if lease.exclusive is not None})
-    with connection.transaction():
-        sessions.lock(connection, [lease.queue for lease in leases])
-        ended = leave(leases)
-        freed = lock_limits(connection, ended)
-        for key in keys:
-            connection.execute(settling.WAIT_FOR_KEY, (key,))
-        telling = [settlement for settlement in settlements if leaves_word(settlement)]
-        silent = [it for it in settlements if not leaves_word(it)] if telling else settlements
-        lost = settling.receive(connection, settling.send(connection, silent, skew), skew)
-        if telling:
-            lost += _settle_with_word(connection, telling, skew)
-        for key in keys:
-            connection.execute(settling.READY_NEXT, {"key": key})
-        return lost, give_on(connection, ended, freed, turns)
+class _OnTheWay(Struct, frozen=True):
+    """Settlements that leave no word to their session, and those that do."""
+
+    silent: list[settling.Sent]
+    telling: list[settling.Sent]
 
 
-def _settle_with_word(
-    connection: Connection, settlements: Sequence[Settlement], skew: timedelta
-) -> list[Lease]:
-    """What was written before, and had its answer lost, must not be written to the session again: it may have gone on."""
-    lost, written = settling.receive_telling(
-        connection, settling.send(connection, settlements, skew, telling=True), skew
+def _send(connection: Connection, settlements: Sequence[Settlement], skew: timedelta) -> _OnTheWay:
+    for key in _keys(settlements):
+        connection.execute(settling.WAIT_FOR_KEY, (key,))
+    telling = [settlement for settlement in settlements if leaves_word(settlement)]
+    silent = [it for it in settlements if not leaves_word(it)] if telling else settlements
+    return _OnTheWay(
+        settling.send(connection, silent, skew), settling.send(connection, telling, skew, telling=True)
     )
+
+
+def _settled(
+    connection: Connection,
+    settlements: Sequence[Settlement],
+    sent: _OnTheWay,
+    known: Rules,
+    skew: timedelta,
+    turns: Turns,
+) -> tuple[list[Lease], set[Line]]:
+    """What they leave to others is given on."""
+    lost = settling.receive(connection, sent.silent, skew)
+    if sent.telling:
+        lost += _settled_with_word(connection, sent.telling, skew)
+    for key in _keys(settlements):
+        connection.execute(settling.READY_NEXT, {"key": key})
+    ended = leave([settlement.lease for settlement in settlements])
+    return lost, give_on(connection, ended, limits_freed(known, ended), turns)
+
+
+def _keys(settlements: Sequence[Settlement]) -> list[str]:
+    return sorted({it.lease.exclusive for it in settlements if it.lease.exclusive is not None})
+
+
+def _settled_with_word(connection: Connection, sent: Sequence[settling.Sent], skew: timedelta) -> list[Lease]:
+    """What was written before, and had its answer lost, must not be written to the session again: it may have gone on."""
+    lost, written = settling.receive_telling(connection, sent, skew)
     said: dict[sessions.Named, bytes] = {}
     dead: list[JobId] = []
     for settlement in written:

@@ -163,19 +163,21 @@ class PostgresJobs:
         wants = [] if again else [want for want in wants if want.count > 0]
         careful = [settlement for settlement in settlements if settlement.lease.lane.careful]
         plain = [it for it in settlements if not it.lease.lane.careful] if careful else settlements
-        lost, lines = guarding.settle(connection, careful, skew, self._turns) if careful else ([], set())
-        quick = [want for want in wants if not want.line.lane.careful]
+        guarded = [want for want in wants if want.line.lane.careful]
+        quick = [want for want in wants if not want.line.lane.careful] if guarded else wants
+        leases: list[Lease] = []
+        lost: list[Lease] = []
+        lines: set[Line] = set()
         if plain or quick:
             with connection.pipeline():  # one round trip, one commit
                 settled = settling.send(connection, plain, skew)
                 leased = leasing.send(connection, holder, quick, skew)
-            lost += settling.receive(connection, settled, skew)
+            lost = settling.receive(connection, settled, skew)
             leases = leasing.receive(leased)
-        else:
-            leases = []
-        for want in wants:
-            if want.line.lane.careful:
-                leases += guarding.lease(connection, holder, want, skew, self._turns)
+        if careful or guarded:
+            more, too_late, lines = guarding.exchange(connection, holder, careful, guarded, skew, self._turns)
+            leases += more
+            lost += too_late
         return Exchanged(leases, lost, unsure), lines
 
     def held(self, holder: MemberId) -> list[Lease]:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from lateshift.model.guard import Bucket, Rule, Rules, Turns, news, rule_of, slots
 from lateshift.model.job import Line
-from lateshift.store.contract import LANES
+from lateshift.store.contract import LANES, Rows
 from lateshift.store.postgres.arrays import BigInts, Texts
 from lateshift.store.postgres.database import Connection, Database
 
@@ -28,6 +28,7 @@ SHARE_RULES = "pg_advisory_xact_lock_shared(hashtextextended('lateshift rules', 
 LOCK_RULES = "SELECT pg_advisory_xact_lock(hashtextextended('lateshift rules', 0))"
 # Whoever leases against limits, or frees a place in one, does so alone until the end of the transaction.
 LOCK_LIMITS = "SELECT pg_advisory_xact_lock(hashtextextended('lateshift limits', 0))"
+LOCK_LIMITS_IF_ANY = f"{LOCK_LIMITS} WHERE EXISTS (SELECT 1 FROM lateshift.rule)"
 
 # What runs, as far as the limit: job_limit_queue, job_limit_task, job_limit_key.
 RUNNING = {
@@ -101,9 +102,13 @@ class PostgresRules:
 
 
 def read(connection: Connection) -> Rules:
+    return rules_of(connection.execute(RULES).fetchall())
+
+
+def rules_of(rows: Rows) -> Rules:
     return {
         (scope, name): Rule(scope, name, concurrency, rate, per or timedelta(seconds=1), burst or 1)
-        for scope, name, concurrency, rate, per, burst in connection.execute(RULES).fetchall()
+        for scope, name, concurrency, rate, per, burst in rows
     }
 
 
