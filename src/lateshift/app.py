@@ -78,7 +78,7 @@ class Lateshift:
         self.settings: Settings = load(store=store)
         self.clock = clock
         self._queues: dict[str, QueueSettings] = {}
-        self.client = Client(lambda: self.store, self.settings.key_window, self._queues)
+        self.client = Client(lambda: self.store, self.settings.key_window, self._queues, name)
         self._tasks: dict[str, Task[..., Any]] = {}
         self._starters: list[Callable[[], Any]] = []
         self._store: Store | None = None

@@ -1,4 +1,5 @@
-"""Before a release: can this code run what is in the store? Every job that may still run is decoded with its types."""
+"""Before a release: can this code run what is in the store? Every job that may still run, or follow a batch, is decoded
+with its types."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -6,6 +7,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from lateshift.errors import ArgumentsInvalid, TaskInvalid
+from lateshift.model.batch import BatchId
 from lateshift.model.fingerprint import blanked
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, JobView, State
@@ -16,6 +18,7 @@ PAGE = 500
 EXAMPLES = 3
 FINDINGS_KEPT = 200  # what comes after so many different ones is only counted
 
+TO_COME = "to come"  # of what a batch enqueues when it is done
 GONE, UNDECODABLE, INVALID = "task_gone", "arguments_undecodable", "task_invalid"
 
 
@@ -28,10 +31,19 @@ class Finding(Struct, kw_only=True):
     counts: dict[str, int] = field(default_factory=dict)
     examples: list[JobId] = field(default_factory=list)
 
-    def add(self, view: JobView) -> None:
-        self.counts[view.state.label] = self.counts.get(view.state.label, 0) + 1
+    def add(self, met: "Met") -> None:
+        self.counts[met.state] = self.counts.get(met.state, 0) + 1
         if len(self.examples) < EXAMPLES:
-            self.examples.append(view.id)
+            self.examples.append(met.id)
+
+
+class Met(Struct, frozen=True):
+    """What this code would meet: a job, or one that a batch enqueues when it is done."""
+
+    id: JobId
+    task: str
+    payload: bytes
+    state: str
 
 
 class Report(Struct, kw_only=True):
@@ -45,7 +57,8 @@ class Report(Struct, kw_only=True):
 def check(
     store: Store, tasks: Mapping[str, Task[..., Any]], told: Callable[[int], None] = lambda count: None
 ) -> Report:
-    """Reads what waits and runs, then the dead letters, page by page; what has completed costs nothing."""
+    """Reads what waits and runs, the dead letters, then what batches enqueue at their end, page by page; what has completed
+    costs nothing."""
     report = Report()
     found: dict[tuple[str, ...], Finding] = {}
     for task in tasks.values():
@@ -53,27 +66,38 @@ def check(
             _ = task.arguments
         except TaskInvalid as error:
             found[task.name, INVALID] = Finding(task=task.name, kind=INVALID, error=str(error))
-    for view in _jobs(store):
-        report.looked_at[view.state.label] = report.looked_at.get(view.state.label, 0) + 1
+    for met in _what_there_is(store):
+        report.looked_at[met.state] = report.looked_at.get(met.state, 0) + 1
         told(1)
-        wrong = _what_is_wrong(tasks, view)
+        wrong = _what_is_wrong(tasks, met)
         if wrong is None:
             continue
         kind, words = wrong
         # Values in a message differ from job to job; the name of the argument, which stands first, does not.
         argument, colon, what = words.partition(": ")
-        key = (view.task, kind) if kind != UNDECODABLE else (view.task, kind, argument, colon, blanked(what))
+        key = (met.task, kind) if kind != UNDECODABLE else (met.task, kind, argument, colon, blanked(what))
         finding = found.get(key)
         if finding is None and len(found) < FINDINGS_KEPT:
-            finding = found[key] = Finding(task=view.task, kind=kind, error=words)
+            finding = found[key] = Finding(task=met.task, kind=kind, error=words)
         if finding is None:
             report.left_out += 1
         else:
-            finding.add(view)
+            finding.add(met)
     report.findings = sorted(
         found.values(), key=lambda finding: (finding.task, -sum(finding.counts.values()))
     )
     return report
+
+
+def _what_there_is(store: Store) -> Iterator[Met]:
+    for view in _jobs(store):
+        yield Met(view.id, view.task, view.payload, view.state.label)
+    before: BatchId | None = None
+    while page := store.batches.newest(before, PAGE):
+        for batch in page:
+            for call in batch.to_come:
+                yield Met(call.id, call.spec.task, call.payload, TO_COME)
+        before = page[-1].id
 
 
 def _jobs(store: Store) -> Iterator[JobView]:
@@ -87,17 +111,17 @@ def _jobs(store: Store) -> Iterator[JobView]:
         before = page[-1].id
 
 
-def _what_is_wrong(tasks: Mapping[str, Task[..., Any]], view: JobView) -> tuple[str, str] | None:
+def _what_is_wrong(tasks: Mapping[str, Task[..., Any]], met: Met) -> tuple[str, str] | None:
     """The kind of finding, and the error in words."""
-    task = tasks.get(view.task)
+    task = tasks.get(met.task)
     if task is None:
         return GONE, "this code has no task of that name"
     try:
-        task.arguments.decode(view.payload)
+        task.arguments.decode(met.payload)
     except TaskInvalid as error:
         return INVALID, str(error)
     except ArgumentsInvalid as error:
-        return UNDECODABLE, str(error).removeprefix(f"{view.task}: ")
+        return UNDECODABLE, str(error).removeprefix(f"{met.task}: ")
     except Exception as error:  # a user's own type may raise anything
         return UNDECODABLE, f"{type(error).__name__}: {error}"
     return None

@@ -42,7 +42,9 @@ class Client:
         store: Callable[[], Store],
         key_window: timedelta,
         queues: Mapping[str, QueueSettings] = NO_QUEUES,
+        app: str = "",
     ) -> None:
+        self.app = app
         self.key_window = key_window
         self.queues = queues
         self._pressure = Pressure(queues)

@@ -54,6 +54,7 @@ class Call(Struct, Generic[R], eq=False, gc=False):
 class Sender(Protocol):
     """What a task needs of a client."""
 
+    app: str
     key_window: timedelta
     queues: Mapping[str, QueueSettings]
 

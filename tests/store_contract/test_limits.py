@@ -152,6 +152,29 @@ def test_what_was_declared_is_listed_and_declaring_again_changes_nothing(store: 
     assert store.rules.list() == rules
 
 
+def test_a_limit_is_withdrawn_by_the_app_that_declared_it_and_by_no_other(store: Store) -> None:
+    limit = Rule("queue", "default", 5)
+    store.rules.declare([limit], by="shop")
+    store.rules.declare([Rule("queue", "default")], by="reports")
+    assert store.rules.list() == [limit]
+    store.rules.declare([Rule("queue", "default")], by="shop")
+    assert store.rules.list() == []
+
+
+def test_jobs_that_run_already_count_against_a_limit_that_is_declared_now(
+    store: Store, worker: Worker
+) -> None:
+    added(store, *(limited("k:1") for _ in range(3)))
+    running = worker.lease(2, GUARDED)
+    for rule in (Rule("queue", "default", 2), Rule("task", "noop", 2), Rule("key", "k", 2)):
+        store.rules.declare([rule], by="shop")
+        assert lease(worker) == []
+        store.rules.declare([Rule(rule.scope, rule.name)], by="shop")
+    store.rules.declare([Rule("queue", "default", 2)], by="shop")
+    worker.settle(running[0])
+    assert len(lease(worker)) == 1
+
+
 def test_places_that_one_limit_keeps_from_many_go_to_others(store: Store, worker: Worker) -> None:
     store.rules.declare([Rule("queue", "default", 10), Rule("key", "vendor", 1)], by="code")
     added(store, *(limited(task="first") for _ in range(10)))

@@ -152,8 +152,8 @@ WAITING: dict[str, tuple[JobView, dict[str, Any], list[str], str]] = {
     ),
     "concurrency limit": (
         view(BLOCKED), {"guard": GUARDED | {"blocked_by": "limit:key:tenant:7"},
-                        "limits": [tenant_limit(concurrency=2, set_by="ana", running=[other(ME), other(HEAD)])]},
-        ["limit_reached"], "Limit tenant:7, set by ana, is at 2 of 2 jobs at once: …000001 and …00aaaa.",
+                        "limits": [tenant_limit(concurrency=2, set_by="shop", running=[other(ME), other(HEAD)])]},
+        ["limit_reached"], "Limit tenant:7, set by the code of shop, is at 2 of 2 jobs at once: …000001 and …00aaaa.",
     ),
     "concurrency limit of a queue that has room again": (
         view(BLOCKED), {"guard": GUARDED | {"blocked_by": "limit:queue:orders"},
@@ -170,9 +170,9 @@ WAITING: dict[str, tuple[JobView, dict[str, Any], list[str], str]] = {
     ),
     "rate limit": (
         view(SCHEDULED, due_at=after(seconds=30)),
-        {"guard": GUARDED | {"blocked_by": "rate:key:tenant:7"}, "limits": [tenant_limit(rate=1, per=MINUTE, set_by="ana")]},
+        {"guard": GUARDED | {"blocked_by": "rate:key:tenant:7"}, "limits": [tenant_limit(rate=1, per=MINUTE, set_by="shop")]},
         ["rate_limit"],
-        "Limit tenant:7, set by ana, lets 1 start in 1m 0s, and its tokens are used up or promised to others.",
+        "Limit tenant:7, set by the code of shop, lets 1 start in 1m 0s, and its tokens are used up or promised to others.",
     ),
     "rate limit whose moment has come": (
         view(SCHEDULED, due_at=before(seconds=1)),

@@ -7,6 +7,7 @@ import pytest
 
 from lateshift import Lateshift
 from lateshift import check as checking
+from lateshift.model.job import Lane, Line
 from tests.store_contract.driving import HOUR, Worker, added, make_job
 from tests.walks.burying import bury, named
 from tests.walks.commands import Cli
@@ -77,6 +78,26 @@ def test_gone_tasks_and_arguments_that_do_not_fit_are_found_in_every_state(
     assert wrong["jobs"] == {"running": 1, "dead": 1}
     assert wrong["examples"] == named([running[1], dead[0]])
     assert len(found) == 3
+
+
+def test_what_a_batch_will_enqueue_is_looked_at_as_well(cli: Cli, app: Lateshift, release: str) -> None:
+    @app.task
+    def pack(order: int) -> None: ...
+
+    @app.task
+    def tell(batch: str) -> None: ...
+
+    app.batch([pack.call(3)], then=tell.call("all packed")).cancel(by="ana")
+    app.batch([pack.call(1)], then=tell.call("all packed"), on_failure=pack.call(2))
+
+    said = cli("check", release, "--json").document
+
+    assert said["looked_at"] == {"ready": 1, "to come": 2}
+    [finding] = said["findings"]
+    assert (finding["task"], finding["kind"], finding["jobs"]) == ("tell", "task_gone", {"to come": 1})
+    worker = Worker(app.store)
+    worker.settle_all(worker.lease(1, Line("default", Lane.THREAD)))
+    assert cli("check", release, "--json").document["looked_at"] == {"ready": 1}
 
 
 def test_people_get_a_table_and_what_to_do(cli: Cli, app: Lateshift, release: str) -> None:

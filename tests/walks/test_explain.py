@@ -189,7 +189,9 @@ async def test_what_sessions_and_limits_hold_back_is_explained_while_a_worker_ru
             await until(lambda job=job: codes_of(job), lambda seen, expected=expected: seen == [expected])  # type: ignore[misc]
         [reason] = (await waits.aexplain()).reasons
         assert reason.jobs == [acme.id]
-        assert reason.says.startswith("Limit vendor:acme, set by the code, is at 1 of 1 job at once: ")
+        assert reason.says.startswith(
+            f"Limit vendor:acme, set by the code of {shop.name}, is at 1 of 1 job at once: "
+        )
         assert (await behind.aexplain()).reasons[0].jobs == [head.id]
         gate.set()
         await asyncio.gather(*(job.aresult(timeout=SOON) for job in (acme, waits, head, behind, first)))
@@ -232,7 +234,7 @@ def test_the_limit_that_holds_a_job_is_named_with_the_jobs_that_fill_it(cli: Cli
     document = cli("jobs", "explain", str(waiting), "--json").document
     [reason] = [each for each in document["reasons"] if each["code"] == "limit_reached"]
 
-    assert reason["says"].startswith("Limit tenant:7, set by ana, is at 1 of 1 job at once: ")
+    assert reason["says"].startswith("Limit tenant:7, set by the code of ana, is at 1 of 1 job at once: ")
     assert (reason["jobs"], reason["by"]) == ([str(running)], "ana")
 
 

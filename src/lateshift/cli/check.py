@@ -4,14 +4,14 @@ from typing import Any
 
 import click
 
-from lateshift.check import EXAMPLES, GONE, INVALID, UNDECODABLE, Finding, Report
+from lateshift.check import EXAMPLES, GONE, INVALID, TO_COME, UNDECODABLE, Finding, Report
 from lateshift.check import check as look_through
 from lateshift.cli import exits
 from lateshift.cli.options import listing, opened_for, wants_json
 from lateshift.cli.output import amount, counted, print_json, print_sentences, say, short, without_password
 from lateshift.cli.progress import alive_and_dead_in, bar
 
-WAITING = ("ready", "scheduled", "blocked")
+WAITING = ("ready", "scheduled", "blocked", TO_COME)
 REMEDIES = {
     GONE: "A task that is gone: keep one of that name until its jobs have ended (@app.task(name=…)), or cancel them"
     " with `lateshift jobs cancel`. Workers put such jobs off; they do not fail.",
@@ -25,8 +25,8 @@ REMEDIES = {
 @click.argument("program")
 @listing
 def check(program: str) -> None:
-    """Can PROGRAM's code run what is in the store? Decodes the arguments of every job that waits, runs or is dead, and
-    lists tasks that are gone. Changes nothing. Exit code 1 if something was found."""
+    """Can PROGRAM's code run what is in the store? Decodes the arguments of every job that waits, runs, is dead or
+    follows a batch, and lists tasks that are gone. Changes nothing. Exit code 1 if something was found."""
     from lateshift.worker.program import find_app
 
     app = find_app(program)

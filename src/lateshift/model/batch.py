@@ -52,6 +52,7 @@ class BatchView(Struct, frozen=True, kw_only=True):
     then_enqueued: bool
     on_failure: JobId | None
     on_failure_enqueued: bool
+    to_come: list[NewJob]  # callbacks that may still be enqueued
 
     @property
     def done(self) -> int:

@@ -1,6 +1,8 @@
 """What both stores do about batches alike: how a callback is kept, how long a batch is, and what is said of a wrong one."""
 
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -34,6 +36,15 @@ def read(kept: bytes | None) -> NewJob | None:
 def id_of(kept: bytes | None) -> JobId | None:
     call = read(kept)
     return None if call is None else call.id
+
+
+def to_come(row: Sequence[Any]) -> list[NewJob]:
+    """Callbacks that may still follow. Of a batch that has failures, also when it has finished: they may be resubmitted."""
+    failed, finished_at, cancelled_by, then, then_at, on_failure, failure_at = row[6], *row[10:16]
+    if cancelled_by is not None or (finished_at is not None and not failed):
+        return []
+    calls = [read(call) for call, at in ((then, then_at), (on_failure, failure_at)) if at is None]
+    return [call for call in calls if call is not None]
 
 
 def refuse_other_calls(batch: NewBatch, digest: bytes | None) -> None:

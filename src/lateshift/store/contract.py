@@ -235,7 +235,7 @@ class RuleBook(Protocol):
     """Limits on how many jobs run and start, over all machines."""
 
     def declare(self, rules: Sequence[Rule], *, by: str) -> None:
-        """As the code has them now. One without any limit is withdrawn."""
+        """As the code of the app `by` has them now. One without any limit is withdrawn, if that app had declared it."""
 
     def list(self) -> list[Rule]: ...
 

@@ -9,15 +9,12 @@ from lateshift.task import Task
 
 
 def declare(book: RuleBook, tasks: Mapping[str, Task[..., Any]]) -> None:
-    """Write what has changed; what this program had limited, and does not any more, is withdrawn."""
-    senders = {id(task.sender): task.sender for task in tasks.values()}
-    wanted = {(rule.scope, rule.name): rule for sender in senders.values() for rule in sender.rules()}
-    for name, task in tasks.items():
-        wanted.setdefault(("queue", task.limits.queue), Rule("queue", task.limits.queue))
-        wanted["task", name] = (
-            task.limits.limit.rule("task", name) if task.limits.limit else Rule("task", name)
-        )
-    known = {(rule.scope, rule.name): rule for rule in book.list()}
-    news = [rule for key, rule in wanted.items() if known.get(key, Rule(*key)) != rule]
-    if news:
-        book.declare(news, by="code")
+    """What each app's code has now holds; what it had limited, and does not any more, is withdrawn."""
+    for sender in {id(task.sender): task.sender for task in tasks.values()}.values():
+        wanted = {(rule.scope, rule.name): rule for rule in sender.rules()}
+        for name, task in tasks.items():
+            if task.sender is sender:
+                limit, queue = task.limits.limit, task.limits.queue
+                wanted.setdefault(("queue", queue), Rule("queue", queue))
+                wanted["task", name] = limit.rule("task", name) if limit else Rule("task", name)
+        book.declare(list(wanted.values()), by=sender.app)

@@ -270,8 +270,7 @@ def _token_at(limit: Limit, facts: Facts) -> datetime | None:
 
 def _called(limit: Limit) -> str:
     name = f"Limit {limit.key}" if limit.scope == "key" else f"The limit of {limit.scope} {limit.key}"
-    by = "the code" if limit.set_by == "code" else limit.set_by
-    return f"{name}, set by {by}," if by else name
+    return f"{name}, set by the code of {limit.set_by}," if limit.set_by else name
 
 
 def _latest(moment: datetime | None, words: Words) -> str:

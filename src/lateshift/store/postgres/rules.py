@@ -17,7 +17,7 @@ DECLARE = """INSERT INTO lateshift.rule (scope, name, concurrency, rate, per, bu
  VALUES (%s, %s, %s::integer, %s::integer, %s, %s, %s, clock_timestamp() + %s::interval)
  ON CONFLICT (scope, name) DO UPDATE SET concurrency = excluded.concurrency, rate = excluded.rate, per = excluded.per,
  burst = excluded.burst, set_by = excluded.set_by, set_at = excluded.set_at"""
-WITHDRAW = "DELETE FROM lateshift.rule WHERE scope = %s AND name = %s"
+WITHDRAW = "DELETE FROM lateshift.rule WHERE scope = %s AND name = %s AND set_by = %s"
 
 # What runs already counts too, from now on. job_running.
 _COUNT = "UPDATE lateshift.job SET in_limits = true WHERE state = 2 AND lane > 2 AND in_limits IS NULL AND"
@@ -87,7 +87,7 @@ class PostgresRules:
                 connection.execute(LOCK_RULES)
                 for rule in news(read(connection), rules):
                     if rule.limits_nothing:
-                        connection.execute(WITHDRAW, (rule.scope, rule.name))
+                        connection.execute(WITHDRAW, (rule.scope, rule.name, by))
                         continue
                     what = (rule.scope, rule.name, rule.concurrency, rule.rate, rule.per, rule.burst)
                     connection.execute(DECLARE, (*what, by, offset))

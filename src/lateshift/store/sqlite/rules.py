@@ -18,7 +18,7 @@ RULES = "SELECT scope, name, concurrency, rate, per, burst FROM rule"
 DECLARE = """INSERT INTO rule (scope, name, concurrency, rate, per, burst, set_by, set_at)
  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (scope, name) DO UPDATE SET concurrency = ?3, rate = ?4, per = ?5,
  burst = ?6, set_by = ?7, set_at = ?8"""
-WITHDRAW = "DELETE FROM rule WHERE scope = ? AND name = ?"
+WITHDRAW = "DELETE FROM rule WHERE scope = ? AND name = ? AND set_by = ?"
 
 # What runs already counts too, from now on. job_running.
 _COUNT = "UPDATE job SET in_limits = 1 WHERE state = 2 AND lane > 2 AND in_limits IS NULL AND"
@@ -60,11 +60,14 @@ class SqliteRules:
         self._database = database
 
     def declare(self, rules: Sequence[Rule], *, by: str) -> None:
+        with self._database.read() as connection:
+            if not news(read(connection), rules):
+                return
         with self._database.write() as connection:
             now = self._database.clock.microseconds()
             for rule in news(read(connection), rules):
                 if rule.limits_nothing:
-                    connection.execute(WITHDRAW, (rule.scope, rule.name))
+                    connection.execute(WITHDRAW, (rule.scope, rule.name, by))
                     continue
                 what = (
                     rule.scope,
