@@ -166,7 +166,8 @@ class Facts(Struct):
 
     def news(self, candidates: Iterable[Candidate]) -> Limits:
         """Limits that were not looked at before."""
-        limits = [limit for job in candidates for limit in self.limits_of(job)] if self.rules else []
+        different = {(job.task, job.limit_key): job for job in candidates} if self.rules else {}
+        limits = [limit for job in different.values() for limit in self.limits_of(job)]
         fresh = {key: rule for key, rule in limits if key not in self.known}
         self.known |= fresh.keys()
         return fresh
@@ -319,7 +320,7 @@ def _grown(facts: Facts, key: str, rule: Rule) -> Bucket:
 
 def limits_freed(rules: Rules, ended: Iterable[Guarded]) -> Limits:
     """Limits on how many run, in which these have left a place."""
-    found = (limits_of(rules, job.queue, job.task, job.limit_key) for job in ended)
+    found = [limits_of(rules, *named) for named in {(job.queue, job.task, job.limit_key) for job in ended}]
     return {key: rule for limits in found for key, rule in limits if rule.concurrency is not None}
 
 

@@ -4,8 +4,8 @@ leaves to others."""
 from collections.abc import Sequence
 from typing import Any
 
-from lateshift.model.guard import FIRST_NUMBER, Candidate, Guarded, Session
-from lateshift.model.job import Holds, Lease, State
+from lateshift.model.guard import FIRST_NUMBER, Candidate, Guarded
+from lateshift.model.job import Holds, Lease
 from lateshift.model.outcome import Completed, DeadLettered, Settlement
 from lateshift.store.contract import Gap, Rows
 
@@ -52,14 +52,6 @@ def leaves_word(settlement: Settlement) -> bool:
     if isinstance(outcome, Completed):
         return outcome.session_state is not None
     return isinstance(outcome, DeadLettered)
-
-
-def session_of(
-    first: int | None, id: Any, held: str | None, expects: int | None, state: bytes | None
-) -> Session:
-    """From the state and the id of the first in its line, and what is kept of it."""
-    waits = first in (State.READY, State.BLOCKED)
-    return Session(first is not None and not waits, id if waits else None, held == "dead", expects, state)
 
 
 def gap_of(queue: str, name: str, expected: int | None, waiting: Sequence[tuple[Any, ...]]) -> Gap | None:

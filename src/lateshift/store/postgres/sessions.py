@@ -8,7 +8,7 @@ from lateshift.model.guard import Session
 from lateshift.model.ids import JobId
 from lateshift.model.job import Holds, Line
 from lateshift.store.contract import Gap, SessionView
-from lateshift.store.guards import IN_LINE, gap_of, session_of
+from lateshift.store.guards import IN_LINE, gap_of
 from lateshift.store.postgres.arrays import BigInts, Blobs, Texts
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.rules import SHARE_RULES, lines_of
@@ -24,8 +24,9 @@ _FIRST = f"""(SELECT {{}} FROM lateshift.job WHERE queue = s.queue AND session =
 _NAMED = "unnest(%(queues)b::text[], %(names)b::text[]) AS s (queue, name)"
 # Primary key.
 _KEPT = "(SELECT {} FROM lateshift.session k WHERE k.queue = s.queue AND k.name = s.name LIMIT 1)"
-LOOK = f"""SELECT s.name, first.state, first.id, kept.held_why, kept.next_sequence, kept.state
- FROM {_NAMED} LEFT JOIN LATERAL {_FIRST.format("id, state")} AS first ON true
+LOOK = f"""SELECT s.name, coalesce(first.busy, false), CASE WHEN NOT first.busy THEN first.id END, kept.held_why,
+ kept.next_sequence, kept.state FROM {_NAMED}
+ LEFT JOIN LATERAL {_FIRST.format("id, state NOT IN (1, 3) AS busy")} AS first ON true
  LEFT JOIN LATERAL {_KEPT.format("held_why, next_sequence, state")} AS kept ON true"""
 STATES = f"SELECT s.queue, s.name, {_KEPT.format('state')} FROM {_NAMED}"
 
@@ -153,7 +154,8 @@ def look(connection: Connection, queue: str, names: Sequence[str]) -> dict[str, 
         return {}
     rows = connection.execute(LOOK, _named((queue, name) for name in names), binary=True).fetchall()
     return {
-        name: session_of(first, id, held, expects, state) for name, first, id, held, expects, state in rows
+        name: Session(busy, head, held == "dead", expects, state)
+        for name, busy, head, held, expects, state in rows
     }
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from lateshift.model.guard import Session
 from lateshift.model.job import Holds, Line
 from lateshift.store.contract import LANES, Gap, SessionView, Wakes
-from lateshift.store.guards import IN_LINE, gap_of, session_of
+from lateshift.store.guards import IN_LINE, gap_of
 from lateshift.store.sqlite.blocks import blocks
 from lateshift.store.sqlite.database import Connection, Database
 
@@ -30,8 +30,10 @@ _NAMES = f"WITH s(name) AS (VALUES {', '.join(['(?)'] * BLOCK)})"
 _FIRST = (
     f"(SELECT {{}} FROM job WHERE queue = ? AND session = s.name AND {IN_LINE} ORDER BY turn, id LIMIT 1)"
 )
-LOOK = f"""{_NAMES} SELECT s.name, j.state, j.id, k.held_why, k.next_sequence, k.state
- FROM s LEFT JOIN job j ON j.id = {_FIRST.format("id")} LEFT JOIN session k ON k.queue = ? AND k.name = s.name"""
+# The first, or nothing of a length if it runs or waits for another try: so one probe says both.
+_NEXT = _FIRST.format("CASE WHEN state IN (1, 3) THEN id ELSE x'' END")
+LOOK = f"""{_NAMES} SELECT s.name, {_NEXT}, k.held_why, k.next_sequence, k.state
+ FROM s LEFT JOIN session k ON k.queue = ? AND k.name = s.name"""
 _BLOCKED = """CASE WHEN state = 3 AND (blocked_by LIKE 'session:%' OR (? AND blocked_by LIKE 'sequence:%'))
   THEN id END"""
 # The first in the line of each session, if it waits for the turn and the session is not held. job_line, primary keys.
@@ -109,9 +111,9 @@ def _view(row: tuple[Any, ...]) -> SessionView:
 
 def look(connection: Connection, queue: str, names: Sequence[str]) -> dict[str, Session]:
     return {
-        name: session_of(first, id, held, expects, state)
+        name: Session(next == b"", next or None, held == "dead", expects, state)
         for block in blocks(names, BLOCK)
-        for name, first, id, held, expects, state in connection.execute(LOOK, (*block, queue, queue))
+        for name, next, held, expects, state in connection.execute(LOOK, (*block, queue, queue))
     }
 
 
