@@ -4,17 +4,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from threading import Barrier
+from threading import Barrier, Event
 from typing import TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from lateshift.clock import ManualClock
 from lateshift.errors import KeyConflict
 from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId, new_member_id
 from lateshift.model.job import JobFilter, Lane, Line, Place, State
-from lateshift.model.outcome import Settlement
+from lateshift.model.outcome import HANDED_BACK, Settlement
 from lateshift.store.contract import Store, Want
 from lateshift.store.open import open_store
 from lateshift.store.postgres import PostgresStore
@@ -27,6 +28,7 @@ from tests.store_contract.driving import (
     Worker,
     added,
     keyed,
+    make_batch,
     make_job,
     only,
     query,
@@ -160,6 +162,54 @@ def test_sessions_and_limits_hold_however_many_lease_enqueue_and_cancel_at_once(
     assert stores[0].reports.unsettled(None, 10) == []
     settled = {view.id: view.state for view in stores[0].reports.jobs(JobFilter(), 1000)}
     assert {id for id, state in settled.items() if state is State.COMPLETED} == set(ran)
+
+
+def test_a_batch_that_is_cancelled_while_its_jobs_go_back_and_forth_is_rid_of_all_of_them(
+    stores: list[Store],
+) -> None:
+    places = [Place(limit_key=f"k:{number % 3}") if number % 2 else None for number in range(90)]
+    batch, jobs = make_batch(stores[0], len(places), added=0)
+    jobs = [
+        replace(job, spec=replace(make_job(place=place).spec, batch=batch.id), place=place)
+        for job, place in zip(jobs, places, strict=True)
+    ]
+    stores[0].batches.add(batch.id, 0, jobs)
+    called_off = Event()
+
+    def shuttle(store: Store) -> None:
+        worker = Worker(store)
+        said: list[Settlement] = []
+        for _ in range(1000):
+            answer = store.jobs.exchange(worker.id, said, [Want(LINE, 5), Want(GUARDED, 5)])
+            said = [Settlement(lease, HANDED_BACK) for lease in answer.leases]
+            if called_off.is_set() and not said:
+                break
+
+    def cancel(store: Store) -> None:
+        assert store.batches.cancel(batch.id, by="ana")
+        last: JobId | None = None
+        while last := store.batches.cancel_jobs(batch.id, last, 7, by="ana"):
+            pass
+        called_off.set()
+
+    def declare(store: Store) -> None:
+        for number in range(1, 30):
+            store.rules.declare([Rule("key", "k", number % 4 + 1), Rule("task", "noop", 20)], by="shop")
+
+    at_once(
+        lambda: shuttle(stores[0]),
+        lambda: shuttle(stores[1]),
+        lambda: cancel(stores[2]),
+        lambda: declare(stores[2]),
+    )
+
+    assert stores[0].reports.unsettled(None, 10) == []
+    states = Counter(see(stores[0], job.id).state for job in jobs)
+    assert states == {State.CANCELLED: len(jobs)}
+    if isinstance(stores[0], PostgresStore):
+        query(stores[0], "SELECT pg_stat_force_next_flush()")
+        ours = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+        assert query(stores[0], ours) == [(0,)]
 
 
 def test_one_key_enqueued_by_many_at_once_is_one_job(stores: list[Store]) -> None:
