@@ -257,7 +257,8 @@ def _counting(made: Callable[[], int]) -> Iterator[None]:
         yield
     except Exception as error:
         error.add_note(
-            f"{made():,} jobs were enqueued before this. Repeating the same calls makes none of them twice."
+            f"{made():,} jobs were enqueued before this, and stay. Repeating these very calls (a list that you have kept) makes none "
+            "of them twice; calls that are made anew are other jobs, unless each has a key=."
         )
         raise
 

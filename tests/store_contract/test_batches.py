@@ -337,6 +337,38 @@ def test_on_failure_follows_the_first_failure_at_once(store: Store, worker: Work
     assert callbacks(store) == ["on_failure"]
 
 
+def test_a_batch_that_was_resubmitted_finishes_anew(store: Store, worker: Worker, clock: ManualClock) -> None:
+    batch, [job] = make_batch(store, 1)
+    worker.settle(worker.lease_one(), DEAD)
+    first = look(store, batch).finished_at
+    clock.move(hours=1)
+    store.jobs.resubmit([job.id], by="ana")
+    assert look(store, batch).finished_at is None
+    worker.settle(worker.lease_one())
+    second = look(store, batch).finished_at
+    assert first is not None
+    assert second is not None
+    assert second >= first + timedelta(hours=1)
+
+
+def test_cancelling_a_batch_that_was_cancelled_and_has_ended_says_so(store: Store) -> None:
+    batch, _ = make_batch(store, 2)
+    assert store.batches.cancel(batch.id, by="ana")
+    assert store.batches.cancel_jobs(batch.id, None, 10, by="ana") is None
+    assert look(store, batch).finished
+    assert not store.batches.cancel(batch.id, by="ana")
+
+
+def test_a_batch_is_discarded_only_while_it_is_empty(store: Store) -> None:
+    empty, _ = make_batch(store, 2, added=0)
+    begun, _ = make_batch(store, 2, added=1)
+    assert store.batches.discard(empty.id)
+    assert not store.batches.discard(empty.id)
+    assert not store.batches.discard(begun.id)
+    assert store.batches.view(empty.id) is None
+    assert look(store, begun).added == 1
+
+
 def test_a_failure_is_told_even_if_it_was_resubmitted_before_anybody_looked(store: Store) -> None:
     batch, jobs = make_batch(store, 2, attempts=1)
     worker, supervisor = Worker(store), Supervisor(store)

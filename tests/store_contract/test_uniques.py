@@ -375,3 +375,18 @@ def test_a_call_that_a_session_refuses_takes_no_identity(store: Store) -> None:
         store.jobs.enqueue([make_job(place=numbered, unique=only("a", NEVER, HOUR))])
 
     assert again(store, "a")
+
+
+def test_a_duplicate_with_a_number_gives_the_job_that_is_there(store: Store) -> None:
+    one = make_job(place=Place("s", 1), unique=only("user 7"))
+    two = make_job(place=Place("s", 1), unique=only("user 7"))
+    [first], [second] = store.jobs.enqueue([one]), store.jobs.enqueue([two])
+    assert (second.created, second.id) == (False, first.id)
+
+
+def test_a_number_that_is_used_takes_no_identity(store: Store) -> None:
+    added(store, make_job(place=Place("s", 1)))
+    with pytest.raises(SequenceUsed):
+        store.jobs.enqueue([make_job(place=Place("s", 1), unique=only("user 7"))])
+    [answer] = store.jobs.enqueue([make_job(place=Place("s", 2), unique=only("user 7"))])
+    assert answer.created

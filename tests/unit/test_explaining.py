@@ -283,6 +283,11 @@ def test_a_ready_job_gets_its_token_after_those_who_were_promised_one(
     assert told.get("rate_limit") == expected
 
 
+def test_a_missing_number_is_told_before_any_worker_has_looked() -> None:
+    session = Session(name="u", gap_until=None, expects=1, before=[])
+    assert "sequence_gap" in codes(explained(view(), guard=GUARDED | {"sequence": 5}, session=session))
+
+
 @pytest.mark.parametrize(
     ("guard", "ahead", "clears_at", "clears_when"),
     [

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lateshift import Lateshift
+from lateshift.store.open import open_store
 from tests.walks.commands import Cli
 
 
@@ -18,6 +19,9 @@ def cli(
     """The command line, in a folder of its own, on each store."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LATESHIFT_STORE", store_url)
+    store = open_store(store_url)
+    store.ready()
+    store.close()
     return Cli(capsys)
 
 

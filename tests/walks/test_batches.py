@@ -18,6 +18,7 @@ from lateshift.errors import (
     KeyConflict,
     OptionInvalid,
     ResultTimeout,
+    SequenceUsed,
     StoreUnavailable,
     TaskUnknown,
 )
@@ -82,6 +83,30 @@ async def finished(shop: Shop, batch: Batch) -> BatchView:
     return batch.progress()
 
 
+# Bad input
+
+
+def test_a_task_given_for_a_callback_is_refused_and_not_run(shop: Shop) -> None:
+    with pytest.raises(OptionInvalid, match=r"then is a call, such as then=report\.call"):
+        shop.app.batch([shop.square.call(1)], then=shop.report)  # type: ignore[arg-type]
+    assert shop.reports == []
+    assert shop.jobs() == 0
+
+
+def test_a_number_used_twice_leaves_no_batch_behind(shop: Shop) -> None:
+    numbered = shop.square.options(session="s", sequence=1)
+    with pytest.raises(SequenceUsed):
+        shop.app.batch([numbered.call(1), numbered.call(2)])
+    assert shop.app.store.batches.newest(None, 10) == []
+    assert shop.jobs() == 0
+
+
+@pytest.mark.parametrize("place", [-1, 10_000_000])
+def test_a_place_that_no_batch_has_is_refused(shop: Shop, place: int) -> None:
+    with pytest.raises(OptionInvalid, match="A place in a batch is a number from 0 to 9,999,999"):
+        shop.app.batch([shop.square.call(1)]).job_id(place)
+
+
 # A whole life
 
 
@@ -136,7 +161,7 @@ async def test_a_batch_can_be_cancelled(shop: Shop) -> None:
     batch = shop.app.batch((shop.square.call(n) for n in range(5)), then=shop.report.call("done"))
 
     assert await batch.acancel() is True
-    assert batch.cancel() is True  # as often as one likes
+    assert batch.cancel() is False  # all have ended
     view = batch.wait(SOON)
     assert (view.cancelled, view.cancelled_by, view.then_enqueued) == (5, "the caller", False)
     assert [(result.state, result.value) for result in batch.results()] == [(State.CANCELLED, None)] * 5

@@ -362,6 +362,26 @@ def test_a_decorated_test_that_is_not_safe_fails_with_the_report(app: Lateshift)
     assert len(seen) == 7
 
 
+@pytest.mark.parametrize("by_id", [False, True])
+def test_what_follows_a_batch_is_one_effect_in_every_run(app: Lateshift, by_id: bool) -> None:
+    charged: set[int] = set()
+
+    @app.task
+    def line(number: int) -> None:
+        charged.add(number)
+
+    @app.task
+    def total(batch: str) -> None: ...
+
+    @crash_everywhere(app)
+    def test(effects: Effects) -> None:
+        effects.note("asked")
+        then = (lambda id: total.call(str(id))) if by_id else total.call("all")
+        app.batch([line.call(1)], then=then)
+
+    test()
+
+
 # Misuse
 
 

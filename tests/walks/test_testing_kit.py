@@ -13,7 +13,7 @@ from unittest import mock
 
 import pytest
 
-from lateshift import Lateshift, Permanent, Retry, Snooze, State, current
+from lateshift import Lateshift, Limit, Permanent, Retry, Snooze, State, current
 from lateshift.clock import SYSTEM
 from lateshift.errors import ArgumentsInvalid, JobDead, NotDrained, ResultTimeout, UsageError
 from lateshift.testing import Kit, assert_enqueued, assert_not_enqueued, enqueued, testing
@@ -427,3 +427,23 @@ def test_another_store_can_be_tested_on_so_that_a_callers_transaction_reaches_it
             own.close()
         kit.assert_enqueued(work, 0)
         assert len(kit.drain()) == 1
+
+
+def test_travelling_passes_the_time_that_a_missing_number_is_waited_for(app: Lateshift, kit: Kit) -> None:
+    @app.task
+    def part(number: int) -> None: ...
+
+    part.options(session="s", sequence=2, gap_after=timedelta(minutes=1)).enqueue(2)
+    assert kit.drain() == []
+    assert [ran.task for ran in kit.travel(minutes=2)] == ["part"]
+
+
+def test_what_guards_a_job_is_seen_in_what_was_enqueued(app: Lateshift, kit: Kit) -> None:
+    app.limit("vendor", Limit(concurrency=1))
+
+    @app.task
+    def part(number: int) -> None: ...
+
+    part.options(session="s", sequence=2, tenant="acme", limit_key="vendor:x").enqueue(2)
+    [sent] = kit.enqueued(part)
+    assert (sent.session, sent.sequence, sent.tenant, sent.limit_key) == ("s", 2, "acme", "vendor:x")

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from lateshift.errors import ResultTimeout
+from lateshift.errors import OptionInvalid, ResultTimeout
 from lateshift.model import checks
-from lateshift.model.batch import BatchId, BatchView, job_id_at, place_of
+from lateshift.model.batch import JOBS_LIMIT, BatchId, BatchView, job_id_at, place_of
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView, State
 from lateshift.runtime.aside import aside
@@ -101,6 +101,8 @@ class Batch:
 
     def job_id(self, place: int) -> JobId:
         """The id of the job that stands at this place among the calls, from 0 on."""
+        if not 0 <= place < JOBS_LIMIT:
+            raise OptionInvalid(f"A place in a batch is a number from 0 to {JOBS_LIMIT - 1:,}, not {place}.")
         return job_id_at(self.id, place)
 
     def seal(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from msgspec import structs
 
 from lateshift.batches.spool import CHUNK, Spool, refuse_unfit
-from lateshift.errors import OptionInvalid
+from lateshift.errors import OptionInvalid, UsageError
 from lateshift.model import checks
 from lateshift.model.batch import BATCH_NAME_LIMIT, BatchId, BatchView, NewBatch
 from lateshift.model.ids import new_job_id
@@ -71,14 +71,16 @@ class Making:
             for place, jobs in spool.chunks(opened.id, opened.added):
                 store.batches.add(opened.id, place, jobs)
         except Exception as error:
-            error.add_note(_left(opened))
+            if not (isinstance(error, UsageError) and store.batches.discard(opened.id)):
+                error.add_note(_left(opened))
             raise
         return opened.id
 
     def _callback(self, what: str, given: Callback, id: BatchId) -> NewJob | None:
         if given is None:
             return None
-        call = given(id) if callable(given) else given
+        # A task is callable too: called, it would run here and now.
+        call = given(id) if callable(given) and not isinstance(given, Task) else given
         if not isinstance(call, Call):
             raise OptionInvalid(
                 f"{what} is a call, such as {what}=report.call(1, 2), or a function that makes one of the batch's id, not "

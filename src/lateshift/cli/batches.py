@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from uuid import UUID
 
 import click
 
@@ -163,9 +164,9 @@ def _meant(store: Store, named: str) -> BatchId:
             f"{named} could be any of these: {', '.join(map(str, found[:NAMED]))}{more}. Give more digits; nothing was done."
         )
     if not found:
-        dots = "" if len(named) == WHOLE else "…"
+        whole = str(UUID(named)) if len(named) == WHOLE else f"…{named}"
         raise BatchUnknown(
-            f"There is no batch {dots}{named} in the store; it may have passed its retention. `lateshift batches list` shows "
+            f"There is no batch {whole} in the store; it may have passed its retention. `lateshift batches list` shows "
             "those there are."
         )
     return found[0]

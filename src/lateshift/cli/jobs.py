@@ -191,6 +191,10 @@ def _facts(view: JobView) -> Iterator[tuple[str, str]]:
     yield "holder", str(view.holder or "") if view.state is State.RUNNING else ""
     yield "complete by", instant(view.complete_by)
     yield "exclusive", view.exclusive or ""
+    number = "" if view.sequence is None else f", number {view.sequence}"
+    yield "session", f"{view.session}{number}" if view.session is not None else ""
+    yield "tenant", view.tenant or ""
+    yield "limit key", view.limit_key or ""
     yield "batch", str(view.batch or "")
     yield "workers lost", str(view.losses or "")
     yield "cancel", "asked for; the attempt is told to stop" if view.cancel_requested else ""

@@ -75,17 +75,17 @@ def refuse_memory(url: str) -> str:
 
 def opened_for(app: Any) -> AbstractContextManager[Store]:
     """The store that the command line names, else the app's own; it must be there. Of the app itself nothing is opened."""
-    return opened(made=True, settings=None if remembered("store") else app.settings)
+    return opened(settings=None if remembered("store") else app.settings)
 
 
 @contextmanager
-def opened(*, checked: bool = True, made: bool = False, settings: Settings | None = None) -> Iterator[Store]:
-    """The store that the command line, the environment or the file names, closed at the end. Looking around in a folder
-    without one makes none; with `made`, a store that was named must be there too."""
+def opened(*, checked: bool = True, settings: Settings | None = None) -> Iterator[Store]:
+    """The store that the command line, the environment or the file names, closed at the end. Looking around makes none: a
+    name with a typo would seem an empty store."""
     settings = settings or load(store=remembered("store"))
-    url, named = refuse_memory(settings.store), "store" in settings.sources
+    url = refuse_memory(settings.store)
     store = open_store(url)
-    if checked and (made or not named) and not store.exists():
+    if checked and not store.exists():
         raise StoreUnavailable(
             f"There is no store {shown(url)} yet. `lateshift up PROGRAM` and `lateshift store migrate` make one; is this "
             "the right name, in the right folder?"

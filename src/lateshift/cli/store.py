@@ -33,7 +33,7 @@ def migrate() -> None:
 @listing
 def check() -> None:
     """Look for damage and for rows that break a rule. Exit code 1 if something was found."""
-    with opened(made=True) as target:
+    with opened() as target:
         found = target.upkeep.check()
         name = without_password(target.url)
     if wants_json():
@@ -54,7 +54,7 @@ def backup(file: Path) -> None:
     """Write a consistent copy to FILE while everything runs. Never overwrites."""
     if not file.absolute().parent.is_dir():
         raise click.UsageError(f"There is no folder {file.absolute().parent} to hold {file.name}.")
-    with opened(made=True) as target:
+    with opened() as target:
         target.upkeep.backup(file)
     size = file.stat().st_size
     if wants_json():

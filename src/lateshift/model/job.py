@@ -27,6 +27,9 @@ class State(IntEnum):
     CANCELLED = 5
     DEAD = 6
 
+    def __str__(self) -> str:
+        return self.label
+
     @property
     def label(self) -> str:
         return self.name.lower()
@@ -216,6 +219,10 @@ class JobView(Struct, frozen=True, kw_only=True):
     history: list["AttemptRecord"]
     exclusive: str | None
     batch: UUID | None = None
+    session: str | None = None
+    sequence: int | None = None
+    tenant: str | None = None
+    limit_key: str | None = None
 
 
 class Progress(Struct, frozen=True):

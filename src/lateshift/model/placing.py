@@ -58,7 +58,11 @@ def then(name: str, value: Any) -> Then:
 
 
 def _limit_key(key: Any, kinds: Collection[str]) -> None:
-    kind = checks.text("limit_key", key, NAME_LIMIT).partition(":")[0]
+    kind, colon, name = checks.text("limit_key", key, NAME_LIMIT).partition(":")
+    if colon and not name.strip():
+        raise OptionInvalid(
+            f"limit_key {key!r} names nobody: all such jobs would share one limit. Say {kind}:NAME, or {kind}."
+        )
     if kind not in kinds:
         known = ", ".join(sorted(kinds)) or "none"
         raise OptionInvalid(

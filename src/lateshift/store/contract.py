@@ -172,6 +172,9 @@ class Batches(Protocol):
     def seal(self, id: BatchId) -> bool:
         """Of a batch whose producer is gone: no more will come, its total is what is in. False if it was sealed."""
 
+    def discard(self, id: BatchId) -> bool:
+        """Forget a batch that no job has come into. False if one has."""
+
     def finish(self, *, limit: int) -> int:
         """A net for what a dead process left: count what has ended, enqueue the callbacks that are due, for up to `limit`
         batches. Gives how many it looked at. Anybody may, at any time: each callback is enqueued once."""

@@ -26,6 +26,7 @@ from lateshift.testing.shift import ProcessDeath
 
 P = ParamSpec("P")
 
+BATCHES_NAMED = 100  # in the report, by their order
 ROUNDS = 100  # of moving the clock on, until all jobs have ended
 RUNS = 500
 
@@ -180,13 +181,25 @@ class Life:
                     f"{', '.join(f'{view.task} is {view.state.label}' for view in waiting)}. Does one snooze for ever?"
                 )
             effects = self._effects.counts()
+            kit.note_callbacks()
             for sent in kit.enqueued()[len(self.asked) :]:
                 effects[f"enqueue of {called(sent.task, sent.arguments)}"] += 1
+            effects = self._batches_named(effects)
             ended = tuple(self._ended.values())
             self.why = "; ".join(f"{ran.error}" for ran in kit.ran() if ran.error)
         return Run(
             self._point or UNHARMED, Counter(effects), ended, self._point is None or self._crash.struck
         )
+
+    def _batches_named(self, effects: Counter[str]) -> Counter[str]:
+        """Every run makes batches with other ids: they are told by their order."""
+        made = self._kit.app.store.batches.newest(None, BATCHES_NAMED)[::-1]
+        named: Counter[str] = Counter()
+        for effect, count in effects.items():
+            for number, batch in enumerate(made, 1):
+                effect = effect.replace(str(batch.id), f"batch {number}")
+            named[effect] += count
+        return named
 
     def _drain(self) -> None:
         app = self._kit.app

@@ -11,6 +11,7 @@ from lateshift.clock import StillClock
 from lateshift.config import Settings
 from lateshift.errors import UsageError
 from lateshift.handle import Job
+from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.store.open import open_store
 from lateshift.task import Task
@@ -24,6 +25,7 @@ from lateshift.worker.executors.threads import Start
 
 R = TypeVar("R")
 
+NOTED = 500  # jobs looked at in one page
 STEPS = 10_000  # instants at which something is due, in one journey
 SHOWN_DEAD = 1000
 
@@ -140,10 +142,18 @@ class Kit:
             )
         if self.clock.now() < end:
             self.clock.move_to(end)
+            yield end  # what waited for something else than its time: a number in a session, say
 
     def next_due(self) -> timedelta | None:
         """How long until the next scheduled job is due."""
         return self.app.store.jobs.promote(0).next_in
+
+    def note_callbacks(self) -> None:
+        """Jobs that a batch enqueued by itself are noted when they are leased; now those are that nobody has leased."""
+        before: JobId | None = None
+        while page := self.app.store.reports.unsettled(before, NOTED):
+            self._ledger.note_found(page)
+            before = page[-1].id
 
     # -- looking ----------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from lateshift.model.history import read
 from lateshift.model.ids import JobId
-from lateshift.model.job import Enqueued, Lease, NewJob
+from lateshift.model.job import Enqueued, JobView, Lease, NewJob, Place
 from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later, Outcome, Settlement
 from lateshift.store.contract import Exchanged
 from lateshift.task import Task
@@ -25,6 +25,10 @@ class Sent:
     delay: timedelta | None
     at: datetime | None
     key: str | None
+    session: str | None = None
+    sequence: int | None = None
+    tenant: str | None = None
+    limit_key: str | None = None
 
     def __str__(self) -> str:
         when = f", in {self.delay}" if self.delay else f", at {self.at}" if self.at else ""
@@ -73,7 +77,9 @@ class Ledger:
     def _sent(self, job: NewJob) -> Sent:
         spec, key = job.spec, None if job.key is None else job.key.text
         named = arguments_of(self._tasks.get(spec.task), job.payload)
-        return Sent(job.id, spec.task, named, spec.queue, spec.priority, spec.delay, spec.at, key)
+        place = job.place or Place()
+        guards = place.session, place.sequence, place.tenant or None, place.limit_key
+        return Sent(job.id, spec.task, named, spec.queue, spec.priority, spec.delay, spec.at, key, *guards)
 
     def _note_exchange(self, settlements: Sequence[Settlement], answer: Exchanged) -> None:
         lost = {(lease.id, lease.fence) for lease in answer.lost}
@@ -82,11 +88,15 @@ class Ledger:
             if (lease.id, lease.fence) not in lost:
                 self.ran.append(self._ran(lease, settlement.outcome))
         self.leased += [lease.task for lease in answer.leases]
-        for lease in answer.leases:
-            if lease.id not in self._ids:  # a batch's callback, which the store enqueued by itself
-                self._ids.add(lease.id)
-                named = arguments_of(self._tasks.get(lease.task), lease.payload)
-                self.sent.append(Sent(lease.id, lease.task, named, lease.queue, 0, None, None, None))
+        self.note_found(answer.leases)
+
+    def note_found(self, jobs: Sequence[Lease | JobView]) -> None:
+        """Those that nobody was seen to enqueue are a batch's callbacks: the store does that by itself."""
+        for job in jobs:
+            if job.id not in self._ids:
+                self._ids.add(job.id)
+                named = arguments_of(self._tasks.get(job.task), job.payload)
+                self.sent.append(Sent(job.id, job.task, named, job.queue, 0, None, None, None))
 
     def _ran(self, lease: Lease, outcome: Outcome) -> Ran:
         result = None

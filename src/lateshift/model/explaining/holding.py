@@ -118,7 +118,8 @@ def _held(facts: Facts, session: Session) -> Reason:
         code="session_held",
         says=f"Session {session.name} is held by dead letter {session.held_by}: nothing else of it runs.",
         jobs=[session.held_by],
-        clears_when="when that job is resubmitted, or the session is released (lateshift sessions release)",
+        clears_when="when that job is resubmitted, or the session is released (lateshift sessions release "
+        f"{quote(session.name)} --queue {facts.job.queue})",
         do=f"lateshift jobs resubmit {session.held_by}",
     )
 
@@ -141,7 +142,10 @@ def _has_gap(facts: Facts, session: Session) -> bool:
     if (facts.guard.blocked_by or "").startswith("sequence:"):
         return True
     mine = facts.guard.sequence
-    return session.gap_until is not None and mine is not None and mine > session.expects
+    missing = (
+        session.gap_until is not None or not session.before
+    )  # seen by a worker, or to be seen by the first that looks
+    return missing and mine is not None and mine > session.expects
 
 
 def _gap(facts: Facts, session: Session, words: Words) -> Reason:

@@ -38,6 +38,10 @@ ADD = "UPDATE lateshift.batch SET added = %s WHERE id = %s"
 # No more jobs will come: the total is what has come. Primary key.
 SEAL = f"""UPDATE lateshift.batch SET sealed_at = {_NOW}, total = added WHERE id = %(id)s AND sealed_at IS NULL
  RETURNING 1"""
+# Jobs of these ids are ready again. Primary keys.
+REOPEN = """UPDATE lateshift.batch SET finished_at = NULL, expires_at = NULL
+ WHERE id = ANY(ARRAY(SELECT DISTINCT batch FROM lateshift.job WHERE id = ANY(%s::uuid[]) AND batch IS NOT NULL))"""
+DISCARD = "DELETE FROM lateshift.batch WHERE id = %s AND added = 0 AND sealed_at IS NULL RETURNING 1"
 CALL_OFF = "UPDATE lateshift.batch SET cancelled_by = coalesce(cancelled_by, %s) WHERE id = %s"
 
 # Alone with a batch, add its lines up. Primary key; batch_count_batch.
@@ -184,6 +188,13 @@ class PostgresBatches:
         self._wakes.hint(lines)
         return sealed
 
+    def discard(self, id: BatchId) -> bool:
+        def work(connection: Connection, again: bool) -> bool:
+            gone = connection.execute(DISCARD, (id,)).fetchall()
+            return bool(gone) or (again and not connection.execute(BATCH, (id,)).fetchall())
+
+        return self._database.run(work)
+
     def finish(self, *, limit: int) -> int:
         rows = self._database.run(
             lambda connection, again: connection.execute(WITH_LINES, (limit,)).fetchall()
@@ -237,7 +248,8 @@ class PostgresBatches:
                 lines = finish(connection, id, skew)
                 rows = connection.execute(BATCH, (id,)).fetchall()
                 if not rows or _seen(rows[0]).finished:
-                    return bool(rows) and _seen(rows[0]).cancelled_by is not None, lines
+                    # After a lost answer: it may have been us.
+                    return again and bool(rows) and _seen(rows[0]).cancelled_by == by, lines
                 connection.execute(CALL_OFF, (by, id))
                 connection.execute(SEAL, {"id": id, "skew": skew})
                 connection.execute(AUDIT, {"subject": f"batch {id}", "by": by, "skew": skew})
@@ -268,6 +280,11 @@ class PostgresBatches:
         if last is None:
             finish_in_need(self._database, self._wakes, [id])
         return last
+
+
+def reopen(connection: Connection, ids: Sequence[JobId]) -> None:
+    """Jobs of batches are ready again: these have not finished."""
+    connection.execute(REOPEN, (list(ids),))
 
 
 def finish_in_need(database: Database, wakes: NotifyWakes, ids: Sequence[BatchId]) -> None:

@@ -150,13 +150,14 @@ def statements(
                 continue
         fresh.append(job)
         answers.append(Enqueued(job.id, created=True))
+    if any(job.unique is not None for job in fresh):
+        fresh = yield from uniques.keep_first(fresh, answers, skew, again)
     wrong = yield from _wrong_number(fresh)
     if wrong is not None:
         for row in taken:
             yield FREE_KEY, [row]
+        yield from uniques.give_up(fresh)
         raise wrong
-    if any(job.unique is not None for job in fresh):
-        fresh = yield from uniques.keep_first(fresh, answers, skew, again)
     for (spec, first), group in groupby(fresh, key=_spec_and_first):
         same = list(group)
         first = first and not again

@@ -283,6 +283,7 @@ class PostgresJobs:
                 found = {id for id, _, _ in rows}
                 if dead:
                     sessions.let_go(connection, found, self._clock.offset)
+                batches.reopen(connection, sorted(found))
                 self._audit(connection, "resubmit", found, by)
                 lines = {Line(queue, lane_of(lane)) for _, queue, lane in rows}
                 return lines, found | self._audited(connection, "resubmit", ids, by) if again else found

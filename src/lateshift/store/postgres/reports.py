@@ -16,10 +16,10 @@ from lateshift.store.postgres.database import Connection, Database
 
 _HOT = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
  complete_by, NULL::timestamptz, holder, cancel_by IS NOT NULL, payload, NULL::bytea, NULL::text, progress, checkpoint,
- history, exclusive, batch"""
+ history, exclusive, batch, session, sequence, nullif(tenant, ''), limit_key"""
 COLD = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
  NULL::timestamptz, settled_at, holder, false, payload, result, reason, progress, checkpoint, history, exclusive,
- batch"""
+ batch, session, sequence, nullif(tenant, ''), limit_key"""
 
 # One job, wherever it stands. Primary keys.
 JOB = f"""SELECT {_HOT} FROM lateshift.job WHERE id = %(id)s
@@ -132,7 +132,7 @@ def view_of(row: tuple[Any, ...]) -> JobView:
         fence=row[7], losses=row[8], created_at=row[9], due_at=row[10], started_at=row[11], complete_by=row[12],
         settled_at=row[13], holder=row[14], cancel_requested=row[15], payload=row[16], result=row[17], reason=row[18],
         progress=_progress.decode(row[19]) if row[19] else None, checkpoint=row[20], history=history.read(row[21]),
-        exclusive=row[22], batch=row[23],
+        exclusive=row[22], batch=row[23], session=row[24], sequence=row[25], tenant=row[26], limit_key=row[27],
     )  # fmt: skip
 
 

@@ -31,6 +31,10 @@ RETURNING i.identity::text"""
 KNOWN_JOBS = """SELECT id::text FROM lateshift.job WHERE id = ANY(%s::uuid[])
  UNION ALL SELECT id::text FROM lateshift.settled WHERE id = ANY(%s::uuid[])"""
 
+# An identity that this call took for a job that is not inserted. Primary keys.
+GIVE_UP = """DELETE FROM lateshift.job_identity WHERE identity = %s::uuid AND job_id = %s::uuid
+ AND NOT EXISTS (SELECT 1 FROM lateshift.job WHERE id = %s::uuid)"""
+
 # A key that this call took names the job that is there. Primary key.
 RELET_KEY = """UPDATE lateshift.job_key SET job_id = %s::uuid
  WHERE task = %s::text AND text = %s::text AND job_id = %s::uuid"""
@@ -71,6 +75,13 @@ def keep_first(
         Enqueued(instead[each.id], created=False) if each.id in instead else each for each in answers
     ]
     return [job for job in jobs if job.id not in instead]
+
+
+def give_up(jobs: Sequence[NewJob]) -> Generator[tuple[str, Sequence[Any]], list[tuple[Any, ...]], None]:
+    """The call fails, and its caller may commit all the same: no identity without its job."""
+    for job in jobs:
+        if job.unique is not None:
+            yield GIVE_UP, [(UUID(bytes=job.unique.digest), job.id, job.id)]
 
 
 def _columns(jobs: dict[UUID, NewJob], skew: timedelta) -> tuple[Any, ...]:

@@ -28,6 +28,7 @@ READ_ADDED = "SELECT added, total, sealed_at, cancelled_by FROM batch WHERE id =
 ADD = "UPDATE batch SET added = ? WHERE id = ?"
 # No more jobs will come: the total is what has come. Primary key.
 SEAL = "UPDATE batch SET sealed_at = ?, total = added WHERE id = ? AND sealed_at IS NULL RETURNING 1"
+DISCARD = "DELETE FROM batch WHERE id = ? AND added = 0 AND sealed_at IS NULL RETURNING 1"
 CALL_OFF = "UPDATE batch SET cancelled_by = coalesce(cancelled_by, ?) WHERE id = ?"
 
 # How jobs of a batch ended, or that they are ready again. Primary key.
@@ -123,6 +124,10 @@ class SqliteBatches:
         self._wakes.hint(lines)
         return bool(sealed)
 
+    def discard(self, id: BatchId) -> bool:
+        with self._database.write() as connection:
+            return bool(connection.execute(DISCARD, (id.bytes,)).fetchall())
+
     def finish(self, *, limit: int) -> int:
         return 0
 
@@ -162,7 +167,7 @@ class SqliteBatches:
             now = self._clock.microseconds()
             rows = connection.execute(READ_STANDING, (id.bytes,)).fetchall()
             if not rows or due(_standing(rows[0])).finished:
-                return bool(rows) and _standing(rows[0]).called_off
+                return False
             connection.execute(CALL_OFF, (by, id.bytes))
             connection.execute(SEAL, (now, id.bytes))
             connection.execute(AUDIT, (now, "cancel", f"batch {id}", by))

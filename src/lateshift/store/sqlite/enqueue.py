@@ -76,13 +76,14 @@ def statements(jobs: Sequence[NewJob], now: int) -> Statements:
                 taken.append(mine[:3])
         fresh.append(job)
         answers.append(Enqueued(job.id, created=True))
+    if any(job.unique is not None for job in fresh):
+        fresh = yield from uniques.keep_first(fresh, answers, now)
     wrong = yield from _wrong_number(fresh)
     if wrong is not None:
         for key in taken:
             yield FREE_KEY, [key]
+        yield from uniques.give_up(fresh)
         raise wrong
-    if any(job.unique is not None for job in fresh):
-        fresh = yield from uniques.keep_first(fresh, answers, now)
     for (spec, first, guarded), group in groupby(fresh, key=_alike):
         same, how = list(group), _how(spec, now)
         if guarded:

@@ -18,9 +18,9 @@ from lateshift.store.sqlite.times import to_instant
 
 _HOT = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
  complete_by, NULL, holder, cancel_by IS NOT NULL, payload, NULL, NULL, progress, checkpoint, history, exclusive,
- batch"""
+ batch, session, sequence, nullif(tenant, ''), limit_key"""
 COLD = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
- NULL, settled_at, holder, 0, payload, result, reason, progress, checkpoint, history, exclusive, batch"""
+ NULL, settled_at, holder, 0, payload, result, reason, progress, checkpoint, history, exclusive, batch, session, sequence, nullif(tenant, ''), limit_key"""
 
 # One job, wherever it stands. Primary keys.
 JOB = f"SELECT {_HOT} FROM job WHERE id = ?1 UNION ALL SELECT {COLD} FROM settled WHERE id = ?1"
@@ -114,7 +114,8 @@ def view_of(row: tuple[Any, ...]) -> JobView:
         holder=UUID(bytes=row[14]) if row[14] else None, cancel_requested=bool(row[15]), payload=row[16],
         result=row[17], reason=row[18], progress=_progress.decode(row[19]) if row[19] else None, checkpoint=row[20],
         history=history.read(row[21]), exclusive=row[22],
-        batch=None if row[23] is None else UUID(bytes=row[23]),
+        batch=None if row[23] is None else UUID(bytes=row[23]), session=row[24], sequence=row[25], tenant=row[26],
+        limit_key=row[27],
     )  # fmt: skip
 
 

@@ -26,6 +26,10 @@ READ_IDENTITY = "SELECT job_id FROM job_identity WHERE identity = ?"
 # Whether a job that may have been sent before is there. Primary keys.
 KNOWN_JOB = "SELECT 1 FROM job WHERE id = ? UNION ALL SELECT 1 FROM settled WHERE id = ?"
 
+# An identity that this call took for a job that is not inserted. Primary keys.
+GIVE_UP = """DELETE FROM job_identity WHERE identity = ?1 AND job_id = ?2
+ AND NOT EXISTS (SELECT 1 FROM job WHERE id = ?2)"""
+
 # A key that this call took names the job that is there. Primary key.
 RELET_KEY = "UPDATE job_key SET job_id = ? WHERE task = ? AND text = ? AND job_id = ?"
 
@@ -70,3 +74,10 @@ def keep_first(
             Enqueued(instead[each.id], created=False) if each.id in instead else each for each in answers
         ]
     return kept
+
+
+def give_up(jobs: Sequence[NewJob]) -> Generator[tuple[str, Sequence[Any]], list[tuple[Any, ...]], None]:
+    """The call fails, and its caller may commit all the same: no identity without its job."""
+    for job in jobs:
+        if job.unique is not None:
+            yield GIVE_UP, [(job.unique.digest, job.id.bytes)]
