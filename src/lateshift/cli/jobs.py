@@ -10,6 +10,7 @@ import msgspec
 from lateshift.cli.acting import complain, report, resolved, untouched
 from lateshift.cli.dead import dead
 from lateshift.cli.explain import explain
+from lateshift.cli.missing import unseen
 from lateshift.cli.options import job_id as id_type
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import (
@@ -66,6 +67,7 @@ def list_jobs(
     wanted = JobFilter(queue=queue, task=task, state=_state(state), reason=reason, before=before)
     with opened() as store:
         found = store.reports.jobs(wanted, limit)
+        hint = unseen(store, queue) if queue is not None and not found else ""
     more = str(found[-1].id) if len(found) == limit else None
     if wants_json():
         print_json({"jobs": [job_brief(view) for view in found], "next_before": more})
@@ -73,7 +75,7 @@ def list_jobs(
     print_table(
         ("job", "task", "queue", "state", ">attempt", ">age", "what"),
         [_row(view) for view in found],
-        "No jobs." if wanted == JobFilter() else f"No jobs with {_in_words(wanted)}.",
+        "No jobs." if wanted == JobFilter() else f"No jobs with {_in_words(wanted)}.{hint}",
     )
     if more:
         click.echo(f"\nMore: add --before {more}")

@@ -31,5 +31,16 @@ def nothing_found(store: Store, filters: Mapping[str, str | None]) -> NoReturn:
     raise JobUnknown(" ".join([f"No dead letters with {asked}; nothing was resubmitted.", *hints]))
 
 
+def unseen(store: Store, queue: str) -> str:
+    """What to say of a queue that no job is in: nothing if there is one. It may be misspelt."""
+    counts = {
+        view.name: view.ready + view.scheduled + view.running + view.blocked for view in store.queues.list()
+    }
+    there = [name for name, count in counts.items() if count]
+    if queue in there or not there:
+        return ""
+    return f" No job is in queue {queue}; there are some in {_likeliest(queue, there)}."
+
+
 def _likeliest(value: str, there: list[str]) -> str:
     return ", ".join(get_close_matches(value, there, NAMED) or there[:NAMED])

@@ -2,6 +2,7 @@
 
 import click
 
+from lateshift.cli.missing import unseen
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import amount, duration, print_json, print_table, queue_document
 from lateshift.errors import OptionInvalid
@@ -37,8 +38,9 @@ def pause(name: str) -> None:
     """Lease nothing more from a queue. What runs goes on; new jobs are accepted and wait."""
     _check(name)
     with opened() as store:
+        hint = unseen(store, name)
         store.queues.pause(name, by=operator())
-    _answer(name, "paused", f"{name} is paused. `lateshift queues resume {name}` lets it go on.")
+    _answer(name, "paused", f"{name} is paused. `lateshift queues resume {name}` lets it go on.{hint}")
 
 
 @queues.command()

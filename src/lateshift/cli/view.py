@@ -112,12 +112,11 @@ class View(Watch):
         return line
 
     def _queues(self, rows: int) -> RenderableType:
-        table = _table(("queue", ""), ("ready", ">"), ("later", ">"), ("run", ">"), ("block", ">"), ("dead", ">"),
+        table = _table(("queue", "1"), ("ready", ">"), ("later", ">"), ("run", ">"), ("block", ">"), ("dead", ">"),
                        ("oldest", ">"))  # fmt: skip
         for queue in _most_urgent(self.sight.queues, rows):
-            name = Text(queue.name)
-            if queue.paused_at is not None:
-                name.append(" paused", style="bold yellow")
+            name = Text("paused " if queue.paused_at is not None else "", style="bold yellow")
+            name.append(queue.name, style="not bold default")
             late = queue.oldest_ready is not None and queue.oldest_ready > timedelta(minutes=1)
             table.add_row(
                 name, _count(queue.ready, ""), _count(queue.scheduled, "blue"), _count(queue.running, "cyan"),
