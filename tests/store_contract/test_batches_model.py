@@ -52,7 +52,7 @@ from tests.store_contract.driving import (
 
 T = TypeVar("T")
 
-EXAMPLES = int(os.environ.get("LATESHIFT_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("LATESHIFT_EXAMPLES", "20"))
 STEPS = 40
 NUMBER = st.integers(0, 1000)
 FAULTS = st.sampled_from(["none", "none", "none", "killed", "answer lost"])

@@ -30,7 +30,7 @@ from lateshift.store.sqlite import SqliteStore
 from tests.store_contract.driving import Supervisor, Worker, empty
 from tests.store_contract.model import End, Model, ModelJob, ModelMember
 
-EXAMPLES = int(os.environ.get("LATESHIFT_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("LATESHIFT_EXAMPLES", "40"))
 STEPS = 40
 TTL = 5
 

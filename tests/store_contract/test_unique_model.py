@@ -25,7 +25,7 @@ from lateshift.store.contract import Store
 from tests.store_contract.driving import Supervisor, Worker, empty, make_job, make_key, only
 from tests.store_contract.test_model import minutes
 
-EXAMPLES = int(os.environ.get("LATESHIFT_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("LATESHIFT_EXAMPLES", "40"))
 STEPS = 40
 MONTHS = timedelta(days=400)
 
