@@ -444,8 +444,10 @@ def main() -> int:
     seed = random.SystemRandom().randrange(2**32) if asked.seed is None else asked.seed
     stores = ["sqlite", "postgres"] if asked.store == "both" else [asked.store]
     print(f"{asked.minutes:g} minutes on {' and '.join(stores)}, seed {seed}", flush=True)
-    outcomes = [soak(store, asked.minutes * 60 / len(stores), seed) for store in stores]
-    print(table(outcomes))
+    outcomes = []
+    for store in stores:
+        outcomes.append(soak(store, asked.minutes * 60 / len(stores), seed))
+        print(table(outcomes), flush=True)
     return 0 if all(outcome.counts.clean for outcome in outcomes) else 1
 
 

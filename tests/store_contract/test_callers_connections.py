@@ -14,14 +14,15 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 import sqlalchemy
+from msgspec.structs import replace
 from psycopg.rows import dict_row
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
 from lateshift.clock import ManualClock
-from lateshift.errors import ConnectionUnsupported, KeyConflict
+from lateshift.errors import ConnectionUnsupported, KeyConflict, SequenceUsed
 from lateshift.model.ids import JobId
-from lateshift.model.job import JobFilter, Lane, Line, NewJob, State
+from lateshift.model.job import JobFilter, Lane, Line, NewJob, Place, State
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
 from tests.store_contract.driving import (
@@ -254,6 +255,26 @@ def test_a_refused_call_takes_no_key_though_the_caller_commits(opened: tuple[Sto
     assert len(store.reports.jobs(JobFilter(), 10)) == 1
     [answer] = store.jobs.enqueue([keyed("order-2", b"[4]")])
     assert answer.created
+
+
+def test_a_refused_number_takes_no_key_and_no_identity_though_the_caller_commits(
+    opened: tuple[Store, Begin],
+) -> None:
+    store, begin = opened
+    used, once = Place("s", 1), only("user 7")
+    store.jobs.enqueue([make_job(place=used), make_job(unique=once)])
+    with begin() as transaction:
+        with pytest.raises(SequenceUsed):
+            transaction.enqueue(
+                replace(keyed("order-1", b"[1]"), unique=once),
+                make_job(unique=only("user 8")),
+                make_job(place=used),
+            )
+        transaction.commit()
+
+    answers = store.jobs.enqueue([keyed("order-1", b"[2]"), make_job(unique=only("user 8"))])
+    assert [answer.created for answer in answers] == [True, True]
+    assert not store.jobs.enqueue([make_job(unique=once)])[0].created
 
 
 def test_an_identity_holds_in_a_callers_transaction_too(opened: tuple[Store, Begin]) -> None:

@@ -161,6 +161,16 @@ def test_a_limit_is_withdrawn_by_the_app_that_declared_it_and_by_no_other(store:
     assert store.rules.list() == []
 
 
+def test_a_limit_that_two_apps_declare_belongs_to_the_last_of_them(store: Store) -> None:
+    limit = Rule("queue", "default", 5)
+    store.rules.declare([limit], by="shop")
+    store.rules.declare([limit], by="reports")
+    store.rules.declare([Rule("queue", "default")], by="shop")
+    assert store.rules.list() == [limit]
+    store.rules.declare([Rule("queue", "default")], by="reports")
+    assert store.rules.list() == []
+
+
 def test_jobs_that_run_already_count_against_a_limit_that_is_declared_now(
     store: Store, worker: Worker
 ) -> None:

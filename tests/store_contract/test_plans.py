@@ -279,7 +279,7 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ),
     ("LEASE_THESE", postgres.guarding.LEASE_THESE, {**LINE, "ids": IDS}, {"job_pkey"}),
     ("REOPEN", postgres.batches.REOPEN, (IDS,), {"batch_pkey", "job_pkey"}),
-    ("GIVE_UP", postgres.uniques.GIVE_UP, (ONE, ONE, ONE), {"job_identity_pkey"}),
+    ("GIVE_UP", postgres.uniques.GIVE_UP, (ONE, ONE, ONE, ONE), {"job_identity_pkey"}),
     ("LEASE_COUNTED", postgres.guarding.LEASE_COUNTED, {**LINE, "ids": IDS}, {"job_pkey"}),
     ("COUNT in a queue", postgres.rules.COUNT["queue"], ("q1",), {"job_running"}),
     ("COUNT of a task", postgres.rules.COUNT["task"], ("noop",), {"job_running"}),

@@ -98,3 +98,9 @@ def test_while_a_tenant_waits_no_other_has_two_turns(
             turns[one].clear()
             turns = {other: had for other, had in turns.items() if waiting[other]}
             assert all(most <= 1 for had in turns.values() for most in had.values()), served
+
+
+def test_a_lease_is_filled_though_other_tenants_have_little(store: Store, worker: Worker) -> None:
+    added(store, *(make_job(place=Place(tenant="a")) for _ in range(300)))
+    added(store, make_job(place=Place(tenant="b")), make_job(place=Place(tenant="c")))
+    assert len(worker.lease(80, GUARDED)) == 80

@@ -381,6 +381,8 @@ def test_a_long_message_leaves_the_other_columns_of_a_listing_alone(
 
 def test_a_queue_that_no_job_is_in_may_be_misspelt(cli: Cli, shop: Lateshift) -> None:
     shop.find_task("pack").enqueue(7)
-    assert "No job is in queue warhouse; there are some in warehouse." in cli("queues", "pause", "warhouse").out
+    assert (
+        "No job is in queue warhouse; there are some in warehouse." in cli("queues", "pause", "warhouse").out
+    )
     assert "there are some in warehouse" in cli("jobs", "list", "--queue", "warhouse").out
     assert "there are some" not in cli("queues", "pause", "warehouse").out

@@ -3,13 +3,13 @@ is not sealed; whoever repeats it with its key goes on where it stood."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias
 
 from msgspec import structs
 
 from lateshift.batches.spool import CHUNK, Spool, refuse_unfit
-from lateshift.errors import OptionInvalid, UsageError
+from lateshift.errors import OptionInvalid, StoreError, UsageError
 from lateshift.model import checks
 from lateshift.model.batch import BATCH_NAME_LIMIT, BatchId, BatchView, NewBatch
 from lateshift.model.ids import new_job_id
@@ -71,10 +71,16 @@ class Making:
             for place, jobs in spool.chunks(opened.id, opened.added):
                 store.batches.add(opened.id, place, jobs)
         except Exception as error:
-            if not (isinstance(error, UsageError) and store.batches.discard(opened.id)):
+            if not (isinstance(error, UsageError) and self._discarded(store, opened.id)):
                 error.add_note(_left(opened))
             raise
         return opened.id
+
+    def _discarded(self, store: Store, id: BatchId) -> bool:
+        """Nothing of ours came into it: then there is no batch. One that was there before us is somebody's."""
+        with suppress(StoreError):
+            return id == self._new.id and store.batches.discard(id)
+        return False
 
     def _callback(self, what: str, given: Callback, id: BatchId) -> NewJob | None:
         if given is None:

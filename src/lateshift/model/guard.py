@@ -71,10 +71,17 @@ def rule_of(rules: Rules, key: str) -> Rule:
     return rules.get((scope, name), Rule(scope, name))
 
 
-def news(known: Rules, declared: Iterable[Rule]) -> list[Rule]:
-    """What of this is not as it is known, in one order."""
+def news(
+    known: Rules, owners: Mapping[tuple[str, str], str], declared: Iterable[Rule], by: str
+) -> list[Rule]:
+    """What of this is not as it is known, in one order. A limit belongs to the app that declared it last."""
     last = {(rule.scope, rule.name): rule for rule in declared}
-    return [rule for name, rule in sorted(last.items()) if known.get(name, Rule(*name)) != rule]
+    return [
+        rule
+        for name, rule in sorted(last.items())
+        if known.get(name, Rule(*name)) != rule
+        or (name in known and not rule.limits_nothing and owners[name] != by)
+    ]
 
 
 class Turns(dict[Any, str]):

@@ -140,6 +140,7 @@ class Database:
         connection = Connection.connect(
             self.address, autocommit=True, connect_timeout=10, keepalives_idle=10, keepalives_interval=5,
             keepalives_count=3, tcp_user_timeout=20_000, application_name="lateshift",
+            client_encoding="utf8",  # whatever the database's: arrays are written by us
         )  # fmt: skip
         teach(connection)
         # Whatever the server's default: what is read after a lock was waited for must be as it is then.

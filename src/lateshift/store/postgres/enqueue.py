@@ -154,8 +154,9 @@ def statements(
         fresh = yield from uniques.keep_first(fresh, answers, skew, again)
     wrong = yield from _wrong_number(fresh)
     if wrong is not None:
-        for row in taken:
-            yield FREE_KEY, [row]
+        owners = {job.id: answer.id for job, answer in zip(jobs, answers, strict=True)}
+        for task, text, id in taken:  # of a duplicate the key names the job that is there by now
+            yield FREE_KEY, [(task, text, owners[id])]
         yield from uniques.give_up(fresh)
         raise wrong
     for (spec, first), group in groupby(fresh, key=_spec_and_first):

@@ -3,6 +3,7 @@
 Whoever does so has the queue's guarded lines alone until the transaction ends, and whoever counts against limits has
 these alone; so what is read stays true until what follows from it is written. Locks come before rows, in one order."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -255,7 +256,8 @@ def _candidates(
         return heads, False
     each = -(-count // max(1, len(heads)))
     found = rows(CANDIDATES_OF, tenants=Texts(head[-1] for head in heads), each=each) if heads else []
-    return found, len(found) < count
+    given = Counter(row[-1] for row in found)
+    return found, all(given[head[-1]] < each for head in heads)
 
 
 def _learn(

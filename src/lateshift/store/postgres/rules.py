@@ -17,6 +17,7 @@ DECLARE = """INSERT INTO lateshift.rule (scope, name, concurrency, rate, per, bu
  VALUES (%s, %s, %s::integer, %s::integer, %s, %s, %s, clock_timestamp() + %s::interval)
  ON CONFLICT (scope, name) DO UPDATE SET concurrency = excluded.concurrency, rate = excluded.rate, per = excluded.per,
  burst = excluded.burst, set_by = excluded.set_by, set_at = excluded.set_at"""
+OWNERS = "SELECT scope, name, set_by FROM lateshift.rule"
 WITHDRAW = "DELETE FROM lateshift.rule WHERE scope = %s AND name = %s AND set_by = %s"
 
 # What runs already counts too, from now on. job_running.
@@ -81,11 +82,11 @@ class PostgresRules:
         offset = self._database.clock.offset
 
         def work(connection: Connection, again: bool) -> None:
-            if not news(read(connection), rules):
+            if not news(read(connection), owners(connection), rules, by):
                 return
             with connection.transaction():
                 connection.execute(LOCK_RULES)
-                for rule in news(read(connection), rules):
+                for rule in news(read(connection), owners(connection), rules, by):
                     if rule.limits_nothing:
                         connection.execute(WITHDRAW, (rule.scope, rule.name, by))
                         continue
@@ -103,6 +104,10 @@ class PostgresRules:
 
 def read(connection: Connection) -> Rules:
     return rules_of(connection.execute(RULES).fetchall())
+
+
+def owners(connection: Connection) -> dict[tuple[str, str], str]:
+    return {(scope, name): by for scope, name, by in connection.execute(OWNERS).fetchall()}
 
 
 def rules_of(rows: Rows) -> Rules:

@@ -92,7 +92,7 @@ RETURNING id, queue, task, session, limit_key, tenant"""
 # The first of the blocked jobs of a key that nobody holds is ready, in each line: one of them may be paused, or served by
 # nobody. Which of them runs is decided by who leases first. job_exclusive.
 READY_NEXT = """UPDATE lateshift.job SET state = 1, blocked_by = NULL WHERE id = ANY(ARRAY(SELECT DISTINCT ON (queue, lane) id
-  FROM lateshift.job WHERE exclusive = %(key)s AND state = 3 ORDER BY queue, lane, priority DESC, due_at, id))
+  FROM lateshift.job WHERE exclusive = %(key)s AND state = 3 AND blocked_by = exclusive ORDER BY queue, lane, priority DESC, due_at, id))
  AND NOT EXISTS (SELECT 1 FROM lateshift.job WHERE exclusive = %(key)s AND state = 2)"""
 WAIT_FOR_KEY = "SELECT pg_advisory_xact_lock(hashtextextended('lateshift ' || %s, 0))"
 

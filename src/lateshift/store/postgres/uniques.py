@@ -33,7 +33,8 @@ KNOWN_JOBS = """SELECT id::text FROM lateshift.job WHERE id = ANY(%s::uuid[])
 
 # An identity that this call took for a job that is not inserted. Primary keys.
 GIVE_UP = """DELETE FROM lateshift.job_identity WHERE identity = %s::uuid AND job_id = %s::uuid
- AND NOT EXISTS (SELECT 1 FROM lateshift.job WHERE id = %s::uuid)"""
+ AND NOT EXISTS (SELECT 1 FROM lateshift.job WHERE id = %s::uuid)
+ AND NOT EXISTS (SELECT 1 FROM lateshift.settled WHERE id = %s::uuid)"""
 
 # A key that this call took names the job that is there. Primary key.
 RELET_KEY = """UPDATE lateshift.job_key SET job_id = %s::uuid
@@ -81,7 +82,7 @@ def give_up(jobs: Sequence[NewJob]) -> Generator[tuple[str, Sequence[Any]], list
     """The call fails, and its caller may commit all the same: no identity without its job."""
     for job in jobs:
         if job.unique is not None:
-            yield GIVE_UP, [(UUID(bytes=job.unique.digest), job.id, job.id)]
+            yield GIVE_UP, [(UUID(bytes=job.unique.digest), job.id, job.id, job.id)]
 
 
 def _columns(jobs: dict[UUID, NewJob], skew: timedelta) -> tuple[Any, ...]:

@@ -80,8 +80,9 @@ def statements(jobs: Sequence[NewJob], now: int) -> Statements:
         fresh = yield from uniques.keep_first(fresh, answers, now)
     wrong = yield from _wrong_number(fresh)
     if wrong is not None:
-        for key in taken:
-            yield FREE_KEY, [key]
+        owners = {job.id.bytes: answer.id.bytes for job, answer in zip(jobs, answers, strict=True)}
+        for task, text, id in taken:  # of a duplicate the key names the job that is there by now
+            yield FREE_KEY, [(task, text, owners[id])]
         yield from uniques.give_up(fresh)
         raise wrong
     for (spec, first, guarded), group in groupby(fresh, key=_alike):

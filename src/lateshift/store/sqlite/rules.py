@@ -18,6 +18,7 @@ RULES = "SELECT scope, name, concurrency, rate, per, burst FROM rule"
 DECLARE = """INSERT INTO rule (scope, name, concurrency, rate, per, burst, set_by, set_at)
  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (scope, name) DO UPDATE SET concurrency = ?3, rate = ?4, per = ?5,
  burst = ?6, set_by = ?7, set_at = ?8"""
+OWNERS = "SELECT scope, name, set_by FROM rule"
 WITHDRAW = "DELETE FROM rule WHERE scope = ? AND name = ? AND set_by = ?"
 
 # What runs already counts too, from now on. job_running.
@@ -61,11 +62,11 @@ class SqliteRules:
 
     def declare(self, rules: Sequence[Rule], *, by: str) -> None:
         with self._database.read() as connection:
-            if not news(read(connection), rules):
+            if not news(read(connection), owners(connection), rules, by):
                 return
         with self._database.write() as connection:
             now = self._database.clock.microseconds()
-            for rule in news(read(connection), rules):
+            for rule in news(read(connection), owners(connection), rules, by):
                 if rule.limits_nothing:
                     connection.execute(WITHDRAW, (rule.scope, rule.name, by))
                     continue
@@ -84,6 +85,10 @@ class SqliteRules:
     def list(self) -> list[Rule]:
         with self._database.read() as connection:
             return sorted(read(connection).values(), key=lambda rule: (rule.scope, rule.name))
+
+
+def owners(connection: Connection) -> dict[tuple[str, str], str]:
+    return {(scope, name): by for scope, name, by in connection.execute(OWNERS).fetchall()}
 
 
 def read(connection: Connection) -> Rules:

@@ -57,7 +57,7 @@ DROP_WAITING = "DELETE FROM job WHERE id = ?1 AND state IN (0, 1, 3)"
 # nobody. Which of them runs is decided by who leases first. job_exclusive.
 READY_NEXT = """UPDATE job SET state = 1, blocked_by = NULL WHERE id IN (SELECT id FROM (SELECT id,
   row_number() OVER (PARTITION BY queue, lane ORDER BY priority DESC, due_at, id) AS place
-  FROM job WHERE exclusive = ?1 AND state = 3) WHERE place = 1)
+  FROM job WHERE exclusive = ?1 AND state = 3 AND blocked_by = exclusive) WHERE place = 1)
  AND NOT EXISTS (SELECT 1 FROM job WHERE exclusive = ?1 AND state = 2)"""
 
 

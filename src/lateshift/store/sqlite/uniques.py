@@ -28,7 +28,7 @@ KNOWN_JOB = "SELECT 1 FROM job WHERE id = ? UNION ALL SELECT 1 FROM settled WHER
 
 # An identity that this call took for a job that is not inserted. Primary keys.
 GIVE_UP = """DELETE FROM job_identity WHERE identity = ?1 AND job_id = ?2
- AND NOT EXISTS (SELECT 1 FROM job WHERE id = ?2)"""
+ AND NOT EXISTS (SELECT 1 FROM job WHERE id = ?2) AND NOT EXISTS (SELECT 1 FROM settled WHERE id = ?2)"""
 
 # A key that this call took names the job that is there. Primary key.
 RELET_KEY = "UPDATE job_key SET job_id = ? WHERE task = ? AND text = ? AND job_id = ?"
