@@ -5,7 +5,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lateshift.model.guard import Bucket, Candidate, Facts, Rule, Session, choose, limits_of, rule_of
+from lateshift.model.guard import Bucket, Candidate, Facts, Rule, Session, choose, limits_of, news, rule_of
 from lateshift.model.ids import JobId, new_job_id
 
 SECOND = timedelta(seconds=1)
@@ -89,3 +89,11 @@ def test_a_session_whose_head_is_no_candidate_has_its_head_looked_for() -> None:
     head: JobId = new_job_id()
     choice = choose([job], 5, Facts({}, 0.0, sessions={"s": Session(head=head)}))
     assert (choice.take, choice.heads, choice.block) == ([], {"s"}, {"session:s": [job.id]})
+
+
+def test_a_limit_whose_owner_is_gone_meanwhile_is_news() -> None:
+    limit = Rule("queue", "default", 5)
+    known = {("queue", "default"): limit}
+    assert news(known, {}, [limit], "shop") == [limit]
+    assert news(known, {("queue", "default"): "shop"}, [limit], "shop") == []
+    assert news({}, {}, [Rule("queue", "default")], "shop") == []

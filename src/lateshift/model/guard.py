@@ -74,13 +74,13 @@ def rule_of(rules: Rules, key: str) -> Rule:
 def news(
     known: Rules, owners: Mapping[tuple[str, str], str], declared: Iterable[Rule], by: str
 ) -> list[Rule]:
-    """What of this is not as it is known, in one order. A limit belongs to the app that declared it last."""
+    """What of this is not as it is known, in one order. A limit belongs to the app that declared it last. Both may have been
+    read a moment apart: then somebody declares at the same time, and one of us looks again under the lock."""
     last = {(rule.scope, rule.name): rule for rule in declared}
     return [
         rule
         for name, rule in sorted(last.items())
-        if known.get(name, Rule(*name)) != rule
-        or (name in known and not rule.limits_nothing and owners[name] != by)
+        if known.get(name, Rule(*name)) != rule or (not rule.limits_nothing and owners.get(name) != by)
     ]
 
 

@@ -142,9 +142,8 @@ def _has_gap(facts: Facts, session: Session) -> bool:
     if (facts.guard.blocked_by or "").startswith("sequence:"):
         return True
     mine = facts.guard.sequence
-    missing = (
-        session.gap_until is not None or not session.before
-    )  # seen by a worker, or to be seen by the first that looks
+    # Seen by a worker, or to be seen by the first that looks.
+    missing = session.gap_until is not None or not session.before
     return missing and mine is not None and mine > session.expects
 
 
