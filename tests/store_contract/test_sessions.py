@@ -431,6 +431,36 @@ def test_a_job_that_has_begun_goes_on_before_one_that_was_enqueued_earlier_and_c
     assert lease_one(worker).id == delayed
 
 
+def test_who_runs_keeps_the_turn_though_a_number_comes_that_stands_before_it(
+    store: Store, worker: Worker
+) -> None:
+    added(store, in_session("other"), in_session("other"))
+    [running] = added(store, in_session())
+    leased = {lease.id: lease for lease in worker.lease(10, GUARDED)}
+    [numbered] = added(store, in_session(number=1))
+    assert lease(worker) == []
+    worker.settle(leased[running])
+    assert lease_one(worker).id == numbered
+
+
+def test_dead_letters_that_come_back_while_another_runs_wait_in_their_own_order(
+    store: Store, worker: Worker
+) -> None:
+    first, second, third, fourth = added(store, *(in_session() for _ in range(4)))
+    worker.settle(lease_one(worker), DEAD)
+    worker.settle(lease_one(worker), DEAD)
+    running = lease_one(worker)
+    assert running.id == third
+    for id in (second, first):
+        store.jobs.resubmit([id], by="a test")
+    assert lease(worker) == []
+    worker.settle(running)
+    for id in (first, second, fourth):
+        running = lease_one(worker)
+        assert running.id == id
+        worker.settle(running)
+
+
 def test_a_gap_is_borne_as_long_as_the_job_in_front_says(
     store: Store, worker: Worker, supervisor: Supervisor, clock: ManualClock
 ) -> None:

@@ -327,6 +327,8 @@ def _grown(facts: Facts, key: str, rule: Rule) -> Bucket:
 
 def limits_freed(rules: Rules, ended: Iterable[Guarded]) -> Limits:
     """Limits on how many run, in which these have left a place."""
+    if not rules:
+        return {}
     found = [limits_of(rules, *named) for named in {(job.queue, job.task, job.limit_key) for job in ended}]
     return {key: rule for limits in found for key, rule in limits if rule.concurrency is not None}
 
@@ -334,7 +336,3 @@ def limits_freed(rules: Rules, ended: Iterable[Guarded]) -> Limits:
 def blocked_by_limits(choice: Choice) -> bool:
     """Then others, who wait for another limit of those, may have their places in it."""
     return any(waits_for.startswith("limit:") for waits_for in choice.block)
-
-
-def sessions_of(candidates: Iterable[Candidate]) -> list[str]:
-    return sorted({job.session for job in candidates if job.session is not None})

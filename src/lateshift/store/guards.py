@@ -14,11 +14,16 @@ LOOK_AT = 100  # candidates at least: a few that wait for something must not mak
 FEW_TENANTS = 100  # up to which a step takes more than one job of each
 
 GUARDS = "id, task, session, sequence, limit_key, blocked_by, exclusive, tenant"
-# Who has begun is first in its session, whatever comes back to it that was enqueued before.
+TENANT = 7  # its place in there
+# Who has begun is first in its session, whatever comes into the line that was enqueued before.
 BEGUN = "CASE WHEN session IS NOT NULL THEN 0 END"
 # Who stands in the line of a session: all but those whose time has not come yet. Whoever runs, or waits for another try or
 # a token, is in it: while it is the first, nobody else has the turn. As job_line has it, word for word.
 IN_LINE = "session IS NOT NULL AND (state > 0 OR fence > 0 OR blocked_by IS NOT NULL)"
+
+# Whether anybody waits for a turn, or for a number, in any session: the two words stand side by side in job_blocked.
+SOMEBODY_WAITS = """EXISTS (SELECT 1 FROM {}job WHERE state = 3 AND blocked_by >= 'sequence:' AND blocked_by < 'session;'
+ LIMIT 1)"""
 
 
 def in_limits(schema: str = "") -> str:
@@ -28,8 +33,8 @@ def in_limits(schema: str = "") -> str:
 
 
 def candidate(queue: str, row: tuple[Any, ...]) -> Candidate:
-    """Of a row of GUARDS."""
-    id, task, session, sequence, limit_key, blocked_by, exclusive, _ = row
+    """Of a row that begins with GUARDS."""
+    id, task, session, sequence, limit_key, blocked_by, exclusive, *_ = row
     promised = blocked_by is not None and blocked_by.startswith("rate:")
     return Candidate(id, queue, task, session, sequence, limit_key, promised, exclusive)
 

@@ -16,12 +16,10 @@ from lateshift.model.guard import (
     Facts,
     Guarded,
     Limits,
-    Rules,
     Turns,
     blocked_by_limits,
     choose,
     limits_freed,
-    sessions_of,
 )
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Lane, Lease, Line
@@ -33,6 +31,8 @@ from lateshift.store.guards import (
     GUARDS,
     LOOK_AT,
     ROUNDS,
+    SOMEBODY_WAITS,
+    TENANT,
     candidate,
     in_limits,
     leave,
@@ -45,21 +45,33 @@ from lateshift.store.postgres.database import Connection
 from lateshift.store.postgres.leasing import COLUMNS, LINE, OLDEST_LEVEL, OPEN, TAKE, leases_of, parameters_of
 from lateshift.store.taking import GAP_AFTER, guarded
 
-OPENED = f"SELECT {OPEN}, extract(epoch FROM clock_timestamp() + %(skew)s::interval)::float8"
+# Whether the queue is open, whether anybody waits for a turn in a session, and the time. job_blocked.
+OPENED = f"""SELECT {OPEN}, {SOMEBODY_WAITS.format("lateshift.")},
+ extract(epoch FROM clock_timestamp() + %(skew)s::interval)::float8"""
+
+# Candidates, each with what is known of its session: see sessions.seen.
+_OF = ", ".join(f"c.{column}" for column in GUARDS.split(", "))
+_JOBS = f"SELECT {GUARDS} FROM lateshift.job WHERE {LINE}"
 # Ready jobs of a line in order, or of one priority. job_ready.
-CANDIDATES = (
-    f"SELECT {GUARDS} FROM lateshift.job WHERE {LINE} ORDER BY priority DESC, due_at, id LIMIT %(count)s"
+CANDIDATES = sessions.seen(_OF, f"{_JOBS} ORDER BY priority DESC, due_at, id LIMIT %(count)s")
+CANDIDATES_LEVEL = sessions.seen(
+    _OF, f"{_JOBS} AND priority = %(level)s::smallint ORDER BY due_at, id LIMIT %(count)s"
 )
-CANDIDATES_LEVEL = f"""SELECT {GUARDS} FROM lateshift.job WHERE {LINE}
- AND priority = %(level)s::smallint ORDER BY due_at, id LIMIT %(count)s"""
 # Those whom a rate named this moment to start, though others were enqueued before. job_promised.
-PROMISED = f"""SELECT {GUARDS} FROM lateshift.job WHERE {LINE} AND blocked_by IS NOT NULL
- ORDER BY due_at, id LIMIT %(count)s"""
+PROMISED = sessions.seen(_OF, f"{_JOBS} AND blocked_by IS NOT NULL ORDER BY due_at, id LIMIT %(count)s")
+# Those of the tenant, if all are of one: then one question is enough. job_tenant.
+_END = f"SELECT tenant FROM lateshift.job WHERE {LINE} AND tenant IS NOT NULL ORDER BY tenant"
+OF_ONE_TENANT = sessions.seen(
+    _OF,
+    f"""{_JOBS} AND tenant IS NOT NULL AND tenant = (SELECT first.tenant FROM
+  ({_END} LIMIT 1) AS first, ({_END} DESC LIMIT 1) AS last WHERE first.tenant = last.tenant)
+ ORDER BY tenant, priority DESC, due_at, id LIMIT %(count)s""",
+)
 # The first job of each tenant that has one, beginning with the tenant after who had the last turn. In the order of the
 # index the first of the next tenant is the next one that has a higher name. job_tenant.
 _NEXT = f"SELECT {GUARDS} FROM lateshift.job j WHERE {LINE} AND tenant IS NOT NULL"
 _FIRST = "ORDER BY tenant, priority DESC, due_at, id LIMIT 1"
-HEADS = f"""WITH RECURSIVE later AS (
+_HEADS = f"""WITH RECURSIVE later AS (
   (SELECT first.*, 1 AS place FROM ({_NEXT} AND tenant > %(after)s {_FIRST}) AS first)
   UNION ALL
   SELECT next.*, later.place + 1 FROM later, LATERAL ({_NEXT} AND j.tenant > later.tenant {_FIRST}) AS next
@@ -70,12 +82,13 @@ earlier AS (
   UNION ALL
   SELECT next.*, earlier.place + 1 FROM earlier, LATERAL ({_NEXT} AND j.tenant > earlier.tenant
    AND j.tenant <= %(after)s {_FIRST}) AS next WHERE earlier.place < %(count)s)
-SELECT {GUARDS} FROM (SELECT * FROM later UNION ALL SELECT * FROM earlier) AS found ORDER BY place"""
+SELECT * FROM later UNION ALL SELECT * FROM earlier"""
+HEADS = f"{sessions.seen(_OF, _HEADS)} ORDER BY c.place"
 # The first jobs of each of these tenants, in rounds. job_tenant.
-CANDIDATES_OF = f"""SELECT {GUARDS} FROM unnest(%(tenants)b::text[]) WITH ORDINALITY AS t (name, place),
- LATERAL (SELECT {GUARDS}, row_number() OVER () AS round FROM (SELECT {GUARDS} FROM lateshift.job WHERE {LINE}
-  AND tenant IS NOT NULL AND tenant = t.name ORDER BY tenant, priority DESC, due_at, id LIMIT %(each)s) AS first) AS ranked
- ORDER BY round, place"""
+_ROUNDS = f"""SELECT ranked.*, t.place FROM unnest(%(tenants)b::text[]) WITH ORDINALITY AS t (name, place),
+ LATERAL (SELECT {GUARDS}, row_number() OVER () AS round FROM ({_JOBS}
+  AND tenant IS NOT NULL AND tenant = t.name ORDER BY tenant, priority DESC, due_at, id LIMIT %(each)s) AS first) AS ranked"""
+CANDIDATES_OF = f"{sessions.seen(_OF, _ROUNDS)} ORDER BY c.round, c.place"
 
 # A key's lock, held until the end of the transaction; whoever does not get it leaves the job as it is.
 LOCK_KEY = "SELECT pg_try_advisory_xact_lock(hashtextextended('lateshift ' || %s, 0))"
@@ -130,12 +143,14 @@ def exchange(
             opened = connection.execute(OPENED, {"queue": queue, "holder": holder, "skew": skew})
             told = connection.execute(rules.RULES)
             sent = _send(connection, ended, skew)
-            [(is_open, now)] = opened.fetchall()
+            [(is_open, somebody_waits, now)] = opened.fetchall()
             facts = Facts(rules.rules_of(told.fetchall()), now)
             if ended:
-                too_late, given_on = _settled(connection, ended, sent, facts.rules, skew, turns)
-                lost += too_late
-                lines |= given_on
+                lost += _settled(connection, ended, sent, skew)
+                left = leave([settlement.lease for settlement in ended])
+                if somebody_waits:
+                    lines |= sessions.give_turns(connection, left)
+                lines |= rules.ready_next(connection, limits_freed(facts.rules, left), turns)
             for want in wanted if is_open else ():
                 leases += _lease(connection, parameters_of(want, holder, skew), want, facts, turns)
     return leases, lost, lines
@@ -153,7 +168,8 @@ def _lease(
         if facts.rates:
             first = connection.execute(PROMISED, asked, binary=True).fetchall()
             rows = promised_first(first, rows)
-        candidates = _learn(connection, queue, [candidate(queue, row) for row in rows], facts)
+        facts.sessions = sessions.of(rows)
+        candidates = _learn(connection, [candidate(queue, row) for row in rows], facts)
         choice = choose(candidates, room, facts)
         leases += _take(connection, asked, choice.take, facts, turns, want.line)
         # Who waits for one of these is blocked after it is leased.
@@ -186,18 +202,15 @@ def _settled(
     connection: Connection,
     settlements: Sequence[Settlement],
     sent: _OnTheWay,
-    known: Rules,
     skew: timedelta,
-    turns: Turns,
-) -> tuple[list[Lease], set[Line]]:
-    """What they leave to others is given on."""
+) -> list[Lease]:
+    """The leases that were lost."""
     lost = settling.receive(connection, sent.silent, skew)
     if sent.telling:
         lost += _settled_with_word(connection, sent.telling, skew)
     for key in _keys(settlements):
         connection.execute(settling.READY_NEXT, {"key": key})
-    ended = leave([settlement.lease for settlement in settlements])
-    return lost, give_on(connection, ended, limits_freed(known, ended), turns)
+    return lost
 
 
 def _keys(settlements: Sequence[Settlement]) -> list[str]:
@@ -231,10 +244,7 @@ def lock_limits(connection: Connection, ended: Sequence[Guarded]) -> Limits:
 
 def give_on(connection: Connection, ended: Sequence[Guarded], freed: Limits, turns: Turns) -> set[Line]:
     """The turns and places of these are free: ready who waits for them. Gives their lines. The queues are locked."""
-    lines = sessions.ready_next(
-        connection, [(job.queue, job.session) for job in ended if job.session is not None]
-    )
-    return lines | rules.ready_next(connection, freed, turns)
+    return sessions.give_turns(connection, ended) | rules.ready_next(connection, freed, turns)
 
 
 def _candidates(
@@ -251,21 +261,22 @@ def _candidates(
     if want.line.lane is Lane.SOLO:
         found = rows(CANDIDATES)
         return found, len(found) < count
-    heads = rows(HEADS, after=turns.get(want.line, ""))
+    after = turns.get(want.line, "")
+    if not after and (found := rows(OF_ONE_TENANT)):
+        return found, len(found) < count
+    heads = rows(HEADS, after=after)
     if len(heads) > min(count - 1, FEW_TENANTS):  # one of each, and at the next step one more
         return heads, False
     each = -(-count // max(1, len(heads)))
-    found = rows(CANDIDATES_OF, tenants=Texts(head[-1] for head in heads), each=each) if heads else []
-    given = Counter(row[-1] for row in found)
-    return found, all(given[head[-1]] < each for head in heads)
+    found = rows(CANDIDATES_OF, tenants=Texts(head[TENANT] for head in heads), each=each) if heads else []
+    given = Counter(row[TENANT] for row in found)
+    return found, all(given[head[TENANT]] < each for head in heads)
 
 
-def _learn(
-    connection: Connection, queue: str, candidates: Sequence[Candidate], facts: Facts
-) -> list[Candidate]:
-    """Read what is not known yet of what these are guarded by. Leaves out those whose key somebody else looks at."""
+def _learn(connection: Connection, candidates: Sequence[Candidate], facts: Facts) -> list[Candidate]:
+    """Read what is not known yet of the keys and limits that guard these. Leaves out those whose key somebody else looks
+    at."""
     limits = facts.news(candidates)
-    facts.sessions = sessions.look(connection, queue, sessions_of(candidates))
     locked: dict[str, bool] = {}
     for key in sorted({job.exclusive for job in candidates if job.exclusive is not None}):
         locked[key] = connection.execute(LOCK_KEY, (key,)).fetchall()[0][0]

@@ -3,6 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from typing import Any
+
+from psycopg import Cursor
 
 from lateshift.model.guard import Bucket, Rule, Rules, Turns, news, rule_of, slots
 from lateshift.model.job import Line
@@ -124,12 +127,13 @@ def running(connection: Connection, limits: Mapping[str, Rule]) -> Counter[str]:
         if rule.concurrency is not None:
             scope, _, name = key.partition(":")
             asked.setdefault(scope, []).append((name, rule.concurrency))
-    found: Counter[str] = Counter()
+    told: dict[str, Cursor[Any]] = {}  # in a pipeline, all are asked before the first is answered
     for scope, pairs in asked.items():
         names, most = Texts(name for name, _ in pairs), BigInts(most for _, most in pairs)
-        rows = connection.execute(RUNNING[scope], (names, most)).fetchall()
-        found |= Counter({f"{scope}:{name}": count for name, count in rows})
-    return found
+        told[scope] = connection.execute(RUNNING[scope], (names, most))
+    return Counter(
+        {f"{scope}:{name}": count for scope, cursor in told.items() for name, count in cursor.fetchall()}
+    )
 
 
 def buckets(connection: Connection, limits: Mapping[str, Rule]) -> dict[str, Bucket]:

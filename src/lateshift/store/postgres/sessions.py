@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from lateshift.model.guard import Session
+from lateshift.model.guard import Guarded, Session
 from lateshift.model.ids import JobId
 from lateshift.model.job import Holds, Line
-from lateshift.store.contract import Gap, SessionView
+from lateshift.store.contract import Gap, Rows, SessionView
 from lateshift.store.guards import IN_LINE, gap_of
 from lateshift.store.postgres.arrays import BigInts, Blobs, Texts
 from lateshift.store.postgres.database import Connection, Database
@@ -24,10 +24,11 @@ _FIRST = f"""(SELECT {{}} FROM lateshift.job WHERE queue = s.queue AND session =
 _NAMED = "unnest(%(queues)b::text[], %(names)b::text[]) AS s (queue, name)"
 # Primary key.
 _KEPT = "(SELECT {} FROM lateshift.session k WHERE k.queue = s.queue AND k.name = s.name LIMIT 1)"
-LOOK = f"""SELECT s.name, coalesce(first.busy, false), CASE WHEN NOT first.busy THEN first.id END, kept.held_why,
- kept.next_sequence, kept.state FROM {_NAMED}
- LEFT JOIN LATERAL {_FIRST.format("id, state NOT IN (1, 3) AS busy")} AS first ON true
+# What is known of each session: the first in its line, whether that runs or waits for another try, and what is kept.
+_SEEN = "first.id, first.busy, kept.held_why, kept.next_sequence, kept.state"
+_SEE = f"""LEFT JOIN LATERAL {_FIRST.format("id, state NOT IN (1, 3) AS busy")} AS first ON true
  LEFT JOIN LATERAL {_KEPT.format("held_why, next_sequence, state")} AS kept ON true"""
+LOOK = f"SELECT {_SEEN} FROM (SELECT %(queue)s::text AS queue, %(name)s::text AS name) AS s {_SEE}"
 STATES = f"SELECT s.queue, s.name, {_KEPT.format('state')} FROM {_NAMED}"
 
 _BLOCKED = """CASE WHEN state = 3 AND (blocked_by LIKE 'session:%%' OR (%(numbers)s AND blocked_by LIKE 'sequence:%%'))
@@ -149,14 +150,27 @@ def _named(sessions: Iterable[Named]) -> dict[str, Any]:
     return {"queues": Texts(queue for queue, _ in pairs), "names": Texts(name for _, name in pairs)}
 
 
-def look(connection: Connection, queue: str, names: Sequence[str]) -> dict[str, Session]:
-    if not names:
-        return {}
-    rows = connection.execute(LOOK, _named((queue, name) for name in names), binary=True).fetchall()
-    return {
-        name: Session(busy, head, held == "dead", expects, state)
-        for name, busy, head, held, expects, state in rows
-    }
+def seen(columns: str, jobs: str) -> str:
+    """A statement for jobs of one queue that also sees the session of each. `jobs` has these columns and others, to order
+    by. job_line, primary key."""
+    named = 'SELECT %(queue)s::text AS queue, c.session COLLATE "C" AS name'
+    return f"SELECT {columns}, {_SEEN} FROM ({jobs}) AS c CROSS JOIN LATERAL ({named}) AS s {_SEE}"
+
+
+def of(rows: Rows) -> dict[str, Session]:
+    """The sessions of what such a statement found, each once."""
+    return {row[2]: _session(*row[-5:]) for row in rows if row[2] is not None}
+
+
+def look(connection: Connection, queue: str, name: str) -> Session:
+    [row] = connection.execute(LOOK, {"queue": queue, "name": name}).fetchall()
+    return _session(*row)
+
+
+def _session(
+    head: JobId | None, busy: bool | None, held: str | None, expects: int | None, state: bytes | None
+) -> Session:
+    return Session(bool(busy), None if busy else head, held == "dead", expects, state)
 
 
 def states(connection: Connection, sessions: Iterable[Named]) -> dict[Named, bytes | None]:
@@ -169,6 +183,11 @@ def ready_next(connection: Connection, sessions: Iterable[Named], *, numbers: bo
     it waits for a number, as when that has had its turn."""
     named = {**_named(sessions), "numbers": numbers}
     return lines_of(connection.execute(READY_HEADS, named).fetchall()) if named["names"] else set()
+
+
+def give_turns(connection: Connection, ended: Iterable[Guarded]) -> set[Line]:
+    """The turns of these are free."""
+    return ready_next(connection, [(job.queue, job.session) for job in ended if job.session is not None])
 
 
 def keep_states(connection: Connection, said: Mapping[Named, bytes], skew: timedelta) -> None:
@@ -204,9 +223,7 @@ def close_gaps(connection: Connection, missing: Sequence[tuple[Any, ...]], skew:
     """Sessions that have waited long enough for a number go on without it, or are held, as the next job says."""
     gaps: list[Gap] = []
     for queue, name, expected in missing:
-        if look(connection, queue, [name])[
-            name
-        ].busy:  # the number may be there, and wait for another try or a token
+        if look(connection, queue, name).busy:  # the number may be there, and wait for another try or a token
             continue
         waiting = connection.execute(WAITING, (queue, name)).fetchall()
         gap = gap_of(queue, name, expected, waiting)

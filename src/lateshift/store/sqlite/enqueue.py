@@ -11,6 +11,7 @@ from lateshift.store.contract import Asked, Rows, Statements
 from lateshift.store.keys import key_conflict, number_passed, number_used, numbered
 from lateshift.store.sqlite import uniques
 from lateshift.store.sqlite.database import Connection
+from lateshift.store.sqlite.sessions import STAY_FIRST
 from lateshift.store.sqlite.times import MICROSECOND, to_number
 
 # Plain question marks: the standard library's sqlite3, on which callers run these, wants no numbers.
@@ -155,6 +156,9 @@ def _insert_guarded(jobs: Sequence[NewJob], how: tuple[Any, ...]) -> Generator[A
         guards = (place.session, place.sequence, gap, int(place.holds), place.tenant, place.limit_key)
         batch = None if job.spec.batch is None else job.spec.batch.bytes
         rows.append((*mine, *guards, blocked_by, at, batch, job.id.bytes))
+    counted_by_caller = {(how[0], place.session) for _, place in places if place.sequence is not None}
+    if counted_by_caller:
+        yield STAY_FIRST, sorted(counted_by_caller)
     yield INSERT_GUARDED, rows
 
 

@@ -14,18 +14,17 @@ from lateshift.model.guard import (
     blocked_by_limits,
     choose,
     limits_freed,
-    sessions_of,
 )
 from lateshift.model.ids import MemberId
 from lateshift.model.job import Lane, Lease, Line
 from lateshift.model.outcome import Completed, Settlement
 from lateshift.store.contract import Want
 from lateshift.store.guards import (
-    BEGUN,
     FEW_TENANTS,
     GUARDS,
     LOOK_AT,
     ROUNDS,
+    TENANT,
     candidate,
     in_limits,
     leave,
@@ -34,18 +33,19 @@ from lateshift.store.guards import (
 )
 from lateshift.store.sqlite import rules, sessions, settling
 from lateshift.store.sqlite.database import Connection
-from lateshift.store.sqlite.leasing import COLUMNS, OLDEST_LEVEL, TAKE, leases_of
+from lateshift.store.sqlite.leasing import COLUMNS, OLDEST_LEVEL, TAKE, Guards, leases_of
 from lateshift.store.sqlite.times import MICROSECOND
 from lateshift.store.taking import GAP_AFTER, guarded
 
+# Each candidate with what is known of its session. See sessions.SEEN.
 # Ready jobs of a line in order, or of one priority. job_ready.
-CANDIDATES = f"""SELECT {GUARDS} FROM job WHERE state = 1 AND queue = ? AND lane = ?
- ORDER BY priority DESC, due_at, id LIMIT ?"""
-CANDIDATES_LEVEL = f"""SELECT {GUARDS} FROM job WHERE state = 1 AND queue = ?1 AND lane = ?2
- AND priority = ?4 ORDER BY due_at, id LIMIT ?3"""
+CANDIDATES = sessions.seen(f"""SELECT {GUARDS} FROM job WHERE state = 1 AND queue = ?1 AND lane = ?2
+ ORDER BY priority DESC, due_at, id LIMIT ?3""")
+CANDIDATES_LEVEL = sessions.seen(f"""SELECT {GUARDS} FROM job WHERE state = 1 AND queue = ?1 AND lane = ?2
+ AND priority = ?4 ORDER BY due_at, id LIMIT ?3""")
 # Those whom a rate named this moment to start, though others were enqueued before. job_promised.
-PROMISED = f"""SELECT {GUARDS} FROM job WHERE state = 1 AND blocked_by IS NOT NULL AND queue = ? AND lane = ?
- ORDER BY due_at, id LIMIT ?"""
+PROMISED = sessions.seen(f"""SELECT {GUARDS} FROM job WHERE state = 1 AND blocked_by IS NOT NULL AND queue = ?1
+ AND lane = ?2 ORDER BY due_at, id LIMIT ?3""")
 # The first job of each tenant that has one, from one tenant to the next: of those after one, of those up to it. job_tenant.
 _LINE = "state = 1 AND tenant IS NOT NULL AND queue = ?1 AND lane = ?2"
 _HEADS = f"""WITH RECURSIVE t(name, place) AS (
@@ -55,10 +55,10 @@ _HEADS = f"""WITH RECURSIVE t(name, place) AS (
   FROM t WHERE t.name IS NOT NULL AND place < ?4)
  SELECT {GUARDS} FROM t CROSS JOIN job ON id = (SELECT id FROM job WHERE {_LINE} AND tenant = t.name
   ORDER BY priority DESC, due_at, id LIMIT 1)"""
-HEADS_AFTER = _HEADS.format(first="tenant > ?3", last="")
-HEADS_UP_TO = _HEADS.format(first="tenant <= ?3", last=" AND tenant <= ?3")
+HEADS_AFTER = sessions.seen(_HEADS.format(first="tenant > ?3", last=""))
+HEADS_UP_TO = sessions.seen(_HEADS.format(first="tenant <= ?3", last=" AND tenant <= ?3"))
 # The jobs of one tenant. job_tenant.
-CANDIDATES_OF = (
+CANDIDATES_OF = sessions.seen(
     f"""SELECT {GUARDS} FROM job WHERE {_LINE} AND tenant = ?3 ORDER BY priority DESC, due_at, id LIMIT ?4"""
 )
 
@@ -72,7 +72,7 @@ BLOCK = "UPDATE job SET state = 3, blocked_by = ? WHERE id = ? AND state = 1"
 LATER = "UPDATE job SET state = 0, blocked_by = ?, due_at = ? WHERE id = ? AND state = 1"
 # So many at once. Primary key.
 AT_ONCE = 100
-_LEASE = f"""{TAKE}, blocked_by = NULL, turn = {BEGUN}{{}} WHERE id IN ({", ".join(f"?{3 + n}" for n in range(AT_ONCE))})
+_LEASE = f"""{TAKE}, blocked_by = NULL{{}} WHERE id IN ({", ".join(f"?{3 + n}" for n in range(AT_ONCE))})
  RETURNING {COLUMNS}"""
 LEASE_THESE = _LEASE.format("")
 LEASE_COUNTED = _LEASE.format(f", {in_limits()}")
@@ -91,12 +91,13 @@ def lease(connection: Connection, holder: MemberId, want: Want, now: int, turns:
             first = connection.execute(PROMISED, (queue, int(want.line.lane), count)).fetchall()
             rows = promised_first(first, rows)
         candidates = [candidate(queue, row) for row in rows]
-        _learn(connection, queue, candidates, facts)
+        facts.sessions = sessions.of(rows)
+        _learn(connection, candidates, facts)
         choice = choose(candidates, room, facts)
         found = {row[0]: row for row in rows}
         leases += _take(connection, holder, now, choice.take, found, facts)
         if choice.take:
-            turns[want.line] = found[choice.take[-1]][-1] or ""
+            turns[want.line] = found[choice.take[-1]][TENANT] or ""
         _write(connection, queue, choice, facts, now)  # who waits for one of these, after it is leased
         if len(leases) < want.count and blocked_by_limits(choice):
             rules.ready_next(connection, facts.with_places(), turns, least=LOOK_AT)
@@ -119,13 +120,12 @@ def _take(
         block = ids[start : start + AT_ONCE]
         block += block[-1:] * (AT_ONCE - len(block))
         taken |= {row[0]: row for row in connection.execute(sql, (holder.bytes, now, *block)).fetchall()}
-    leases = leases_of([taken[id] for id in ids])
-    for number, id in enumerate(ids):
-        _, _, session, _, limit_key, _, _, _ = found[id]
-        if session is not None or limit_key is not None:
-            state = None if session is None else facts.sessions[session].state
-            leases[number] = guarded(leases[number], session, state, limit_key)
-    return leases
+    return leases_of([taken[id] for id in ids], [_guards(found[id], facts) for id in ids])
+
+
+def _guards(row: tuple[Any, ...], facts: Facts) -> Guards:
+    session = row[2]
+    return session, None if session is None else facts.sessions[session].state, row[4]
 
 
 def settle(
@@ -186,14 +186,13 @@ def _candidates(
     if len(heads) > min(count - 1, FEW_TENANTS):  # one of each, and at the next step one more
         return heads, False
     each = -(-count // max(1, len(heads)))
-    jobs = [connection.execute(CANDIDATES_OF, (*line, head[-1], each)).fetchall() for head in heads]
+    jobs = [connection.execute(CANDIDATES_OF, (*line, head[TENANT], each)).fetchall() for head in heads]
     rows = [row for row in chain.from_iterable(zip_longest(*jobs)) if row is not None]
     return rows, all(len(some) < each for some in jobs)
 
 
-def _learn(connection: Connection, queue: str, candidates: list[Candidate], facts: Facts) -> None:
-    """Read what is not known yet of what these are guarded by."""
-    facts.sessions = sessions.look(connection, queue, sessions_of(candidates))
+def _learn(connection: Connection, candidates: list[Candidate], facts: Facts) -> None:
+    """Read what is not known yet of the keys and limits that guard these."""
     for key in {job.exclusive for job in candidates if job.exclusive is not None}:
         if connection.execute(HELD_KEY, (key,)).fetchall():
             facts.held.add(key)

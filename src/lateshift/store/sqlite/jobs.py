@@ -46,6 +46,9 @@ NEXT_DUE = "SELECT min(due_at) FROM job WHERE state = 0"
 PROMOTE = """UPDATE job SET state = 1 WHERE id IN
  (SELECT id FROM job WHERE state = 0 AND due_at <= ? ORDER BY due_at LIMIT ?) RETURNING queue, lane"""
 
+# The sessions into whose line some of them come. job_scheduled.
+COMING = """SELECT DISTINCT queue, session FROM (SELECT queue, session, fence, blocked_by FROM job
+ WHERE state = 0 AND due_at <= ? ORDER BY due_at LIMIT ?) WHERE session IS NOT NULL AND fence = 0 AND blocked_by IS NULL"""
 # Keep progress and checkpoint, if the lease still holds. Primary key.
 SAVE = """UPDATE job SET progress = coalesce(?, progress), checkpoint = coalesce(?, checkpoint)
  WHERE id = ? AND fence = ? AND state = 2 AND (complete_by IS NULL OR complete_by > ?) RETURNING 1"""
@@ -64,6 +67,7 @@ REVIVE = """INSERT INTO job (id, queue, lane, state, priority, attempts, fence, 
  sequence, gap_after, holds, tenant, limit_key, batch
  FROM settled s WHERE id = ?1 AND state IN (5, 6) AND NOT EXISTS (SELECT 1 FROM job WHERE session IS NOT NULL
  AND queue = s.queue AND session = s.session AND sequence = s.sequence) RETURNING queue, lane"""
+COMES_BACK = "SELECT queue, session FROM settled WHERE id = ? AND session IS NOT NULL"
 FORGET_SETTLED = "DELETE FROM settled WHERE id = ? RETURNING batch, state"
 AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 
@@ -148,6 +152,7 @@ class SqliteJobs:
         lines: list[Line] = []
         if due is not None and due <= now:
             with self._database.write() as connection:
+                sessions.stay_first(connection, connection.execute(COMING, (now, limit)).fetchall())
                 rows = connection.execute(PROMOTE, (now, limit)).fetchall()
                 due = connection.execute(NEXT_DUE).fetchall()[0][0]
             lines = [Line(queue, lane_of(lane)) for queue, lane in dict.fromkeys(rows)]
@@ -221,6 +226,7 @@ class SqliteJobs:
                     and not editing.edit(connection, id, edits[id], by, self._clock.now())
                 ):
                     continue
+                sessions.stay_first(connection, connection.execute(COMES_BACK, (id.bytes,)).fetchall())
                 for queue, lane in connection.execute(REVIVE, (id.bytes, now)).fetchall():
                     [(batch, state)] = connection.execute(FORGET_SETTLED, (id.bytes,)).fetchall()
                     if batch is not None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import timedelta
+from itertools import repeat
 from operator import itemgetter
 from typing import Any
 
@@ -66,7 +67,13 @@ def held(connection: Connection, holder: MemberId, now: int) -> list[Lease]:
     return leases_of(connection.execute(HELD, (holder.bytes, now)).fetchall())
 
 
-def leases_of(rows: Iterable[tuple[Any, ...]]) -> list[Lease]:
+Guards = tuple[str | None, bytes | None, str | None]
+"""Of a lease: its session, what that keeps, the key of its limit."""
+
+NO_GUARDS: Guards = (None, None, None)
+
+
+def leases_of(rows: Iterable[tuple[Any, ...]], guards: Iterable[Guards] = repeat(NO_GUARDS)) -> list[Lease]:
     limits: dict[int | None, timedelta | None] = {None: None}
     leases = []
     for (
@@ -85,13 +92,13 @@ def leases_of(rows: Iterable[tuple[Any, ...]]) -> list[Lease]:
         _,
         _,
         batch,
-    ) in rows:
+    ), mine in zip(rows, guards, strict=False):
         if limit not in limits:
             limits[limit] = timedelta(microseconds=limit)
         leases.append(
             Lease(
                 job_id_of(id), fence, task, payload, attempt, attempts, limits[limit], queue, LANES[lane],
-                exclusive, checkpoint, history, None if batch is None else job_id_of(batch),
+                exclusive, checkpoint, history, None if batch is None else job_id_of(batch), *mine,
             )
         )  # fmt: skip
     return leases

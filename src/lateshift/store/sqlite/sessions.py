@@ -6,8 +6,8 @@ from uuid import UUID
 
 from lateshift.model.guard import Session
 from lateshift.model.job import Holds, Line
-from lateshift.store.contract import LANES, Gap, SessionView, Wakes
-from lateshift.store.guards import IN_LINE, gap_of
+from lateshift.store.contract import LANES, Gap, Rows, SessionView, Wakes
+from lateshift.store.guards import IN_LINE, SOMEBODY_WAITS, gap_of
 from lateshift.store.sqlite.blocks import blocks
 from lateshift.store.sqlite.database import Connection, Database
 
@@ -31,15 +31,21 @@ _FIRST = (
     f"(SELECT {{}} FROM job WHERE queue = ? AND session = s.name AND {IN_LINE} ORDER BY turn, id LIMIT 1)"
 )
 # The first, or nothing of a length if it runs or waits for another try: so one probe says both.
-_NEXT = _FIRST.format("CASE WHEN state IN (1, 3) THEN id ELSE x'' END")
-LOOK = f"""{_NAMES} SELECT s.name, {_NEXT}, k.held_why, k.next_sequence, k.state
+_NEXT = "CASE WHEN state IN (1, 3) THEN id ELSE x'' END"
+LOOK = f"""WITH s(name) AS (VALUES (?)) SELECT {_FIRST.format(_NEXT)}, k.held_why, k.next_sequence, k.state
  FROM s LEFT JOIN session k ON k.queue = ? AND k.name = s.name"""
 _BLOCKED = """CASE WHEN state = 3 AND (blocked_by LIKE 'session:%' OR (? AND blocked_by LIKE 'sequence:%'))
   THEN id END"""
+# job_blocked
+ANYBODY_WAITS = f"SELECT {SOMEBODY_WAITS.format('')}"
 # The first in the line of each session, if it waits for the turn and the session is not held. job_line, primary keys.
 READY_HEADS = f"""{_NAMES} UPDATE job SET state = 1, blocked_by = NULL WHERE id IN
  (SELECT {_FIRST.format(_BLOCKED)} FROM s WHERE NOT EXISTS
   (SELECT 1 FROM session k WHERE k.queue = ? AND k.name = s.name AND k.held_why = 'dead')) RETURNING lane"""
+# Who runs stays the first of its session, whoever comes into the line that was enqueued before. Said then, not at each
+# lease: that would move every job within the index once more. job_line.
+STAY_FIRST = f"""UPDATE job SET turn = 0 WHERE state = 2 AND id = (SELECT id FROM job WHERE queue = ? AND session = ?
+ AND {IN_LINE} ORDER BY turn, id LIMIT 1)"""
 # Primary key.
 STATE = "SELECT state FROM session WHERE queue = ? AND name = ?"
 
@@ -109,12 +115,24 @@ def _view(row: tuple[Any, ...]) -> SessionView:
     )  # fmt: skip
 
 
-def look(connection: Connection, queue: str, names: Sequence[str]) -> dict[str, Session]:
-    return {
-        name: Session(next == b"", next or None, held == "dead", expects, state)
-        for block in blocks(names, BLOCK)
-        for name, next, held, expects, state in connection.execute(LOOK, (*block, queue, queue))
-    }
+def seen(jobs: str) -> str:
+    """A statement for jobs of one queue, the first of its parameters, that also sees the session of each. job_line."""
+    first = f"SELECT {_NEXT} FROM job WHERE queue = ?1 AND session = c.session AND {IN_LINE} ORDER BY turn, id LIMIT 1"
+    return f"""SELECT c.*, ({first}), k.held_why, k.next_sequence, k.state FROM ({jobs}) AS c
+ LEFT JOIN session k ON k.queue = ?1 AND k.name = c.session"""
+
+
+def of(rows: Rows) -> dict[str, Session]:
+    """The sessions of what such a statement found, each once."""
+    return {row[2]: _session(*row[-4:]) for row in rows if row[2] is not None}
+
+
+def look(connection: Connection, queue: str, name: str) -> Session:
+    return _session(*connection.execute(LOOK, (name, queue, queue)).fetchall()[0])
+
+
+def _session(next: bytes | None, held: str | None, expects: int | None, state: bytes | None) -> Session:
+    return Session(next == b"", next or None, held == "dead", expects, state)
 
 
 def states(connection: Connection, sessions: Iterable[Named]) -> dict[Named, bytes | None]:
@@ -122,9 +140,11 @@ def states(connection: Connection, sessions: Iterable[Named]) -> dict[Named, byt
     return {named: rows[0][0] if rows else None for named, rows in found.items()}
 
 
-def ready_next(connection: Connection, sessions: Iterable[Named], *, numbers: bool = True) -> set[Line]:
+def ready_next(connection: Connection, sessions: Sequence[Named], *, numbers: bool = True) -> set[Line]:
     """The first in the line of each session whose turn is free, unless it is held. Gives their lines. `numbers`: also where
     it waits for a number, as when that has had its turn."""
+    if not sessions or not connection.execute(ANYBODY_WAITS).fetchall()[0][0]:
+        return set()
     named: dict[str, set[str]] = {}
     for queue, name in sessions:
         named.setdefault(queue, set()).add(name)
@@ -134,6 +154,11 @@ def ready_next(connection: Connection, sessions: Iterable[Named], *, numbers: bo
         for block in blocks(sorted(names), BLOCK)
         for (lane,) in connection.execute(READY_HEADS, (*block, numbers, queue, queue)).fetchall()
     }
+
+
+def stay_first(connection: Connection, sessions: Iterable[Named]) -> None:
+    """Before anybody comes into their lines who may stand before the one that runs."""
+    connection.executemany(STAY_FIRST, list(sessions))
 
 
 def keep_states(connection: Connection, said: Mapping[Named, bytes], now: int) -> None:
@@ -159,9 +184,7 @@ def close_gaps(connection: Connection, limit: int, now: int) -> list[Gap]:
     """Sessions that have waited long enough for a number go on without it, or are held, as the next job says."""
     gaps: list[Gap] = []
     for queue, name, expected in connection.execute(MISSING, (now, limit)).fetchall():
-        if look(connection, queue, [name])[
-            name
-        ].busy:  # the number may be there, and wait for another try or a token
+        if look(connection, queue, name).busy:  # the number may be there, and wait for another try or a token
             continue
         waiting = connection.execute(WAITING, (queue, name)).fetchall()
         gap = gap_of(queue, name, expected, waiting)

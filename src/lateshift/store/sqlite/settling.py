@@ -9,6 +9,7 @@ from uuid import UUID
 from lateshift.model.ids import JobId
 from lateshift.model.job import Lease, State
 from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later, Settlement
+from lateshift.store.guards import BEGUN
 from lateshift.store.sqlite.database import Connection
 from lateshift.store.sqlite.times import MICROSECOND
 from lateshift.store.taking import KEEP_CANCELLED, KEEP_LEAST
@@ -45,7 +46,7 @@ SETTLED_BY = "SELECT 1 FROM settled WHERE id = ? AND fence = ? AND state = ? AND
 
 # Another attempt follows, unless an operator has cancelled the job. Primary key.
 AGAIN = f"""UPDATE job SET state = ?4, due_at = ?5, attempt = attempt - ?6, history = coalesce(?7, history),
- holder = NULL, leased_at = NULL, complete_by = NULL WHERE {_MINE} AND cancel_by IS NULL RETURNING 1"""
+ turn = {BEGUN}, holder = NULL, leased_at = NULL, complete_by = NULL WHERE {_MINE} AND cancel_by IS NULL RETURNING 1"""
 CANCELLED_BY = f"SELECT cancel_by FROM job WHERE {_MINE}"
 
 # A waiting job is cancelled at once. Primary keys.

@@ -7,6 +7,7 @@ from lateshift.model.guard import Turns, rule_of
 from lateshift.model.job import Line, State
 from lateshift.store.contract import LANES, Gap, TakenBack
 from lateshift.store.crashpoints import crashpoint
+from lateshift.store.guards import BEGUN
 from lateshift.store.sqlite import batches, guarding, rules, sessions
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.sqlite.settling import COPY, READY_NEXT
@@ -28,7 +29,7 @@ OVERDUE = """SELECT id, fence, queue, lane, attempt, attempts, losses, holder,
  WHERE state = 2 AND (complete_by <= ?1 OR holder NOT IN (SELECT id FROM member WHERE dead_at IS NULL)) LIMIT ?2"""
 
 # Taken back: ready again with what was learnt. Primary key.
-READY_AGAIN = """UPDATE job SET state = 1, due_at = ?3, lane = ?4,
+READY_AGAIN = f"""UPDATE job SET state = 1, due_at = ?3, lane = ?4, turn = {BEGUN},
  tenant = CASE ?4 WHEN 3 THEN coalesce(tenant, '') ELSE tenant END, losses = ?5, history = ?6, holder = NULL,
  leased_at = NULL, complete_by = NULL WHERE id = ?1 AND fence = ?2 AND state = 2 RETURNING 1"""
 COPY_TAKEN = f"{COPY} RETURNING batch"
