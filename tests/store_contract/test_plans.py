@@ -51,6 +51,7 @@ SQLITE: list[tuple[str, str, str]] = [
     ("CANDIDATES_OF sessions", sqlite.guarding.CANDIDATES_OF, "job_line (queue=? AND session=?)"),
     ("READY_HEADS", sqlite.sessions.READY_HEADS, "job_line (queue=? AND session=?)"),
     ("ANYBODY_WAITS", sqlite.sessions.ANYBODY_WAITS, "job_blocked (blocked_by>? AND blocked_by<?)"),
+    ("ANYBODY_WAITS for a place", sqlite.rules.ANYBODY_WAITS, "job_blocked (blocked_by>? AND blocked_by<?)"),
     ("STAY_FIRST", sqlite.sessions.STAY_FIRST, "job_line (queue=? AND session=?)"),
     ("COMING", sqlite.jobs.COMING, "job_scheduled (due_at<?)"),
     ("COMES_BACK", sqlite.jobs.COMES_BACK, "PRIMARY KEY (id=?)"),

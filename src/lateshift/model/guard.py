@@ -4,7 +4,7 @@ A store reads some ready jobs of a guarded line and the facts about them, asks `
 else leases from that queue meanwhile, nor against the same limits."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -54,14 +54,18 @@ def scopes_of(queue: str, task: str, limit_key: str | None) -> list[tuple[str, s
     return wide if limit_key is None else [("key", limit_key.partition(":")[0], limit_key), *wide]
 
 
-def limits_of(rules: Rules, queue: str, task: str, limit_key: str | None) -> Iterator[tuple[str, Rule]]:
-    """The limits that a job counts against, each with its key."""
+def limits_of(rules: Rules, queue: str, task: str, limit_key: str | None) -> list[tuple[str, Rule]]:
+    """The limits that a job counts against, each with its key. By hand: this is done for each of thousands in a second."""
+    found: list[tuple[str, Rule]] = []
     if not rules:
-        return
-    for scope, name, counted in scopes_of(queue, task, limit_key):
-        rule = rules.get((scope, name))
-        if rule is not None:
-            yield f"{scope}:{counted}", rule
+        return found
+    if limit_key is not None and (rule := rules.get(("key", limit_key.partition(":")[0]))):
+        found.append((f"key:{limit_key}", rule))
+    if rule := rules.get(("task", task)):
+        found.append((f"task:{task}", rule))
+    if rule := rules.get(("queue", queue)):
+        found.append((f"queue:{queue}", rule))
+    return found
 
 
 def rule_of(rules: Rules, key: str) -> Rule:
@@ -159,7 +163,7 @@ class Facts(Struct):
         named = job.task, job.limit_key
         limits = self.found.get(named)
         if limits is None:
-            limits = self.found[named] = list(limits_of(self.rules, job.queue, *named))
+            limits = self.found[named] = limits_of(self.rules, job.queue, *named)
         return limits
 
     @property
@@ -207,15 +211,20 @@ def choose(candidates: Sequence[Candidate], room: int, facts: Facts) -> Choice:
     it can be asked again for more."""
     choice = Choice()
     turns: set[str] = set()
-    for job in sorted(candidates, key=_not_promised) if facts.rules else candidates:
+    rates = facts.rates
+    for job in sorted(candidates, key=_not_promised) if rates else candidates:
         if len(choice.take) >= room:
             break
         limits = facts.limits_of(job)
-        waits_for = _key(job, facts) or _turn(job, facts, turns, choice) or _full(limits, facts)
+        waits_for = _key(job, facts)
+        if waits_for is None and job.session is not None:
+            waits_for = _turn(job, job.session, facts, turns, choice)
+        if waits_for is None and limits:
+            waits_for = _full(limits, facts)
         if waits_for is not None:
             choice.block.setdefault(waits_for, []).append(job.id)
             continue
-        start = _start(job, limits, facts, choice) if limits else None
+        start = _start(job, limits, facts, choice) if rates else None
         if start is not None:
             waits_for, at = start
             if at is None:
@@ -245,19 +254,17 @@ def _key(job: Candidate, facts: Facts) -> str | None:
     return job.exclusive if job.exclusive is not None and job.exclusive in facts.held else None
 
 
-def _turn(job: Candidate, facts: Facts, turns: set[str], choice: Choice) -> str | None:
+def _turn(job: Candidate, name: str, facts: Facts, turns: set[str], choice: Choice) -> str | None:
     """What keeps it from having its session's turn."""
-    if job.session is None:
-        return None
-    session = facts.sessions[job.session]
-    if session.busy or session.held or job.session in turns:
-        return f"session:{job.session}"
+    session = facts.sessions[name]
+    if session.busy or session.held or name in turns:
+        return f"session:{name}"
     if session.head != job.id:
-        choice.heads.add(job.session)
-        return f"session:{job.session}"
+        choice.heads.add(name)
+        return f"session:{name}"
     if job.sequence is not None and job.sequence > (session.expects or FIRST_NUMBER):
-        choice.gaps[job.session] = job.id
-        return f"sequence:{job.session}"
+        choice.gaps[name] = job.id
+        return f"sequence:{name}"
     return None
 
 

@@ -21,9 +21,11 @@ BEGUN = "CASE WHEN session IS NOT NULL THEN 0 END"
 # a token, is in it: while it is the first, nobody else has the turn. As job_line has it, word for word.
 IN_LINE = "session IS NOT NULL AND (state > 0 OR fence > 0 OR blocked_by IS NOT NULL)"
 
-# Whether anybody waits for a turn, or for a number, in any session: the two words stand side by side in job_blocked.
-SOMEBODY_WAITS = """EXISTS (SELECT 1 FROM {}job WHERE state = 3 AND blocked_by >= 'sequence:' AND blocked_by < 'session;'
- LIMIT 1)"""
+# Whether anybody waits for a turn, or for a number, in any session: the two words stand side by side in job_blocked. And
+# whether anybody waits for a place in any limit. If not, nobody need be looked for in each of them.
+_WAITS = "EXISTS (SELECT 1 FROM {{}}job WHERE state = 3 AND blocked_by >= '{}' AND blocked_by < '{}' LIMIT 1)"
+WAITS_FOR_A_TURN = _WAITS.format("sequence:", "session;")
+WAITS_FOR_A_PLACE = _WAITS.format("limit:", "limit;")
 
 
 def in_limits(schema: str = "") -> str:

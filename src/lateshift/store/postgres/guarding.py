@@ -31,8 +31,9 @@ from lateshift.store.guards import (
     GUARDS,
     LOOK_AT,
     ROUNDS,
-    SOMEBODY_WAITS,
     TENANT,
+    WAITS_FOR_A_PLACE,
+    WAITS_FOR_A_TURN,
     candidate,
     in_limits,
     leave,
@@ -45,8 +46,8 @@ from lateshift.store.postgres.database import Connection
 from lateshift.store.postgres.leasing import COLUMNS, LINE, OLDEST_LEVEL, OPEN, TAKE, leases_of, parameters_of
 from lateshift.store.taking import GAP_AFTER, guarded
 
-# Whether the queue is open, whether anybody waits for a turn in a session, and the time. job_blocked.
-OPENED = f"""SELECT {OPEN}, {SOMEBODY_WAITS.format("lateshift.")},
+# Whether the queue is open, whether anybody waits for a turn or for a place, and the time. job_blocked.
+OPENED = f"""SELECT {OPEN}, {WAITS_FOR_A_TURN.format("lateshift.")}, {WAITS_FOR_A_PLACE.format("lateshift.")},
  extract(epoch FROM clock_timestamp() + %(skew)s::interval)::float8"""
 
 # Candidates, each with what is known of its session: see sessions.seen.
@@ -143,14 +144,15 @@ def exchange(
             opened = connection.execute(OPENED, {"queue": queue, "holder": holder, "skew": skew})
             told = connection.execute(rules.RULES)
             sent = _send(connection, ended, skew)
-            [(is_open, somebody_waits, now)] = opened.fetchall()
+            [(is_open, for_turns, for_places, now)] = opened.fetchall()
             facts = Facts(rules.rules_of(told.fetchall()), now)
             if ended:
                 lost += _settled(connection, ended, sent, skew)
                 left = leave([settlement.lease for settlement in ended])
-                if somebody_waits:
+                if for_turns:
                     lines |= sessions.give_turns(connection, left)
-                lines |= rules.ready_next(connection, limits_freed(facts.rules, left), turns)
+                if for_places:
+                    lines |= rules.ready_next(connection, limits_freed(facts.rules, left), turns)
             for want in wanted if is_open else ():
                 leases += _lease(connection, parameters_of(want, holder, skew), want, facts, turns)
     return leases, lost, lines

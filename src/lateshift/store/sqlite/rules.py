@@ -7,6 +7,7 @@ from datetime import timedelta
 from lateshift.model.guard import Bucket, Rule, Rules, Turns, news, rule_of, slots
 from lateshift.model.job import Line
 from lateshift.store.contract import LANES
+from lateshift.store.guards import WAITS_FOR_A_PLACE
 from lateshift.store.sqlite.blocks import blocks
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.sqlite.times import MICROSECOND
@@ -21,6 +22,8 @@ DECLARE = """INSERT INTO rule (scope, name, concurrency, rate, per, burst, set_b
 OWNERS = "SELECT scope, name, set_by FROM rule"
 WITHDRAW = "DELETE FROM rule WHERE scope = ? AND name = ? AND set_by = ?"
 
+# job_blocked
+ANYBODY_WAITS = f"SELECT {WAITS_FOR_A_PLACE.format('')}"
 # What runs already counts too, from now on. job_running.
 _COUNT = "UPDATE job SET in_limits = 1 WHERE state = 2 AND lane > 2 AND in_limits IS NULL AND"
 COUNT = {"queue": f"{_COUNT} queue = ?", "task": f"{_COUNT} task = ?"}
@@ -137,6 +140,8 @@ def ready_next(
 ) -> set[Line]:
     """As many as have place, in each line that waits: one of them may be paused, or served by nobody."""
     lines: set[Line] = set()
+    if not limits or not connection.execute(ANYBODY_WAITS).fetchall()[0][0]:
+        return lines
     waits = {f"limit:{key}": key for key in limits}
     waited = {
         name for block in blocks(list(waits), BLOCK) for (name,) in connection.execute(WAITED_FOR, block)

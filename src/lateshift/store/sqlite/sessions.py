@@ -7,7 +7,7 @@ from uuid import UUID
 from lateshift.model.guard import Session
 from lateshift.model.job import Holds, Line
 from lateshift.store.contract import LANES, Gap, Rows, SessionView, Wakes
-from lateshift.store.guards import IN_LINE, SOMEBODY_WAITS, gap_of
+from lateshift.store.guards import IN_LINE, WAITS_FOR_A_TURN, gap_of
 from lateshift.store.sqlite.blocks import blocks
 from lateshift.store.sqlite.database import Connection, Database
 
@@ -37,7 +37,7 @@ LOOK = f"""WITH s(name) AS (VALUES (?)) SELECT {_FIRST.format(_NEXT)}, k.held_wh
 _BLOCKED = """CASE WHEN state = 3 AND (blocked_by LIKE 'session:%' OR (? AND blocked_by LIKE 'sequence:%'))
   THEN id END"""
 # job_blocked
-ANYBODY_WAITS = f"SELECT {SOMEBODY_WAITS.format('')}"
+ANYBODY_WAITS = f"SELECT {WAITS_FOR_A_TURN.format('')}"
 # The first in the line of each session, if it waits for the turn and the session is not held. job_line, primary keys.
 READY_HEADS = f"""{_NAMES} UPDATE job SET state = 1, blocked_by = NULL WHERE id IN
  (SELECT {_FIRST.format(_BLOCKED)} FROM s WHERE NOT EXISTS
