@@ -35,6 +35,8 @@ from lateshift.model.retry import Retry
 from lateshift.model.unique import Uniqueness
 from lateshift.runtime.aside import aside
 from lateshift.runtime.lock import Lock
+from lateshift.scheduler.ticker import Ticker
+from lateshift.scheduling import Scheduling
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
 from lateshift.task import HOUR, AsyncTask, Call, Limits, Task
@@ -63,7 +65,7 @@ class Registrar:
         return self._app._register(function, self._name, self._limits)
 
 
-class Lateshift:
+class Lateshift(Scheduling):
     """An app: a name, its tasks and its store.
 
     `store` is a URL; without it LATESHIFT_STORE or lateshift.toml name one, else it is a file, ./lateshift.db.
@@ -73,6 +75,7 @@ class Lateshift:
     def __init__(
         self, name: str, *, store: str | None = None, version: str | None = None, clock: Clock = SYSTEM
     ) -> None:
+        super().__init__()
         self.name = name
         self._version = None if version is None else checks.text("version", version, VERSION_LIMIT)
         self.settings: Settings = load(store=store)
@@ -323,7 +326,10 @@ class Lateshift:
     async def running(self) -> AsyncIterator[None]:
         """`async with app.running():` works and supervises in this process, beside a web application or in a test."""
         store = await aside(lambda: self.store)
-        async with embedded.running(store, self._tasks, self.settings, self.clock, program=self.program):
+        ticker = Ticker(store, self.name, lambda: list(self.schedules.values()))
+        async with embedded.running(
+            store, self._tasks, self.settings, self.clock, program=self.program, beside=[ticker]
+        ):
             yield
 
     @contextmanager

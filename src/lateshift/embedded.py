@@ -1,7 +1,7 @@
 """A worker and a supervisor inside the program's own process: beside a web application, in a script, in a test."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ from lateshift.model.member import Program
 from lateshift.runtime.aside import aside
 from lateshift.runtime.heartbeat import Heartbeat
 from lateshift.runtime.log import log
-from lateshift.runtime.loop import drive
+from lateshift.runtime.loop import Part, drive
 from lateshift.runtime.patience import patiently, pause
 from lateshift.store.contract import MemberView, Store
 from lateshift.supervisor.sweep import Sweep
@@ -102,12 +102,14 @@ class Embedded:
 async def running(
     store: Store, tasks: Mapping[str, Task[..., Any]], settings: Settings, clock: Clock,
     processes: Callable[[Report], Executor] | None = None, program: Callable[[], Program] | None = None,
+    beside: Sequence[Part] = (),
 ) -> AsyncIterator[None]:  # fmt: skip
-    """Work and supervise until the block ends, then stop gracefully."""
+    """Work and supervise until the block ends, then stop gracefully. `beside`: other parts, turned meanwhile."""
     embedded = Embedded(store, tasks, settings, clock, processes, program)
     sweep = Sweep(store, new_member_id(), clock, heartbeat=settings.heartbeat)
     ending = asyncio.Event()
-    parts = [asyncio.create_task(embedded.run()), asyncio.create_task(drive(sweep, ending))]
+    parts = [asyncio.create_task(embedded.run())]
+    parts += [asyncio.create_task(drive(part, ending)) for part in (sweep, *beside)]
     try:
         yield
     finally:

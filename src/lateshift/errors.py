@@ -4,6 +4,7 @@ LateshiftError
 ├── UsageError            the call was wrong; nothing was written
 │   ├── TaskInvalid · TaskUnknown · ArgumentsInvalid · OptionInvalid · AppInvalid
 │   ├── PayloadTooLarge · KeyConflict · SequenceUsed · ConnectionUnsupported
+│   ├── ScheduleInvalid · ScheduleUnknown
 │   └── JobUnknown · BatchUnknown
 ├── StoreError            the store refused, or did not answer
 │   ├── StoreUrlInvalid · StoreUnavailable · StoreReadOnly · StoreFull · StoreUnsafe · StoreCorrupt
@@ -51,6 +52,14 @@ class AppInvalid(UsageError):
 
 class PayloadTooLarge(UsageError, ValueError):
     """The arguments, encoded, are over the payload limit."""
+
+
+class ScheduleInvalid(UsageError, ValueError):
+    """A schedule that cannot be: its expression, its time zone or one of its rules."""
+
+
+class ScheduleUnknown(UsageError):
+    """No schedule of that name is in the store."""
 
 
 class KeyConflict(UsageError):

@@ -97,7 +97,7 @@ class Bound(Generic[P, R]):
         self, task: "Task[P, R]", spec: Spec, place: Place | None, key: str | None, window: timedelta,
         connection: object, unique: Unique | Literal[False] | None = None,
     ) -> None:  # fmt: skip
-        self._task = task
+        self.task = task
         self._spec = spec
         self._place = place
         self._key = key
@@ -106,18 +106,18 @@ class Bound(Generic[P, R]):
         self._unique = unique
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
-        return self._task.sender.send(self.call(*args, **kwargs), self._connection)
+        return self.task.sender.send(self.call(*args, **kwargs), self._connection)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
-        return await self._task.sender.asend(self.call(*args, **kwargs), self._connection)
+        return await self.task.sender.asend(self.call(*args, **kwargs), self._connection)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
-        payload = self._task.arguments.encode(args, kwargs)
+        payload = self.task.arguments.encode(args, kwargs)
         key = None
         if self._key is not None:
-            key = Key(self._key, self._task.arguments.digest(payload), self._window)
-        unique = self._task.identity(payload, self._spec.queue, self._unique)
-        return Call(self._task, NewJob(new_job_id(), self._spec, payload, key, True, self._place, unique))
+            key = Key(self._key, self.task.arguments.digest(payload), self._window)
+        unique = self.task.identity(payload, self._spec.queue, self._unique)
+        return Call(self.task, NewJob(new_job_id(), self._spec, payload, key, True, self._place, unique))
 
 
 class Task(Generic[P, R]):

@@ -53,6 +53,8 @@ SQLITE: list[tuple[str, str, str]] = [
     ("ANYBODY_WAITS", sqlite.sessions.ANYBODY_WAITS, "job_blocked (blocked_by>? AND blocked_by<?)"),
     ("ANYBODY_WAITS for a place", sqlite.rules.ANYBODY_WAITS, "job_blocked (blocked_by>? AND blocked_by<?)"),
     ("STAY_FIRST", sqlite.sessions.STAY_FIRST, "job_line (queue=? AND session=?)"),
+    ("UPCOMING", sqlite.reports.UPCOMING, "job_scheduled"),
+    ("UNSETTLED", sqlite.schedules.UNSETTLED, "PRIMARY KEY (id=?)"),
     ("COMING", sqlite.jobs.COMING, "job_scheduled (due_at<?)"),
     ("COMES_BACK", sqlite.jobs.COMES_BACK, "PRIMARY KEY (id=?)"),
     ("WAITED_FOR", sqlite.rules.WAITED_FOR, "job_blocked (blocked_by=?)"),
@@ -229,7 +231,7 @@ def anything(sql: str) -> tuple[int, ...]:
 
 SORTED = {
     "LEASE", "LEASE_LEVEL", "CANDIDATES", "CANDIDATES_LEVEL", "PROMISED", "NEXT_LINE", "NEXT_READY", "PROMOTE", "HOT_JOBS", "COLD_JOBS",
-    "DEAD_JOBS", "LEASE_BY_AGE", "LINES", "NEXT_DUE", "CANDIDATES_OF", "WAITING",
+    "DEAD_JOBS", "LEASE_BY_AGE", "LINES", "NEXT_DUE", "UPCOMING", "CANDIDATES_OF", "WAITING",
     "NEXT_WAITING_LINE", "NEXT_WAIT", "LONGEST", "LOWEST", "SETTLED_JOBS", "FAILED_JOBS", "UNSETTLED_JOBS",
 }  # in the order of the index, so that the first rows cost as much as they are  # fmt: skip
 
@@ -348,6 +350,8 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("END_TAKEN", postgres.sweeping.END_TAKEN, TAKEN, {"job_pkey"}),
     ("STRANDED", postgres.sweeping.STRANDED, (100,), {"job_exclusive"}),
     ("LINES", postgres.jobs.LINES, (), {"job_ready"}),
+    ("UPCOMING", postgres.reports.UPCOMING, (100,), {"job_scheduled"}),
+    ("UNSETTLED", postgres.schedules.UNSETTLED, (IDS,), {"job_pkey"}),
     ("PROMOTE", postgres.jobs.PROMOTE, (NO_TIME, 100), {"job_scheduled", "job_pkey"}),
     ("NEXT_DUE", postgres.jobs.NEXT_DUE, (NO_TIME,), {"job_scheduled"}),
     ("SAVE", postgres.jobs.SAVE, (b"", b"", ONE, 1, NO_TIME), {"job_pkey"}),

@@ -16,6 +16,7 @@ from lateshift.cli.limits import limits
 from lateshift.cli.members import members
 from lateshift.cli.options import common
 from lateshift.cli.queues import queues
+from lateshift.cli.schedules import schedules
 from lateshift.cli.sessions import sessions
 from lateshift.cli.store import store
 from lateshift.cli.up import up, work
@@ -61,7 +62,7 @@ def lateshift() -> None:
     """
 
 
-for command in (up, work, check, jobs, batches, queues, sessions, limits, members, store, bench):
+for command in (up, work, check, jobs, batches, queues, schedules, sessions, limits, members, store, bench):
     lateshift.add_command(command)
 
 

@@ -21,6 +21,7 @@ from lateshift.model.job import Enqueued, JobFilter, JobView, Lane, Lease, Line,
 from lateshift.model.member import MemberView as MemberView
 from lateshift.model.member import Program, Serves
 from lateshift.model.outcome import Settlement
+from lateshift.store.schedule_contract import Schedules as Schedules
 
 Asked = tuple[str, Sequence[Any]]
 Rows = list[tuple[Any, ...]]
@@ -286,6 +287,9 @@ class Reports(Protocol):
 
     def running(self, limit: int) -> list[JobView]: ...
 
+    def upcoming(self, limit: int) -> list[JobView]:
+        """Jobs that wait for their first time to start, the next first."""
+
     def find(self, digits: str, limit: int) -> list[JobId]:
         """Ids that begin with these hexadecimal digits, or end with them. Beginnings are found in the whole store;
         endings among the newest ENDINGS_LOOKED_AT jobs that wait, that run, that have ended, and that are dead."""
@@ -332,6 +336,8 @@ class Store(Protocol):
     def jobs(self) -> Jobs: ...
     @property
     def batches(self) -> Batches: ...
+    @property
+    def schedules(self) -> Schedules: ...
     @property
     def members(self) -> Members: ...
     @property

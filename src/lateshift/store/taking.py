@@ -13,6 +13,9 @@ from lateshift.model.job import LOSSES_UNTIL_DEAD, LOSSES_UNTIL_SOLO, AttemptRec
 KEEP_LEAST = timedelta(minutes=5)  # so that an enqueue repeated after its answer was lost still finds its job
 GRACE = timedelta(seconds=2)  # in which a live holder may say itself that it stopped at the complete-by
 AUDIT_KEPT = timedelta(days=365)  # how long it is known what operators did
+TICKS_KEPT = timedelta(
+    days=7
+)  # how long it is known what became of each tick; of the newest of a schedule, for ever
 IDENTITY_KEPT = timedelta(
     hours=1
 )  # how often it is looked whether the job that an identity names is still there

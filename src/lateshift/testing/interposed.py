@@ -13,6 +13,7 @@ from lateshift.store.contract import (
     Queues,
     Reports,
     RuleBook,
+    Schedules,
     Sessions,
     Store,
     Upkeep,
@@ -50,6 +51,7 @@ class Interposed:
         self.members = cast(Members, Verbs("members", store.members, around))
         self.queues = cast(Queues, Verbs("queues", store.queues, around))
         self.rules = cast(RuleBook, Verbs("rules", store.rules, around))
+        self.schedules = cast(Schedules, Verbs("schedules", store.schedules, around))
         self.sessions = cast(Sessions, Verbs("sessions", store.sessions, around))
         self.locks = cast(Locks, Verbs("locks", store.locks, around))
         self.reports = cast(Reports, Verbs("reports", store.reports, around))

@@ -45,6 +45,9 @@ ENDING = """SELECT id FROM (
  WHERE right(replace(id::text, '-', ''), length(%(digits)s::text)) = %(digits)s LIMIT %(limit)s"""
 # job_running
 RUNNING = f"SELECT {_HOT} FROM lateshift.job WHERE state = 2 LIMIT %s"
+# Not those that wait for another try. job_scheduled.
+UPCOMING = f"""SELECT {_HOT} FROM lateshift.job WHERE state = 0 AND fence = 0 AND blocked_by IS NULL
+ ORDER BY due_at LIMIT %s"""
 _MEMBERS = """SELECT id, name, kind, host, pid, started_at, expires_at,
  dead_at IS NOT NULL OR expires_at <= clock_timestamp() + %s::interval, stats, serves FROM lateshift.member"""
 MEMBERS = f"{_MEMBERS} ORDER BY started_at"
@@ -93,6 +96,10 @@ class PostgresReports:
 
     def running(self, limit: int) -> list[JobView]:
         rows = self._database.run(lambda connection, again: connection.execute(RUNNING, (limit,)).fetchall())
+        return [view_of(row) for row in rows]
+
+    def upcoming(self, limit: int) -> list[JobView]:
+        rows = self._database.run(lambda connection, again: connection.execute(UPCOMING, (limit,)).fetchall())
         return [view_of(row) for row in rows]
 
     def find(self, digits: str, limit: int) -> list[JobId]:

@@ -140,6 +140,28 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX job_batch_running ON lateshift.job (batch) WHERE state = 2 AND batch IS NOT NULL",
         "CREATE INDEX settled_batch_dead ON lateshift.settled (batch, id) WHERE state = 6 AND batch IS NOT NULL",
     ),
+    (
+        # Schedules: the plan and the job as they are kept, the last decided tick, the next one, and what became of the newest.
+        # One that was removed though code declares it stays, so that a restart does not bring it back.
+        """CREATE TABLE lateshift.schedule (
+            name text PRIMARY KEY, app text, declared bytea, plan bytea NOT NULL, spec bytea NOT NULL,
+            payload bytea NOT NULL, guards bytea, overlap smallint NOT NULL, generation bigint NOT NULL,
+            cursor timestamptz NOT NULL, next_at timestamptz, recent bytea NOT NULL, zones text NOT NULL,
+            paused_at timestamptz, paused_by text, removed_at timestamptz, created_at timestamptz NOT NULL,
+            changed_at timestamptz NOT NULL, changed_by text NOT NULL
+        ) WITH (fillfactor = 50)""",
+        """CREATE INDEX schedule_due ON lateshift.schedule (next_at, name)
+            WHERE next_at IS NOT NULL AND paused_at IS NULL AND removed_at IS NULL""",
+        """CREATE INDEX schedule_cancels ON lateshift.schedule (next_at)
+            WHERE overlap = 3 AND next_at IS NOT NULL AND paused_at IS NULL AND removed_at IS NULL""",
+        "CREATE INDEX schedule_app ON lateshift.schedule (app) WHERE app IS NOT NULL",
+        # What became of each tick, or of several in a row: written once, with the job. In the order of time, so that many
+        # schedules that fire together are written in one place.
+        """CREATE TABLE lateshift.tick (
+            at timestamptz NOT NULL, schedule text NOT NULL, generation bigint NOT NULL, until timestamptz NOT NULL,
+            count integer NOT NULL, outcome smallint NOT NULL, job uuid, PRIMARY KEY (at, schedule, generation)
+        )""",
+    ),
 )
 
 VERSION = len(STEPS)

@@ -14,7 +14,7 @@ from lateshift.store import private
 from lateshift.store.postgres import batches
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.sweeping import TERM
-from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT, SESSION_KEPT
+from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT, SESSION_KEPT, TICKS_KEPT
 
 # Settled jobs past their retention. settled_expires, which serves a bound that is computed once: (SELECT …).
 PURGE_SETTLED = """DELETE FROM lateshift.settled WHERE id = ANY(ARRAY(
@@ -54,6 +54,9 @@ PURGE_SESSIONS = """DELETE FROM lateshift.session WHERE ctid = ANY(ARRAY(SELECT 
 PURGE_BUCKETS = """DELETE FROM lateshift.bucket WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.bucket
  WHERE at <= (SELECT clock_timestamp() + %(skew)s::interval - %(session)s::interval) LIMIT %(limit)s
  FOR UPDATE SKIP LOCKED))"""
+# Ticks of longer ago than TICKS_KEPT. Primary key.
+PURGE_TICKS = """DELETE FROM lateshift.tick WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.tick
+ WHERE at <= (SELECT clock_timestamp() + %(skew)s::interval - %(ticks)s::interval) ORDER BY at LIMIT %(limit)s))"""
 
 # What must never be: an id in both tables, a running job without a holder, a waiting one with a holder.
 RULES = {
@@ -82,6 +85,7 @@ class PostgresUpkeep:
                 "audit": AUDIT_KEPT,
                 "identity": IDENTITY_KEPT,
                 "session": SESSION_KEPT,
+                "ticks": TICKS_KEPT,
             }
             with connection.transaction():
                 if not connection.execute(TERM, (term,)).fetchall():
@@ -98,6 +102,7 @@ class PostgresUpkeep:
                         PURGE_AUDIT,
                         PURGE_SESSIONS,
                         PURGE_BUCKETS,
+                        PURGE_TICKS,
                     )
                 )
                 return deleted + batches.purge(connection, self._clock.offset, limit)

@@ -42,6 +42,10 @@ ENDING = """SELECT id FROM (
  WHERE substr(lower(hex(id)), -length(?3)) = ?3 LIMIT ?4"""
 # job_running
 RUNNING = f"SELECT {_HOT} FROM job WHERE state = 2 LIMIT ?"
+# Not those that wait for another try. job_scheduled.
+UPCOMING = (
+    f"SELECT {_HOT} FROM job WHERE state = 0 AND fence = 0 AND blocked_by IS NULL ORDER BY due_at LIMIT ?"
+)
 _MEMBERS = """SELECT id, name, kind, host, pid, started_at, expires_at, dead_at IS NOT NULL OR expires_at <= ?, stats,
  serves FROM member"""
 MEMBERS = f"{_MEMBERS} ORDER BY started_at"
@@ -83,6 +87,10 @@ class SqliteReports:
     def running(self, limit: int) -> list[JobView]:
         with self._database.read() as connection:
             return [view_of(row) for row in connection.execute(RUNNING, (limit,)).fetchall()]
+
+    def upcoming(self, limit: int) -> list[JobView]:
+        with self._database.read() as connection:
+            return [view_of(row) for row in connection.execute(UPCOMING, (limit,)).fetchall()]
 
     def find(self, digits: str, limit: int) -> list[JobId]:
         low, high = bytes.fromhex(digits.ljust(32, "0")), bytes.fromhex(digits.ljust(32, "f"))

@@ -132,6 +132,28 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX job_batch_running ON job (batch) WHERE state = 2 AND batch IS NOT NULL",
         "CREATE INDEX settled_batch_dead ON settled (batch, id) WHERE state = 6 AND batch IS NOT NULL",
     ),
+    (
+        # Schedules: the plan and the job as they are kept, the last decided tick, the next one, and what became of the newest.
+        # One that was removed though code declares it stays, so that a restart does not bring it back.
+        """CREATE TABLE schedule (
+            name TEXT PRIMARY KEY, app TEXT, declared BLOB, plan BLOB NOT NULL, spec BLOB NOT NULL,
+            payload BLOB NOT NULL, guards BLOB, overlap INTEGER NOT NULL, generation INTEGER NOT NULL,
+            cursor INTEGER NOT NULL, next_at INTEGER, recent BLOB NOT NULL, zones TEXT NOT NULL,
+            paused_at INTEGER, paused_by TEXT, removed_at INTEGER, created_at INTEGER NOT NULL,
+            changed_at INTEGER NOT NULL, changed_by TEXT NOT NULL
+        ) WITHOUT ROWID""",
+        """CREATE INDEX schedule_due ON schedule (next_at, name)
+            WHERE next_at IS NOT NULL AND paused_at IS NULL AND removed_at IS NULL""",
+        """CREATE INDEX schedule_cancels ON schedule (next_at)
+            WHERE overlap = 3 AND next_at IS NOT NULL AND paused_at IS NULL AND removed_at IS NULL""",
+        "CREATE INDEX schedule_app ON schedule (app) WHERE app IS NOT NULL",
+        # What became of each tick, or of several in a row: written once, with the job. In the order of time, so that many
+        # schedules that fire together are written in one place.
+        """CREATE TABLE tick (
+            at INTEGER NOT NULL, schedule TEXT NOT NULL, generation INTEGER NOT NULL, until INTEGER NOT NULL,
+            count INTEGER NOT NULL, outcome INTEGER NOT NULL, job BLOB, PRIMARY KEY (at, schedule, generation)
+        ) WITHOUT ROWID""",
+    ),
 )
 
 VERSION = len(STEPS)

@@ -19,6 +19,7 @@ from lateshift.store.sqlite.members import SqliteMembers
 from lateshift.store.sqlite.queues import SqliteQueues
 from lateshift.store.sqlite.reports import SqliteReports
 from lateshift.store.sqlite.rules import SqliteRules
+from lateshift.store.sqlite.schedules import SqliteSchedules
 from lateshift.store.sqlite.sessions import SqliteSessions
 from lateshift.store.sqlite.upkeep import SqliteUpkeep
 
@@ -46,6 +47,7 @@ class SqliteStore:
         self.queues = SqliteQueues(self._database, self.wakes)
         self.rules = SqliteRules(self._database)
         self.sessions = SqliteSessions(self._database, self.wakes)
+        self.schedules = SqliteSchedules(self._database, self.wakes)
         self.locks = SqliteLocks(self._database)
         self.reports = SqliteReports(self._database)
         self.upkeep = SqliteUpkeep(self._database)

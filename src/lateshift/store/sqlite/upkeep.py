@@ -10,7 +10,7 @@ from lateshift.store.sqlite import batches
 from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.sweeping import TERM
 from lateshift.store.sqlite.times import MICROSECOND
-from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT, SESSION_KEPT
+from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT, SESSION_KEPT, TICKS_KEPT
 
 # Settled jobs past their retention. settled_expires.
 PURGE_SETTLED = "DELETE FROM settled WHERE id IN (SELECT id FROM settled WHERE expires_at <= ? LIMIT ?)"
@@ -40,6 +40,9 @@ PURGE_AUDIT = "DELETE FROM audit WHERE rowid IN (SELECT rowid FROM audit WHERE a
 PURGE_SESSIONS = """DELETE FROM session WHERE (queue, name) IN
  (SELECT queue, name FROM session WHERE touched_at <= ? AND held_why IS NULL LIMIT ?)"""
 PURGE_BUCKETS = "DELETE FROM bucket WHERE key IN (SELECT key FROM bucket WHERE at <= ? LIMIT ?)"
+# Ticks of longer ago than TICKS_KEPT. Primary key.
+PURGE_TICKS = """DELETE FROM tick WHERE (at, schedule, generation) IN
+ (SELECT at, schedule, generation FROM tick WHERE at <= ? LIMIT ?)"""
 
 # What must never be: an id in both tables, a running job without a holder, a waiting one with a holder.
 RULES = {
@@ -76,6 +79,7 @@ class SqliteUpkeep:
             connection.execute(PURGE_AUDIT, (now - AUDIT_KEPT // MICROSECOND, limit))
             for sql in (PURGE_SESSIONS, PURGE_BUCKETS):
                 connection.execute(sql, (now - SESSION_KEPT // MICROSECOND, limit))
+            connection.execute(PURGE_TICKS, (now - TICKS_KEPT // MICROSECOND, limit))
             deleted = connection.total_changes() - before
             return deleted + batches.purge(connection, now, limit)
 

@@ -1,0 +1,254 @@
+"""`lateshift schedules`: what fires when, pause, fire now, and what was missed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from itertools import islice
+
+import click
+
+from lateshift.batches.handle import Batch
+from lateshift.cli.batch_view import batch_document
+from lateshift.cli.durations import length, moment
+from lateshift.cli.options import listing, opened, operator, wants_json
+from lateshift.cli.output import counted, duration, job_brief, print_json, print_table, short
+from lateshift.cli.progress import bar
+from lateshift.cli.schedule_making import add, edit
+from lateshift.cli.schedule_view import (
+    COLUMNS,
+    print_moments,
+    print_schedule,
+    schedule_document,
+    schedule_row,
+)
+from lateshift.cli.short_ids import meant
+from lateshift.clock import SYSTEM
+from lateshift.errors import ScheduleUnknown
+from lateshift.model.job import JobView, State
+from lateshift.model.scheduling.timing import Timing, ticks, timing_of
+from lateshift.model.scheduling.zones import instant, zone
+from lateshift.schedules import Schedule
+from lateshift.store.contract import Store
+
+PAGE = 1000
+FAR = datetime(9990, 1, 1, tzinfo=UTC)
+
+
+@click.group()
+def schedules() -> None:
+    """What fires when; add, pause, fire now, fill what was missed."""
+
+
+schedules.add_command(add)
+schedules.add_command(edit)
+
+
+@schedules.command("list")
+@click.option("--once", is_flag=True, help="Jobs that wait for their time (delay= and at=), the next first.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    default=200,
+    show_default=True,
+    help="How many at most.",
+)
+@click.option("--after", metavar="NAME", help="Only schedules after this one, by name: the next page.")
+@listing
+def list_schedules(once: bool, limit: int, after: str | None) -> None:
+    """Schedules by name, when each fires next and what became of its last tick."""
+    with opened() as store:
+        if once:
+            _list_once(store.reports.upcoming(limit))
+            return
+        found = store.schedules.list(after, limit)
+    more = found[-1].name if len(found) == limit else None
+    if wants_json():
+        print_json({"schedules": [schedule_document(view) for view in found], "next_after": more})
+        return
+    now = SYSTEM.now()
+    nothing = "No schedules. app.schedule(…) makes one in code, `lateshift schedules add` here."
+    print_table(COLUMNS, [schedule_row(view, now) for view in found], nothing)
+    if more:
+        click.echo(f"\nMore: add --after {more!r}")
+
+
+def _list_once(found: list[JobView]) -> None:
+    if wants_json():
+        print_json({"jobs": [job_brief(view) for view in found]})
+        return
+    now = SYSTEM.now()
+    rows = [
+        [short(view.id), view.task, view.queue, f"in {duration(max(timedelta(0), view.due_at - now))}",
+         f"{view.due_at.astimezone():%Y-%m-%d %H:%M:%S %Z}"]
+        for view in found
+    ]  # fmt: skip
+    print_table(("job", "task", "queue", "next", "at"), rows, "No job waits for its time.")
+
+
+@schedules.command()
+@click.argument("name", metavar="NAME")
+@listing
+def show(name: str) -> None:
+    """One schedule: its plan, its next ticks, and what became of the last ones."""
+    with _found(name) as schedule:
+        view, upcoming = schedule.view(), schedule.upcoming()
+    if wants_json():
+        print_json(schedule_document(view) | {"upcoming": upcoming})
+    else:
+        print_schedule(view, upcoming, SYSTEM.now())
+
+
+@schedules.command("next")
+@click.argument("name", metavar="NAME", required=False)
+@click.option("--cron", metavar="EXPRESSION", help="Try an expression that is no schedule yet.")
+@click.option("--every", type=length, metavar="15m", help="Try an interval.")
+@click.option("--timezone", metavar="ZONE", default="UTC", show_default=True, help="Of --cron.")
+@click.option(
+    "--count", type=click.IntRange(1, 1000), metavar="N", default=5, show_default=True, help="How many."
+)
+@listing
+def next_ticks(
+    name: str | None, cron: str | None, every: timedelta | None, timezone: str, count: int
+) -> None:
+    """When a schedule fires next, in its time zone and in UTC, and in words what its expression means."""
+    if (name is None) == (cron is None and every is None):
+        raise click.UsageError("Give the NAME of a schedule, or try --cron or --every.")
+    after = SYSTEM.now()
+    if name is None:
+        timing = timing_of(cron=cron, every=every, at=None, timezone=timezone, start=None, end=None)
+    else:
+        with _found(name) as schedule:
+            view = schedule.view()
+        timing, after = view.plan.timing, max(after, view.cursor)
+    _print_next(timing, list(islice(ticks(timing, after, FAR), count)))
+
+
+def _print_next(timing: Timing, found: list[datetime]) -> None:
+    if wants_json():
+        local = [each.astimezone(zone(timing.timezone)).isoformat() for each in found]
+        print_json({"words": timing.words, "timezone": timing.timezone, "next": found, "next_local": local})
+        return
+    click.echo(f"{timing.words}\n")
+    print_moments(found, timing.timezone, "It does not fire again.")
+
+
+@schedules.command()
+@click.argument("name", metavar="NAME")
+@listing
+def pause(name: str) -> None:
+    """No tick fires until it is resumed. What it misses is recorded, not caught up."""
+    with _found(name) as schedule:
+        paused = schedule.pause(by=operator())
+    _answer(name, "paused", paused, f"{name} is paused." if paused else f"{name} was paused before.")
+
+
+@schedules.command()
+@click.argument("name", metavar="NAME")
+@listing
+def resume(name: str) -> None:
+    """Fire again, from the next tick on."""
+    with _found(name) as schedule:
+        resumed = schedule.resume(by=operator())
+    _answer(name, "resumed", resumed, f"{name} goes on." if resumed else f"{name} was not paused.")
+
+
+@schedules.command()
+@click.argument("name", metavar="NAME")
+@listing
+def remove(name: str) -> None:
+    """Remove a schedule; its jobs stay. Or cancel a job that waits for its time, named by its id."""
+    with opened() as store:
+        if store.schedules.get(name) is None and _cancelled(store, name):
+            _answer(name, "cancelled", True, f"The job {name} is cancelled.")
+            return
+        view = _schedule(store, name).view()
+        store.schedules.remove(name, by=operator())
+    note = (
+        f" The code of app {view.app} has it still: it stays away until that changes it." if view.app else ""
+    )
+    _answer(name, "removed", True, f"{name} is removed.{note}")
+
+
+def _cancelled(store: Store, named: str) -> bool:
+    """If it is the id of a job that waits for its time."""
+    digits = named.strip("… ").replace("-", "").lower()
+    if len(digits) < 4 or not all(digit in "0123456789abcdef" for digit in digits):
+        return False
+    id = meant(store, digits)
+    view = None if id is None else store.reports.job(id)
+    if view is None or view.state is not State.SCHEDULED:
+        return False
+    return bool(store.jobs.cancel([view.id], by=operator()))
+
+
+@schedules.command()
+@click.argument("name", metavar="NAME")
+@listing
+def fire(name: str) -> None:
+    """Make one job of a schedule now, besides its ticks."""
+    with _found(name) as schedule:
+        job = schedule.fire(by=operator())
+    if wants_json():
+        print_json({"schedule": name, "job": str(job)})
+    else:
+        click.echo(f"Job {job} is enqueued.")
+
+
+@schedules.command()
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--from",
+    "start",
+    type=moment,
+    required=True,
+    metavar="DATE",
+    help="The first moment, in the schedule's zone.",
+)
+@click.option(
+    "--to", "end", type=moment, required=True, metavar="DATE", help="The last moment, itself included."
+)
+@listing
+def backfill(name: str, start: datetime, end: datetime) -> None:
+    """A job for each tick of a range in the past, as a batch. Repeated, it goes on where it was interrupted."""
+    with opened() as store:
+        schedule = _schedule(store, name)
+        timing = schedule.view().plan.timing
+        begin, last = (_instant(each, timing.timezone) for each in (start, end))
+        with bar("enqueueing", None) as told:
+            batch = schedule.backfill(begin, last, told)
+        view = Batch(batch, lambda: store, {}).progress()
+    if wants_json():
+        print_json(batch_document(view))
+        return
+    click.echo(
+        f"{counted(view.total, 'tick')} enqueued as batch {batch}. `lateshift batches watch {batch}` shows how far it is."
+    )
+
+
+def _instant(given: datetime, timezone: str) -> datetime:
+    return instant(given, zone(timezone)) if given.tzinfo is None else given.astimezone(UTC)
+
+
+@contextmanager
+def _found(name: str) -> Iterator[Schedule]:
+    with opened() as store:
+        yield _schedule(store, name)
+
+
+def _schedule(store: Store, name: str) -> Schedule:
+    """Raises ScheduleUnknown, with close names."""
+    if store.schedules.get(name) is None:
+        names = [view.name for view in store.schedules.list(None, PAGE)]
+        close = get_close_matches(name, names, 3) or names[:3]
+        hint = f" There are: {', '.join(close)}." if close else " There is none at all."
+        raise ScheduleUnknown(f"There is no schedule {name!r} in the store.{hint}")
+    return Schedule(name, lambda: store)
+
+
+def _answer(name: str, key: str, changed: bool, sentence: str) -> None:
+    if wants_json():
+        print_json({"schedule": name, key: changed})
+    else:
+        click.echo(sentence)

@@ -1,0 +1,1 @@
+"""The scheduler: fires schedules whose time has come."""

@@ -1,0 +1,51 @@
+"""The scheduler's round. Any number of them run beside each other: what one decides, the others pass over. None leads."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from lateshift.errors import StoreError
+from lateshift.model.scheduling.schedule import NewSchedule
+from lateshift.runtime.aside import aside
+from lateshift.runtime.log import log
+from lateshift.store.contract import Store
+
+AT_ONCE = 1000  # schedules decided in one commit
+LOOK_EVERY = timedelta(seconds=1)  # for schedules that somebody adds or changes meanwhile
+STAND_BY = timedelta(seconds=2)
+CANCELLED_BY = "the next tick of its schedule"
+
+
+class Ticker:
+    """Turned by a loop. First it tells the store what the code of its app has scheduled."""
+
+    def __init__(self, store: Store, app: str, schedules: Callable[[], Sequence[NewSchedule]]) -> None:
+        self._store = store
+        self._app = app
+        self._schedules = schedules
+        self._ready = False
+
+    async def turn(self) -> timedelta:
+        try:
+            return await aside(self._round)
+        except StoreError as error:
+            log.warning("the scheduler cannot reach the store: %s", error)
+            return STAND_BY
+
+    def _round(self) -> timedelta:
+        schedules = self._store.schedules
+        if not self._ready:
+            self._declare()
+            while schedules.refresh(AT_ONCE):
+                pass
+            self._ready = True
+        overlapped = schedules.overlapped(AT_ONCE)
+        if overlapped:
+            self._store.jobs.cancel(overlapped, by=CANCELLED_BY)
+        fired = schedules.fire(AT_ONCE)
+        return LOOK_EVERY if fired.next_in is None else min(LOOK_EVERY, fired.next_in)
+
+    def _declare(self) -> None:
+        told = self._store.schedules.declare(self._schedules(), app=self._app)
+        for what, names in (("new", told.added), ("changed", told.changed), ("gone", told.removed)):
+            for name in names:
+                log.info("schedule %s: %s", name, what)

@@ -1,0 +1,141 @@
+"""A schedule in the hands of its caller, and its ticks of the past as a batch."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from itertools import islice
+from typing import Any, TypeAlias
+
+from msgspec import structs
+
+from lateshift.errors import OptionInvalid, ScheduleUnknown
+from lateshift.model.batch import JOBS_LIMIT, BatchId, NewBatch, job_id_at
+from lateshift.model.ids import JobId, new_job_id
+from lateshift.model.job import NewJob
+from lateshift.model.scheduling.schedule import ScheduleView
+from lateshift.model.scheduling.timing import count_ticks, ticks
+from lateshift.runtime.aside import aside
+from lateshift.store.contract import Store
+from lateshift.store.firing import with_tick
+from lateshift.task import Bound, Call, Task
+
+Scheduled: TypeAlias = Task[..., Any] | Bound[..., Any] | Call[Any]
+
+CHUNK = 1000  # jobs of a backfill in one commit
+
+
+def one_at_a_time(job: NewJob, name: str) -> NewJob:
+    """Its jobs never run beside each other, over all machines. Those of a singleton never do as it is."""
+    if job.spec.exclusive is not None:
+        return job
+    spec = structs.replace(job.spec, exclusive=f"schedule:{name}", lane=job.spec.lane.guarded)
+    return structs.replace(job, spec=spec)
+
+
+class Schedule:
+    """A schedule in the store, by its name. Made by `app.schedule(…)`, found by `app.find_schedule(name)`."""
+
+    def __init__(self, name: str, store: Callable[[], Store]) -> None:
+        self.name = name
+        self._open = store
+
+    def __repr__(self) -> str:
+        return f"<Schedule {self.name}>"
+
+    def view(self) -> ScheduleView:
+        """How it stands. One that code has made is in the store once a scheduler runs. Raises ScheduleUnknown."""
+        found = self._open().schedules.get(self.name)
+        if found is None:
+            raise ScheduleUnknown(
+                f"There is no schedule {self.name!r} in the store. `lateshift schedules list` shows them."
+            )
+        return found
+
+    def upcoming(self, count: int = 5) -> list[datetime]:
+        """Its next ticks."""
+        view = self.view()
+        return list(islice(ticks(view.plan.timing, view.cursor, _FAR), count))
+
+    def pause(self, by: str = "the caller") -> bool:
+        """Until it is resumed no tick fires. False if it was paused."""
+        self.view()
+        return self._open().schedules.pause(self.name, by=by)
+
+    def resume(self, by: str = "the caller") -> bool:
+        self.view()
+        return self._open().schedules.resume(self.name, by=by)
+
+    def remove(self, by: str = "the caller") -> None:
+        self.view()
+        self._open().schedules.remove(self.name, by=by)
+
+    def fire(self, by: str = "the caller") -> JobId:
+        """One job now, besides its ticks."""
+        self.view()
+        made = self._open().schedules.fire_now(self.name, by=by)
+        if made is None:
+            raise ScheduleUnknown(f"The schedule {self.name!r} was removed meanwhile.")
+        return made
+
+    def backfill(
+        self, start: datetime, end: datetime, told: Callable[[int], None] = lambda count: None
+    ) -> BatchId:
+        """A job for each of its ticks from `start` up to `end`, in the past, as a batch. Repeated, it goes on where it was
+        interrupted. Unless they may overlap, they run one at a time."""
+        return _Backfill(self.view(), _aware("start", start), _aware("end", end)).send(self._open(), told)
+
+    async def abackfill(self, start: datetime, end: datetime) -> BatchId:
+        return await aside(self.backfill, start, end)
+
+
+_FAR = datetime(9990, 1, 1, tzinfo=UTC)
+
+
+class _Backfill:
+    def __init__(self, view: ScheduleView, start: datetime, end: datetime) -> None:
+        if start > end:
+            raise OptionInvalid("A backfill goes from the earlier time to the later one.")
+        self._view = view
+        self._after = start - timedelta(microseconds=1)
+        self._end = end
+        self.total = count_ticks(view.plan.timing, self._after, end, JOBS_LIMIT + 1)
+        if not self.total:
+            raise OptionInvalid(
+                f"The schedule {view.name} has no tick from {start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M}, UTC."
+            )
+        if self.total > JOBS_LIMIT:
+            raise OptionInvalid(f"A backfill has at most {JOBS_LIMIT:,} ticks. Take several shorter ones.")
+
+    def send(self, store: Store, told: Callable[[int], None]) -> BatchId:
+        name = f"backfill of {self._view.name}"
+        key = f"{name[:100]} {self._digest().hex()}"
+        new = NewBatch(id=new_job_id(), total=self.total, name=name, key=key, digest=self._digest())
+        batch = store.batches.open(new)
+        jobs = islice(self._jobs(batch.id), batch.added, None)
+        place = batch.added
+        told(place)
+        while chunk := list(islice(jobs, CHUNK)):
+            store.batches.add(batch.id, place, chunk)
+            place += len(chunk)
+            told(len(chunk))
+        return batch.id
+
+    def _digest(self) -> bytes:
+        told = [self._view.name, str(self._view.generation), self._after.isoformat(), self._end.isoformat()]
+        return blake2b("\0".join(told).encode(), digest_size=16).digest()
+
+    def _jobs(self, batch: BatchId) -> Iterator[NewJob]:
+        view = self._view
+        job = one_at_a_time(view.job, view.name) if view.plan.alone else view.job
+        spec = structs.replace(job.spec, batch=batch)
+        for place, tick in enumerate(ticks(view.plan.timing, self._after, self._end)):
+            payload = (
+                job.payload if view.plan.tick_as is None else with_tick(job.payload, view.plan.tick_as, tick)
+            )
+            yield structs.replace(job, id=job_id_at(batch, place), spec=spec, payload=payload, first=True)
+
+
+def _aware(name: str, given: Any) -> datetime:
+    if not isinstance(given, datetime) or given.tzinfo is None:
+        raise OptionInvalid(f"{name} is a datetime with a time zone, not {given!r}.")
+    return given.astimezone(UTC)

@@ -1,0 +1,342 @@
+"""Schedules in PostgreSQL: made, changed, paused and fired."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from lateshift.model.ids import JobId, job_id_of
+from lateshift.model.job import NewJob
+from lateshift.model.scheduling.schedule import NewSchedule, Reader, ScheduleView, TickView, keep, last_jobs
+from lateshift.model.scheduling.timing import next_tick
+from lateshift.model.scheduling.zones import ZONES
+from lateshift.store import scheduling
+from lateshift.store.crashpoints import crashpoint
+from lateshift.store.firing import Due, Firing, Moved, TickRow
+from lateshift.store.hints import lines_of
+from lateshift.store.postgres import enqueue
+from lateshift.store.postgres.arrays import BigInts, Blobs, Texts, Uuids
+from lateshift.store.postgres.database import Connection, Database
+from lateshift.store.postgres.wakes import NotifyWakes
+from lateshift.store.schedule_contract import Declared, Fired
+
+_NOW = "clock_timestamp() + %(skew)s::interval"
+NOW = f"SELECT {_NOW}"
+# Primary key.
+GET = f"SELECT {scheduling.VIEW} FROM lateshift.schedule WHERE name = %(name)s AND removed_at IS NULL"
+LOCK = f"{GET} FOR UPDATE"
+LIST = f"""SELECT {scheduling.VIEW} FROM lateshift.schedule WHERE name > %(after)s AND removed_at IS NULL
+ ORDER BY name LIMIT %(limit)s"""
+HAD = "SELECT plan, generation, cursor FROM lateshift.schedule WHERE name = %(name)s AND removed_at IS NULL FOR UPDATE"
+PUT = f"""INSERT INTO lateshift.schedule AS s (name, app, declared, plan, spec, payload, guards, overlap, generation, cursor,
+ next_at, recent, zones, created_at, changed_at, changed_by) VALUES (%(name)s, %(app)s, %(declared)s, %(plan)s, %(spec)s,
+ %(payload)s, %(guards)s, %(overlap)s, %(generation)s, %(cursor)s, %(next_at)s, '', %(zones)s, {_NOW}, {_NOW}, %(by)s)
+ ON CONFLICT (name) DO UPDATE SET app = coalesce(excluded.app, s.app), declared = coalesce(excluded.declared, s.declared),
+ plan = excluded.plan, spec = excluded.spec, payload = excluded.payload, guards = excluded.guards,
+ overlap = excluded.overlap, generation = excluded.generation, cursor = excluded.cursor, next_at = excluded.next_at,
+ zones = excluded.zones, removed_at = NULL, changed_at = excluded.changed_at, changed_by = excluded.changed_by"""
+PAUSE = f"""UPDATE lateshift.schedule SET paused_at = {_NOW}, paused_by = %(by)s
+ WHERE name = %(name)s AND paused_at IS NULL AND removed_at IS NULL RETURNING 1"""
+RESUME = """UPDATE lateshift.schedule SET paused_at = NULL, paused_by = NULL, cursor = %(cursor)s, next_at = %(next_at)s,
+ recent = %(recent)s WHERE name = %(name)s"""
+RETIRE = f"""UPDATE lateshift.schedule SET removed_at = {_NOW}, changed_at = {_NOW}, changed_by = %(by)s
+ WHERE name = %(name)s"""
+DELETE = "DELETE FROM lateshift.schedule WHERE name = ANY(%(names)s)"
+# One declares at a time: two releases that start together must not see each other's half.
+LOCK_DECLARING = "SELECT pg_advisory_xact_lock(hashtextextended('lateshift schedules', 0))"
+# What an app's code declared. schedule_app.
+OF_APP = "SELECT name, declared FROM lateshift.schedule WHERE app = %s"
+NAMES = "SELECT name FROM lateshift.schedule WHERE name = ANY(%s)"
+
+# When the next one is due, and those that are; what another scheduler decides is passed over. schedule_due.
+_LIVE = "next_at IS NOT NULL AND paused_at IS NULL AND removed_at IS NULL"
+NEXT = f"SELECT next_at - ({_NOW}) FROM lateshift.schedule WHERE {_LIVE} ORDER BY next_at LIMIT 1"
+DUE = f"""SELECT name, plan, spec, payload, guards, generation, cursor, recent FROM lateshift.schedule
+ WHERE {_LIVE} AND next_at <= %(now)s ORDER BY next_at, name LIMIT %(limit)s FOR UPDATE SKIP LOCKED"""
+# schedule_cancels
+OVERLAPPED = f"""SELECT recent FROM lateshift.schedule WHERE overlap = 3 AND {_LIVE} AND next_at <= {_NOW}
+ ORDER BY next_at LIMIT %(limit)s"""
+# Which of these jobs have not ended. Primary key.
+UNSETTLED = "SELECT id FROM lateshift.job WHERE id = ANY(%b::uuid[])"
+# Instants in arrays, as microseconds since 1970. Primary keys.
+_AT = "timestamptz 'epoch' + {} * interval '1 microsecond'"
+TICK = f"""INSERT INTO lateshift.tick (at, schedule, generation, until, count, outcome, job)
+ SELECT {_AT.format("at")}, schedule, generation, {_AT.format("until")}, count, outcome, nullif(job, {{}})
+ FROM unnest(%b::bigint[], %b::text[], %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::uuid[])
+ AS t (at, schedule, generation, until, count, outcome, job)""".format(
+    "'00000000-0000-0000-0000-000000000000'::uuid"
+)
+MOVE = f"""WITH moved AS MATERIALIZED (SELECT * FROM unnest(%b::text[], %b::bigint[], %b::bigint[], %b::bytea[])
+ AS m (name, cursor, next_at, recent))
+UPDATE lateshift.schedule s SET cursor = {_AT.format("m.cursor")}, recent = m.recent, zones = %s,
+ next_at = CASE WHEN m.next_at >= 0 THEN {_AT.format("m.next_at")} END FROM moved m WHERE s.name = m.name"""
+REMEMBER = "UPDATE lateshift.schedule SET recent = %(recent)s WHERE name = %(name)s"
+TICKS = """SELECT at, schedule, generation, until, count, outcome, job FROM lateshift.tick WHERE at >= %s
+ ORDER BY at, schedule, generation LIMIT %s"""
+# A scan of the schedules, once at the start of a scheduler.
+OUTDATED = f"""SELECT name, plan, cursor FROM lateshift.schedule WHERE zones <> %s AND {_LIVE} LIMIT %s
+ FOR UPDATE SKIP LOCKED"""
+REFRESH = "UPDATE lateshift.schedule SET next_at = %s, zones = %s WHERE name = %s"
+AUDIT = f"""INSERT INTO lateshift.audit (at, action, subject, actor) VALUES ({_NOW}, %(action)s, %(subject)s, %(by)s)"""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_NO_JOB = job_id_of(bytes(16))
+
+
+class PostgresSchedules:
+    """See contract.Schedules."""
+
+    def __init__(self, database: Database, wakes: NotifyWakes) -> None:
+        self._database = database
+        self._wakes = wakes
+
+    @property
+    def _skew(self) -> timedelta:
+        return self._database.clock.offset
+
+    def declare(self, schedules: Sequence[NewSchedule], *, app: str) -> Declared:
+        def work(connection: Connection, again: bool) -> Declared:
+            with connection.transaction():
+                connection.execute(LOCK_DECLARING)
+                declared = dict(connection.execute(OF_APP, (app,)).fetchall())
+                rest = [new.name for new in schedules if new.name not in declared]
+                others = (
+                    {name for (name,) in connection.execute(NAMES, (rest,)).fetchall()} if rest else set()
+                )
+                news = scheduling.news(schedules, declared, others)
+                for new in news.write:
+                    self._put(connection, new, by=f"app {app}", app=app)
+                if news.removed:
+                    connection.execute(DELETE, {"names": news.removed})
+            return Declared(news.added, news.changed, news.removed)
+
+        return self._database.run(work)
+
+    def add(self, schedule: NewSchedule, *, by: str) -> bool:
+        def work(connection: Connection, again: bool) -> bool:
+            with connection.transaction():
+                connection.execute(LOCK_DECLARING)
+                had = connection.execute(HAD, {"name": schedule.name}).fetchall()
+                if had:  # ours, if its answer was lost
+                    return again and bytes(had[0][0]) == keep(schedule).plan
+                self._put(connection, schedule, by=by)
+                self._audit(connection, "add", schedule.name, by)
+            return True
+
+        return self._database.run(work)
+
+    def edit(self, schedule: NewSchedule, *, by: str) -> bool:
+        def work(connection: Connection, again: bool) -> bool:
+            with connection.transaction():
+                if not connection.execute(HAD, {"name": schedule.name}).fetchall():
+                    return False
+                self._put(connection, schedule, by=by)
+                self._audit(connection, "edit", schedule.name, by)
+            return True
+
+        return self._database.run(work)
+
+    def pause(self, name: str, *, by: str) -> bool:
+        def work(connection: Connection, again: bool) -> bool:
+            with connection.transaction():
+                paused = connection.execute(PAUSE, {"name": name, "by": by, "skew": self._skew}).fetchall()
+                if paused:
+                    self._audit(connection, "pause", name, by)
+            return bool(paused)
+
+        return self._database.run(work)
+
+    def resume(self, name: str, *, by: str) -> bool:
+        def work(connection: Connection, again: bool) -> bool:
+            with connection.transaction():
+                view = self._view(connection, LOCK, name)
+                if view is None or view.paused_at is None:
+                    return False
+                on = scheduling.resumed(view, self._now(connection))
+                connection.execute(
+                    RESUME, {"name": name, "cursor": on.cursor, "next_at": on.next_at, "recent": on.recent}
+                )
+                _write_ticks(connection, [on.tick] if on.tick else [])
+                self._audit(connection, "resume", name, by)
+            return True
+
+        return self._database.run(work)
+
+    def remove(self, name: str, *, by: str) -> bool:
+        def work(connection: Connection, again: bool) -> bool:
+            with connection.transaction():
+                view = self._view(connection, LOCK, name)
+                if view is None:
+                    return False
+                if view.app is None:
+                    connection.execute(DELETE, {"names": [name]})
+                else:
+                    connection.execute(RETIRE, {"name": name, "by": by, "skew": self._skew})
+                self._audit(connection, "remove", name, by)
+            return True
+
+        return self._database.run(work)
+
+    def fire_now(self, name: str, *, by: str) -> JobId | None:
+        made: list[NewJob] = []
+
+        def work(connection: Connection, again: bool) -> JobId | None:
+            with connection.transaction():
+                view = self._view(connection, LOCK, name)
+                if view is None:
+                    return None
+                now = self._now(connection)
+                if not made:
+                    made.append(scheduling.job_by_hand(view, now))
+                elif any(tick.job == made[0].id for tick in view.recent):  # its answer was lost
+                    return made[0].id
+                [answer] = enqueue.run(connection, enqueue.statements(made, self._skew, again=again))
+                on = scheduling.fired(view, now, answer.id)
+                _write_ticks(connection, [on.tick] if on.tick else [])
+                connection.execute(REMEMBER, {"recent": on.recent, "name": name})
+                self._audit(connection, "fire", name, by)
+            return answer.id
+
+        fired = self._database.run(work)
+        self._wakes.hint(lines_of(made))
+        return fired
+
+    def overlapped(self, limit: int) -> list[JobId]:
+        def work(connection: Connection, again: bool) -> list[JobId]:
+            rows = connection.execute(OVERLAPPED, {"skew": self._skew, "limit": limit}).fetchall()
+            jobs = [job_id_of(job) for (recent,) in rows for job in last_jobs(bytes(recent))]
+            return [id for (id,) in connection.execute(UNSETTLED, (Uuids(jobs),)).fetchall()] if jobs else []
+
+        return self._database.run(work)
+
+    def fire(self, limit: int) -> Fired:
+        made: list[NewJob] = []
+
+        def work(connection: Connection, again: bool) -> Fired:
+            waits = connection.execute(NEXT, {"skew": self._skew}).fetchall()
+            if not waits or waits[0][0] > timedelta(0):
+                return Fired(0, waits[0][0] if waits else None)
+            crashpoint("schedule.before_fire")
+            with connection.transaction():
+                now = self._now(connection)
+                firing = Firing(now)
+                found = connection.execute(DUE, {"now": now, "limit": limit}, binary=True).fetchall()
+                rows = [_due(row) for row in found]
+                asked = [job_id_of(job) for job in firing.asks(rows)]
+                unsettled = connection.execute(UNSETTLED, (Uuids(asked),)).fetchall() if asked else []
+                firing.look(rows, {id.bytes for (id,) in unsettled})
+                answers = enqueue.run(connection, enqueue.statements(firing.jobs, self._skew))
+                ticks, moved = firing.written(answers)
+                _write_ticks(connection, ticks)
+                _move(connection, moved)
+                crashpoint("schedule.before_commit")
+            crashpoint("schedule.after_commit")
+            made.extend(firing.jobs)
+            return Fired(len(moved), timedelta(0))
+
+        fired = self._database.run(work)
+        self._wakes.hint(lines_of(made))
+        return fired
+
+    def refresh(self, limit: int) -> int:
+        reader = Reader()
+
+        def work(connection: Connection, again: bool) -> int:
+            with connection.transaction():
+                rows = connection.execute(OUTDATED, (ZONES, limit)).fetchall()
+                for name, plan, cursor in rows:
+                    found = next_tick(reader.plan(bytes(plan)).timing, cursor.astimezone(UTC))
+                    connection.execute(REFRESH, (found, ZONES, name))
+            return len(rows)
+
+        return self._database.run(work)
+
+    def get(self, name: str) -> ScheduleView | None:
+        return self._database.run(lambda connection, again: self._view(connection, GET, name))
+
+    def ticks(self, since: datetime, limit: int) -> list[TickView]:
+        rows = self._database.run(
+            lambda connection, again: connection.execute(TICKS, (since, limit)).fetchall()
+        )
+        return [scheduling.tick_view([_in_utc(value) for value in row]) for row in rows]
+
+    def list(self, after: str | None, limit: int) -> list[ScheduleView]:
+        asked = {"after": after or "", "limit": limit}
+        rows = self._database.run(lambda connection, again: connection.execute(LIST, asked).fetchall())
+        reader = Reader()
+        return [_seen(reader, row) for row in rows]
+
+    def _now(self, connection: Connection) -> datetime:
+        [(now,)] = connection.execute(NOW, {"skew": self._skew}).fetchall()
+        at: datetime = now
+        return at.astimezone(UTC)
+
+    def _view(self, connection: Connection, sql: str, name: str) -> ScheduleView | None:
+        rows = connection.execute(sql, {"name": name}).fetchall()
+        return _seen(Reader(), rows[0]) if rows else None
+
+    def _put(self, connection: Connection, new: NewSchedule, *, by: str, app: str | None = None) -> None:
+        rows = connection.execute(HAD, {"name": new.name}).fetchall()
+        had = [
+            scheduling.Had(bytes(plan), generation, cursor.astimezone(UTC))
+            for plan, generation, cursor in rows
+        ]
+        put = scheduling.put(new, self._now(connection), had[0] if had else None)
+        kept = put.kept
+        connection.execute(
+            PUT,
+            {
+                "name": new.name, "app": app, "declared": kept.digest if app is not None else None, "plan": kept.plan,
+                "spec": kept.spec, "payload": kept.payload, "guards": kept.guards, "overlap": put.overlap,
+                "generation": put.generation, "cursor": put.cursor, "next_at": put.next_at, "zones": put.zones,
+                "skew": self._skew, "by": by,
+            },
+        )  # fmt: skip
+
+    def _audit(self, connection: Connection, action: str, name: str, by: str) -> None:
+        told = {"action": action, "subject": f"schedule {name}", "by": by, "skew": self._skew}
+        connection.execute(AUDIT, told)
+
+
+def _in_utc(value: Any) -> Any:
+    return (
+        value.astimezone(UTC)
+        if isinstance(value, datetime)
+        else bytes(value)
+        if isinstance(value, memoryview)
+        else value
+    )
+
+
+def _due(row: Sequence[Any]) -> Due:
+    name, plan, spec, payload, guards, generation, cursor, recent = row
+    return Due(name, plan, spec, payload, guards, generation, cursor.astimezone(UTC), recent)
+
+
+def _seen(reader: Reader, row: Sequence[Any]) -> ScheduleView:
+    return scheduling.seen(reader, [_in_utc(value) for value in row])
+
+
+def _number(instant: datetime | None) -> int:
+    return -1 if instant is None else (instant - _EPOCH) // _MICROSECOND
+
+
+def _write_ticks(connection: Connection, ticks: Iterable[TickRow]) -> None:
+    rows = list(ticks)
+    if rows:
+        columns = (
+            BigInts(_number(row.at) for row in rows), Texts(row.schedule for row in rows),
+            BigInts(row.generation for row in rows), BigInts(_number(row.until) for row in rows),
+            BigInts(row.count for row in rows), BigInts(row.outcome for row in rows),
+            Uuids(row.job or _NO_JOB for row in rows),
+        )  # fmt: skip
+        connection.execute(TICK, columns)
+
+
+def _move(connection: Connection, moved: Sequence[Moved]) -> None:
+    names = Texts(each.name for each in moved)
+    cursors, nexts = (
+        BigInts(_number(each.cursor) for each in moved),
+        BigInts(_number(each.next_at) for each in moved),
+    )
+    connection.execute(MOVE, (names, cursors, nexts, Blobs(each.recent for each in moved), ZONES))

@@ -1,0 +1,147 @@
+"""What both stores do alike about schedules: what a new or changed one is to be, and what a row says."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, get_args
+
+from msgspec import Struct, structs
+
+from lateshift.model.ids import JobId, new_job_id
+from lateshift.model.job import NewJob
+from lateshift.model.scheduling.plan import Outcome, Overlap, Skip, paused_for
+from lateshift.model.scheduling.schedule import (
+    Kept,
+    NewSchedule,
+    Reader,
+    ScheduleView,
+    Tick,
+    TickView,
+    keep,
+    remember,
+    remembered,
+)
+from lateshift.model.scheduling.timing import next_tick
+from lateshift.model.scheduling.zones import ZONES
+from lateshift.store.firing import TickRow, with_tick
+
+OVERLAPS = get_args(Overlap)
+VIEW = """name, plan, spec, payload, guards, app, generation, cursor, next_at, recent, paused_at, paused_by, removed_at,
+ created_at, changed_at, changed_by"""
+
+
+class Had(Struct, frozen=True):
+    """Of a schedule that is there, what decides how it goes on."""
+
+    plan: bytes
+    generation: int
+    cursor: datetime
+
+
+class Put(Struct, frozen=True):
+    """How it is from now on."""
+
+    name: str
+    kept: Kept
+    overlap: int
+    generation: int
+    cursor: datetime
+    next_at: datetime | None
+    zones: str
+
+
+def put(new: NewSchedule, now: datetime, had: Had | None) -> Put:
+    """A new one begins now. One whose timing is as it was goes on where it stood, so that a release loses no tick; with
+    another timing it begins anew, and its ticks are of another generation."""
+    kept = keep(new)
+    timing = new.plan.timing
+    if had is None:
+        generation, cursor = int(now.timestamp() * 1_000_000), now
+    elif Reader().plan(had.plan).timing == timing:
+        generation, cursor = had.generation, had.cursor
+    else:
+        generation, cursor = had.generation + 1, max(had.cursor, now)
+    overlap = OVERLAPS.index(new.plan.overlap)
+    return Put(new.name, kept, overlap, generation, cursor, next_tick(timing, cursor), ZONES)
+
+
+class News(Struct, frozen=True):
+    """What a declaration is to change."""
+
+    write: list[NewSchedule]
+    added: list[str]
+    changed: list[str]
+    removed: list[str]
+
+
+def news(
+    schedules: Sequence[NewSchedule], declared: Mapping[str, bytes | None], others: Iterable[str]
+) -> News:
+    """`declared`: what the app's code said before, by name. `others`: names that are in the store and not the app's: one that
+    an operator has made, or another app, is taken over."""
+    there = set(others)
+    wanted = {new.name: new for new in schedules}
+    write = [new for new in schedules if keep(new).digest != declared.get(new.name)]
+    return News(
+        write=write, added=[new.name for new in write if new.name not in declared and new.name not in there],
+        changed=[new.name for new in write if new.name in declared or new.name in there],
+        removed=[name for name in declared if name not in wanted],
+    )  # fmt: skip
+
+
+class Step(Struct, frozen=True):
+    """What an operator's word does to a schedule: how it goes on, and the tick that is written with it."""
+
+    cursor: datetime
+    next_at: datetime | None
+    recent: bytes
+    tick: TickRow | None
+
+
+def resumed(view: ScheduleView, now: datetime) -> Step:
+    """After a pause: the ticks of it are skipped."""
+    skip = paused_for(view.plan, view.cursor, now)
+    cursor = max(view.cursor, now)
+    news = [] if skip is None else [Tick(at=skip.first, outcome=skip.why, count=skip.count)]
+    row = None if skip is None else _skipped(view.name, view.generation, skip)
+    return Step(cursor, next_tick(view.plan.timing, cursor), _recent(view, *news), row)
+
+
+def job_by_hand(view: ScheduleView, now: datetime) -> NewJob:
+    """Its job, besides its ticks."""
+    payload = view.job.payload
+    if view.plan.tick_as is not None:
+        payload = with_tick(payload, view.plan.tick_as, now)
+    return structs.replace(view.job, payload=payload)
+
+
+def fired(view: ScheduleView, now: datetime, job: JobId) -> Step:
+    tick = TickRow(now, view.name, view.generation, now, 1, Outcome.BY_HAND, job)
+    recent = _recent(view, Tick(at=now, outcome=Outcome.BY_HAND, job=job))
+    return Step(view.cursor, view.next_at, recent, tick)
+
+
+def _recent(view: ScheduleView, *news: Tick) -> bytes:
+    return remember(b"", *reversed(view.recent), *news)
+
+
+def _skipped(name: str, generation: int, skip: Skip) -> TickRow:
+    return TickRow(skip.first, name, generation, skip.last, skip.count, skip.why, None)
+
+
+def seen(reader: Reader, row: Sequence[Any]) -> ScheduleView:
+    """Of a row of VIEW, with its times as datetimes."""
+    name, plan, spec, payload, guards, app, generation, cursor, next_at, recent, *rest = row
+    paused_at, paused_by, removed_at, created_at, changed_at, changed_by = rest
+    return ScheduleView(
+        name=name, plan=reader.plan(plan), job=reader.job(new_job_id(), spec, payload, guards), app=app,
+        generation=generation, cursor=cursor, next_at=next_at, recent=remembered(recent), paused_at=paused_at,
+        paused_by=paused_by, removed_at=removed_at, created_at=created_at, changed_at=changed_at, changed_by=changed_by,
+    )  # fmt: skip
+
+
+def tick_view(row: Sequence[Any]) -> TickView:
+    """Of at, schedule, generation, until, count, outcome, job."""
+    at, schedule, generation, until, count, outcome, job = row
+    return TickView(
+        at=at, schedule=schedule, generation=generation, until=until, count=count, outcome=Outcome(outcome), job=job,
+    )  # fmt: skip

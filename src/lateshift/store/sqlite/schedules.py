@@ -1,0 +1,277 @@
+"""Schedules in SQLite: made, changed, paused and fired."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from lateshift.model.ids import JobId
+from lateshift.model.scheduling.schedule import NewSchedule, Reader, ScheduleView, TickView, last_jobs
+from lateshift.model.scheduling.timing import next_tick
+from lateshift.model.scheduling.zones import ZONES
+from lateshift.store import scheduling
+from lateshift.store.contract import Wakes
+from lateshift.store.crashpoints import crashpoint
+from lateshift.store.firing import Due, Firing, Moved, TickRow
+from lateshift.store.hints import lines_of
+from lateshift.store.schedule_contract import Declared, Fired
+from lateshift.store.sqlite import enqueue
+from lateshift.store.sqlite.blocks import blocks
+from lateshift.store.sqlite.database import Connection, Database
+from lateshift.store.sqlite.times import to_instant, to_number
+
+# Primary key.
+GET = f"SELECT {scheduling.VIEW} FROM schedule WHERE name = ?"
+LIST = f"SELECT {scheduling.VIEW} FROM schedule WHERE name > ? AND removed_at IS NULL ORDER BY name LIMIT ?"
+HAD = "SELECT plan, generation, cursor FROM schedule WHERE name = ? AND removed_at IS NULL"
+PUT = """INSERT INTO schedule (name, app, declared, plan, spec, payload, guards, overlap, generation, cursor, next_at, recent,
+ zones, created_at, changed_at, changed_by) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, x'', ?12, ?13, ?13, ?14)
+ ON CONFLICT (name) DO UPDATE SET app = coalesce(?2, app), declared = coalesce(?3, declared), plan = ?4, spec = ?5,
+ payload = ?6, guards = ?7, overlap = ?8, generation = ?9, cursor = ?10, next_at = ?11, zones = ?12, removed_at = NULL,
+ changed_at = ?13, changed_by = ?14"""
+PAUSE = """UPDATE schedule SET paused_at = ?2, paused_by = ?3 WHERE name = ?1 AND paused_at IS NULL AND removed_at IS NULL
+ RETURNING 1"""
+RESUME = """UPDATE schedule SET paused_at = NULL, paused_by = NULL, cursor = ?2, next_at = ?3, recent = ?4 WHERE name = ?1"""
+RETIRE = "UPDATE schedule SET removed_at = ?2, changed_at = ?2, changed_by = ?3 WHERE name = ?1"
+DELETE = "DELETE FROM schedule WHERE name = ?"
+# What an app's code declared. schedule_app.
+OF_APP = "SELECT name, declared FROM schedule WHERE app = ?"
+NAMES = "SELECT name FROM schedule WHERE name = ?"
+
+# When the next one is due, and those that are. schedule_due.
+_LIVE = "next_at IS NOT NULL AND paused_at IS NULL AND removed_at IS NULL"
+NEXT = f"SELECT min(next_at) FROM schedule WHERE {_LIVE}"
+DUE = f"""SELECT name, plan, spec, payload, guards, generation, cursor, recent FROM schedule WHERE {_LIVE} AND next_at <= ?
+ ORDER BY next_at, name LIMIT ?"""
+# schedule_cancels
+OVERLAPPED = (
+    f"SELECT recent FROM schedule WHERE overlap = 3 AND {_LIVE} AND next_at <= ? ORDER BY next_at LIMIT ?"
+)
+BLOCK = 100
+# Which of these jobs have not ended. Primary key.
+UNSETTLED = f"SELECT id FROM job WHERE id IN ({', '.join(['?'] * BLOCK)})"
+# Primary keys.
+TICK = "INSERT INTO tick (at, schedule, generation, until, count, outcome, job) VALUES (?, ?, ?, ?, ?, ?, ?)"
+MOVE = "UPDATE schedule SET cursor = ?2, next_at = ?3, recent = ?4, zones = ?5 WHERE name = ?1"
+REMEMBER = "UPDATE schedule SET recent = ? WHERE name = ?"
+TICKS = (
+    "SELECT at, schedule, generation, until, count, outcome, job FROM tick WHERE at >= ? ORDER BY at LIMIT ?"
+)
+# A scan of the schedules, once at the start of a scheduler.
+OUTDATED = f"SELECT name, plan, cursor FROM schedule WHERE zones <> ? AND {_LIVE} LIMIT ?"
+REFRESH = "UPDATE schedule SET next_at = ?2, zones = ?3 WHERE name = ?1"
+AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
+
+_TIMES = (7, 8, 10, 12, 13, 14)  # their places in VIEW
+
+
+class SqliteSchedules:
+    """See contract.Schedules."""
+
+    def __init__(self, database: Database, wakes: Wakes) -> None:
+        self._database = database
+        self._clock = database.clock
+        self._wakes = wakes
+
+    def declare(self, schedules: Sequence[NewSchedule], *, app: str) -> Declared:
+        with self._database.write() as connection:
+            declared = dict(connection.execute(OF_APP, (app,)).fetchall())
+            others = {
+                new.name
+                for new in schedules
+                if new.name not in declared and connection.execute(NAMES, (new.name,)).fetchall()
+            }
+            news = scheduling.news(schedules, declared, others)
+            for new in news.write:
+                self._put(connection, new, by=f"app {app}", app=app)
+            connection.executemany(DELETE, [(name,) for name in news.removed])
+        return Declared(news.added, news.changed, news.removed)
+
+    def add(self, schedule: NewSchedule, *, by: str) -> bool:
+        with self._database.write() as connection:
+            if connection.execute(HAD, (schedule.name,)).fetchall():
+                return False
+            self._put(connection, schedule, by=by)
+            self._audit(connection, "add", schedule.name, by)
+        return True
+
+    def edit(self, schedule: NewSchedule, *, by: str) -> bool:
+        with self._database.write() as connection:
+            if not connection.execute(HAD, (schedule.name,)).fetchall():
+                return False
+            self._put(connection, schedule, by=by)
+            self._audit(connection, "edit", schedule.name, by)
+        return True
+
+    def pause(self, name: str, *, by: str) -> bool:
+        with self._database.write() as connection:
+            now = self._clock.microseconds()
+            paused = bool(connection.execute(PAUSE, (name, now, by)).fetchall())
+            if paused:
+                self._audit(connection, "pause", name, by)
+        return paused
+
+    def resume(self, name: str, *, by: str) -> bool:
+        with self._database.write() as connection:
+            view = self._view(connection, name)
+            if view is None or view.paused_at is None:
+                return False
+            on = scheduling.resumed(view, self._clock.now())
+            connection.execute(RESUME, (name, to_number(on.cursor), _number(on.next_at), on.recent))
+            _write_ticks(connection, [on.tick] if on.tick else [])
+            self._audit(connection, "resume", name, by)
+        return True
+
+    def remove(self, name: str, *, by: str) -> bool:
+        with self._database.write() as connection:
+            view = self._view(connection, name)
+            if view is None:
+                return False
+            if view.app is None:
+                connection.execute(DELETE, (name,))
+            else:
+                connection.execute(RETIRE, (name, self._clock.microseconds(), by))
+            self._audit(connection, "remove", name, by)
+        return True
+
+    def fire_now(self, name: str, *, by: str) -> JobId | None:
+        with self._database.write() as connection:
+            view, now = self._view(connection, name), self._clock.now()
+            if view is None:
+                return None
+            job = scheduling.job_by_hand(view, now)
+            [answer] = enqueue.run(connection, enqueue.statements([job], to_number(now)))
+            on = scheduling.fired(view, now, answer.id)
+            _write_ticks(connection, [on.tick] if on.tick else [])
+            connection.execute(REMEMBER, (on.recent, name))
+            self._audit(connection, "fire", name, by)
+        self._wakes.hint(lines_of([job]))
+        return answer.id
+
+    def overlapped(self, limit: int) -> list[JobId]:
+        with self._database.read() as connection:
+            rows = connection.execute(OVERLAPPED, (self._clock.microseconds(), limit)).fetchall()
+            jobs = [job for (recent,) in rows for job in last_jobs(recent)]
+            return [UUID(bytes=job) for job in _unsettled(connection, jobs)]
+
+    def fire(self, limit: int) -> Fired:
+        with self._database.read() as connection:
+            [(next_at,)] = connection.execute(NEXT).fetchall()
+        now = self._clock.microseconds()
+        if next_at is None or next_at > now:
+            return Fired(0, None if next_at is None else timedelta(microseconds=next_at - now))
+        crashpoint("schedule.before_fire")
+        with self._database.write() as connection:
+            at = self._clock.now()
+            firing = Firing(at)
+            rows = [_due(row) for row in connection.execute(DUE, (to_number(at), limit)).fetchall()]
+            firing.look(rows, _unsettled(connection, firing.asks(rows)))
+            answers = (
+                enqueue.run(connection, enqueue.statements(firing.jobs, to_number(at))) if firing.jobs else []
+            )
+            ticks, moved = firing.written(answers)
+            _write_ticks(connection, ticks)
+            connection.executemany(MOVE, [_moved(each) for each in moved])
+            crashpoint("schedule.before_commit")
+        crashpoint("schedule.after_commit")
+        self._wakes.hint(lines_of(firing.jobs))
+        return Fired(len(moved), timedelta(0))
+
+    def refresh(self, limit: int) -> int:
+        with self._database.read() as connection:
+            if not connection.execute(OUTDATED, (ZONES, 1)).fetchall():
+                return 0
+        reader = Reader()
+        with self._database.write() as connection:
+            rows = connection.execute(OUTDATED, (ZONES, limit)).fetchall()
+            for name, plan, cursor in rows:
+                found = next_tick(reader.plan(plan).timing, to_instant(cursor))
+                connection.execute(REFRESH, (name, _number(found), ZONES))
+        return len(rows)
+
+    def get(self, name: str) -> ScheduleView | None:
+        with self._database.read() as connection:
+            return self._view(connection, name)
+
+    def ticks(self, since: datetime, limit: int) -> list[TickView]:
+        with self._database.read() as connection:
+            rows = connection.execute(TICKS, (to_number(since), limit)).fetchall()
+        return [
+            scheduling.tick_view(
+                (
+                    to_instant(at),
+                    name,
+                    generation,
+                    to_instant(until),
+                    count,
+                    outcome,
+                    UUID(bytes=job) if job else None,
+                )
+            )
+            for at, name, generation, until, count, outcome, job in rows
+        ]
+
+    def list(self, after: str | None, limit: int) -> list[ScheduleView]:
+        reader = Reader()
+        with self._database.read() as connection:
+            rows = connection.execute(LIST, (after or "", limit)).fetchall()
+        return [_seen(reader, row) for row in rows]
+
+    def _view(self, connection: Connection, name: str) -> ScheduleView | None:
+        rows = connection.execute(GET, (name,)).fetchall()
+        view = _seen(Reader(), rows[0]) if rows else None
+        return None if view is None or view.removed_at is not None else view
+
+    def _put(self, connection: Connection, new: NewSchedule, *, by: str, app: str | None = None) -> None:
+        had = [
+            scheduling.Had(plan, generation, to_instant(cursor))
+            for plan, generation, cursor in connection.execute(HAD, (new.name,)).fetchall()
+        ]
+        put = scheduling.put(new, self._clock.now(), had[0] if had else None)
+        kept = put.kept
+        connection.execute(
+            PUT,
+            (new.name, app, kept.digest if app is not None else None, kept.plan, kept.spec, kept.payload, kept.guards, put.overlap,
+             put.generation, to_number(put.cursor), _number(put.next_at), put.zones, self._clock.microseconds(), by),
+        )  # fmt: skip
+
+    def _audit(self, connection: Connection, action: str, name: str, by: str) -> None:
+        connection.execute(AUDIT, (self._clock.microseconds(), action, f"schedule {name}", by))
+
+
+def _due(row: Sequence[Any]) -> Due:
+    name, plan, spec, payload, guards, generation, cursor, recent = row
+    return Due(name, plan, spec, payload, guards, generation, to_instant(cursor), recent)
+
+
+def _moved(each: Moved) -> tuple[Any, ...]:
+    return (each.name, to_number(each.cursor), _number(each.next_at), each.recent, ZONES)
+
+
+def _number(instant: datetime | None) -> int | None:
+    return None if instant is None else to_number(instant)
+
+
+def _seen(reader: Reader, row: Sequence[Any]) -> ScheduleView:
+    return scheduling.seen(
+        reader,
+        [
+            to_instant(value) if place in _TIMES and value is not None else value
+            for place, value in enumerate(row)
+        ],
+    )
+
+
+def _unsettled(connection: Connection, jobs: Sequence[bytes]) -> set[bytes]:
+    return {id for block in blocks(jobs, BLOCK) for (id,) in connection.execute(UNSETTLED, block)}
+
+
+def _write_ticks(connection: Connection, ticks: Iterable[TickRow]) -> None:
+    connection.executemany(
+        TICK,
+        [
+            (to_number(row.at), row.schedule, row.generation, to_number(row.until), row.count, int(row.outcome),
+             None if row.job is None else row.job.bytes)
+            for row in ticks
+        ],
+    )  # fmt: skip
