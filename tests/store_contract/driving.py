@@ -151,9 +151,15 @@ class Worker:
         me = member()
         self.id = me.id
         self._store = store
+        self._ttl = ttl
         store.members.join(me, ttl)
 
     def lease(self, count: int = 1, line: Line = LINE, *, by_age: bool = False) -> list[Lease]:
+        """After a beat, as its host gives it. Without one, `lease_in_silence`."""
+        self.beat(self._ttl)
+        return self.lease_in_silence(count, line, by_age=by_age)
+
+    def lease_in_silence(self, count: int = 1, line: Line = LINE, *, by_age: bool = False) -> list[Lease]:
         return self._store.jobs.exchange(self.id, [], [Want(line, count, by_age)]).leases
 
     def lease_one(self, line: Line = LINE) -> Lease:

@@ -154,6 +154,18 @@ def test_a_member_nobody_knows_leases_nothing(store: Store, line: Line) -> None:
 
 
 @pytest.mark.parametrize("line", [LINE, GUARDED])
+def test_a_member_whose_heartbeat_has_run_out_leases_nothing_until_it_beats_again(
+    store: Store, worker: Worker, clock: ManualClock, line: Line
+) -> None:
+    """Else one that wakes from a long pause takes jobs that the supervisor takes back a moment later."""
+    added(store, make_job(lane=line.lane))
+    clock.move(minutes=1)
+    assert worker.lease_in_silence(1, line) == []
+    worker.beat()
+    assert len(worker.lease_in_silence(1, line)) == 1
+
+
+@pytest.mark.parametrize("line", [LINE, GUARDED])
 def test_a_member_that_was_declared_dead_leases_nothing(store: Store, worker: Worker, line: Line) -> None:
     added(store, make_job(lane=line.lane))
     worker.die()

@@ -191,7 +191,7 @@ def test_who_fell_silent_while_the_supervisor_waited_to_write_is_not_dead_yet(
     clock.move(seconds=20)
     waiting = Worker(store)
     ids = added(store, make_job(time_limit=None), make_job(time_limit=None))
-    worker.lease_one()
+    worker.lease_in_silence()
     waiting.lease_one()
     clock.move(seconds=11)
 

@@ -115,7 +115,7 @@ class Jobs(Protocol):
         self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want]
     ) -> Exchanged:
         """Settle what has ended and lease what there is room for, in one durable commit. A dead or unknown member
-        leases nothing."""
+        leases nothing, nor does one whose heartbeat has run out."""
 
     def held(self, holder: MemberId) -> list[Lease]:
         """Every lease of this holder, with the time that is left of its limit: what to look at when the answer to an

@@ -17,8 +17,10 @@ from lateshift.store.postgres.database import Connection
 COLUMNS = "id, fence, task, payload, attempt, attempts, time_limit, queue, lane, exclusive, checkpoint, history, batch"
 TAKE = """UPDATE lateshift.job SET state = 2, attempt = attempt + 1, fence = fence + 1, holder = %(holder)s,
  leased_at = clock_timestamp() + %(skew)s::interval, complete_by = clock_timestamp() + %(skew)s::interval + time_limit"""
+# One whose heartbeat has run out is as good as dead, though nobody may have said so yet.
 OPEN = """NOT EXISTS (SELECT 1 FROM lateshift.queue WHERE name = %(queue)s AND paused_at IS NOT NULL)
- AND EXISTS (SELECT 1 FROM lateshift.member WHERE id = %(holder)s AND dead_at IS NULL)"""
+ AND EXISTS (SELECT 1 FROM lateshift.member WHERE id = %(holder)s AND dead_at IS NULL
+  AND expires_at > clock_timestamp() + %(skew)s::interval)"""
 LINE = "state = 1 AND queue = %(queue)s AND lane = %(lane)s::smallint"
 
 # Up to n ready jobs of one line, in order. job_ready.

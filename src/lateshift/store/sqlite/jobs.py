@@ -118,7 +118,7 @@ class SqliteJobs:
     def _lease(
         self, connection: Connection, holder: MemberId, wants: Sequence[Want], now: int
     ) -> list[Lease]:
-        if not leasing.may_lease(connection, holder):
+        if not leasing.may_lease(connection, holder, now):
             return []
         leases: list[Lease] = []
         for want in wants:

@@ -37,14 +37,15 @@ OLDEST_LEVEL = """WITH RECURSIVE level(priority) AS (
 HELD = f"""SELECT {COLUMNS.replace("time_limit", "max(complete_by - ?2, 0)")} FROM job
  WHERE holder = ?1 AND state = 2"""
 
-ALIVE = "SELECT 1 FROM member WHERE id = ? AND dead_at IS NULL"
+# One whose heartbeat has run out is as good as dead, though nobody may have said so yet. Primary key.
+ALIVE = "SELECT 1 FROM member WHERE id = ? AND dead_at IS NULL AND expires_at > ?"
 PAUSED = "SELECT 1 FROM queue WHERE name = ? AND paused_at IS NOT NULL"
 
 _order = itemgetter(12, 13, 0)
 
 
-def may_lease(connection: Connection, holder: MemberId) -> bool:
-    return bool(connection.execute(ALIVE, (holder.bytes,)).fetchall())
+def may_lease(connection: Connection, holder: MemberId, now: int) -> bool:
+    return bool(connection.execute(ALIVE, (holder.bytes, now)).fetchall())
 
 
 def is_open(connection: Connection, want: Want) -> bool:
