@@ -68,6 +68,23 @@ def test_releasing_what_is_not_held_says_so(cli: Cli, bank: Lateshift) -> None:
     }
 
 
+async def test_releasing_a_session_in_the_wrong_queue_says_in_which_it_is_held(
+    cli: Cli, bank: Lateshift
+) -> None:
+    book = bank.find_task("book").options(queue="orders", session="b", on_dead="hold")
+    async with bank.running():
+        dead = await book.aenqueue(-1)
+        await until(dead.aview, lambda view: view.state is State.DEAD)
+    said = cli("sessions", "release", "b")
+    assert said.code == 4
+    assert (
+        said.out
+        == "No session b of queue default is held. One of that name is held in queue orders: add --queue orders. "
+        "`lateshift sessions list --held` shows those that are.\n"
+    )
+    assert cli("sessions", "release", "b", "--queue", "orders").code == 0
+
+
 async def test_the_limits_of_the_code_are_listed(cli: Cli, bank: Lateshift) -> None:
     assert cli("limits").out == "Nothing is limited.\n"
     async with bank.running():

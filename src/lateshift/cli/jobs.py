@@ -10,7 +10,7 @@ import msgspec
 from lateshift.cli.acting import complain, report, resolved, untouched
 from lateshift.cli.dead import dead
 from lateshift.cli.explain import explain
-from lateshift.cli.missing import unseen
+from lateshift.cli.missing import unheard_of, unseen
 from lateshift.cli.options import job_id as id_type
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import (
@@ -69,6 +69,8 @@ def list_jobs(
         found = store.reports.jobs(wanted, limit)
         hint = unseen(store, queue) if queue is not None and not found else ""
     more = str(found[-1].id) if len(found) == limit else None
+    if reason is not None and not found and (said := unheard_of(reason)):
+        click.echo(f"lateshift: {said}", err=True)
     if wants_json():
         print_json({"jobs": [job_brief(view) for view in found], "next_before": more})
         return
