@@ -35,7 +35,7 @@ def list_sessions(held: bool, limit: int) -> None:
     with opened() as store:
         found = store.sessions.list(held=held, limit=limit)
     if wants_json():
-        print_json({"sessions": [_document(view) for view in found]})
+        print_json({"sessions": [session_document(view) for view in found]})
         return
     print_table(
         ("queue", "session", "held by", ">expects", "state"),
@@ -71,7 +71,7 @@ def _state(view: SessionView) -> Any:
     return None if view.state is None else msgspec.json.decode(view.state)
 
 
-def _document(view: SessionView) -> dict[str, Any]:
+def session_document(view: SessionView) -> dict[str, Any]:
     return {
         "queue": view.queue, "session": view.name, "held_by": None if view.held_by is None else str(view.held_by),
         "held_why": view.held_why, "expects": view.expects, "state": _state(view),
