@@ -11,6 +11,7 @@ LateshiftError
 ├── JobNotCompleted       what `job.result()` raises: JobDead · JobCancelled · ResultTimeout
 ├── BatchClosed           a batch that takes no more jobs
 ├── ResultInvalid         a result that this code's annotation cannot read
+├── StateInvalid          a session's state, or a checkpoint, that is not of the type asked for
 ├── QueueFull             as many jobs wait as the queue may hold; nothing was written
 ├── LeaseLost · LockLost · LockTimeout
 └── NotDrained · CrashUnsafe      in tests, from lateshift.testing
@@ -127,6 +128,10 @@ class JobCancelled(JobNotCompleted):
 
 class ResultInvalid(LateshiftError, ValueError):
     """The job has completed, but its result is not of the type that this code's annotation names."""
+
+
+class StateInvalid(LateshiftError, ValueError):
+    """What a session keeps, or the last checkpoint, is not of the type that the task's code asks for."""
 
 
 class ResultTimeout(JobNotCompleted, TimeoutError):
