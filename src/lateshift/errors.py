@@ -55,7 +55,8 @@ class PayloadTooLarge(UsageError, ValueError):
 
 
 class KeyConflict(UsageError):
-    """The idempotency key is taken, within its window, by a job with other arguments."""
+    """The idempotency key is taken, within its window, by a job with other arguments, or by a batch of other calls or with
+    other callbacks."""
 
 
 class SequenceUsed(UsageError):
