@@ -21,7 +21,8 @@ from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.postgres import enqueue, guarding, sessions, settling
 from lateshift.store.postgres.database import Connection, Database
-from lateshift.store.postgres.reports import COLD, view_of
+from lateshift.store.postgres.listing import COLD
+from lateshift.store.postgres.reports import view_of
 from lateshift.store.postgres.wakes import NotifyWakes
 
 LINES_LEFT = 1000  # of a batch, until a worker adds them up itself

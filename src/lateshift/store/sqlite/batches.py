@@ -16,7 +16,8 @@ from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.sqlite import enqueue, guarding, settling
 from lateshift.store.sqlite.database import Connection, Database
-from lateshift.store.sqlite.reports import COLD, view_of
+from lateshift.store.sqlite.listing import COLD
+from lateshift.store.sqlite.reports import view_of
 from lateshift.store.sqlite.times import MICROSECOND, to_instant
 
 # Primary key; batch_key.
