@@ -136,6 +136,8 @@ SQLITE: list[tuple[str, str, str]] = [
     ("HOT_OF_SESSION by its queues", sqlite.listing.HOT_OF_SESSION, "job_line (queue>?)"),
     ("HOT_OF_SESSION if scheduled", sqlite.listing.HOT_OF_SESSION, "SCAN job USING INDEX job_scheduled"),
     ("HOT_OF_SESSION in the end", sqlite.listing.HOT_OF_SESSION, "SEARCH job USING PRIMARY KEY (id=?)"),
+    ("MANY_OF_SESSION", sqlite.listing.MANY_OF_SESSION, "job_line (queue=? AND session=?)"),
+    ("MANY_OF_TENANT", sqlite.listing.MANY_OF_TENANT, "job_tenant (queue=? AND lane=? AND tenant=?)"),
     ("HOT_OF_TENANT if ready", sqlite.listing.HOT_OF_TENANT, "job_tenant (queue=? AND lane=? AND tenant=?)"),
     ("HOT_OF_TENANT by its queues", sqlite.listing.HOT_OF_TENANT, "job_tenant (queue>?)"),
     ("HOT_OF_TENANT if scheduled", sqlite.listing.HOT_OF_TENANT, "SCAN job USING INDEX job_scheduled"),
@@ -460,6 +462,8 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
         FILTER | {"session": "s11"},
         {"job_line", "job_scheduled", "job_pkey"},
     ),
+    ("MANY_OF_SESSION", postgres.listing.MANY_OF_SESSION, {"session": "s11"}, {"job_line"}),
+    ("MANY_OF_TENANT", postgres.listing.MANY_OF_TENANT, {"tenant": "t10"}, {"job_tenant"}),
     (
         "HOT_OF_TENANT",
         postgres.listing.HOT_OF_TENANT,

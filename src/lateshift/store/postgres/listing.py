@@ -1,7 +1,13 @@
 """Which jobs a filter means, newest first, in PostgreSQL: those of a batch, a session or a tenant by the index that knows them."""
 
+from typing import Any
+
 from lateshift.model.job import JobFilter, Lane, State
+from lateshift.store.contract import Rows
 from lateshift.store.guards import IN_LINE, NOT_IN_LINE
+from lateshift.store.postgres.database import Connection
+
+MANY = 1000  # jobs of a session or a tenant, from which on a page of them is soon found among all
 
 HOT = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
  complete_by, NULL::timestamptz, holder, cancel_by IS NOT NULL, payload, NULL::bytea, NULL::text, progress, checkpoint,
@@ -28,16 +34,25 @@ DEAD_OF_BATCH = (
 )
 
 
-def _found(known: str, order: str, *by: str) -> str:
-    """The newest of what stands in these parts of the table, no job in two. Sessions and tenants belong to a queue: `q` has every queue of
-    which such jobs are known, found from one to the next in the order of their index."""
-    parts = "\n UNION ALL ".join(f"SELECT id FROM lateshift.job WHERE {part} AND {_FITS}" for part in by)
+def _queues(known: str, order: str) -> str:
+    """Sessions and tenants belong to a queue: `q` has every queue of which such jobs are known, found from one to the next in
+    the order of their index."""
     first = f"SELECT queue FROM lateshift.job WHERE {known}{{}} ORDER BY {order} LIMIT 1"
     return f"""WITH RECURSIVE q AS (({first.format("")})
-  UNION ALL SELECT next.queue FROM q, LATERAL ({first.format(" AND queue > q.queue")}) next),
- found AS MATERIALIZED ({parts})
+  UNION ALL SELECT next.queue FROM q, LATERAL ({first.format(" AND queue > q.queue")}) next)"""
+
+
+def _found(queues: str, *by: str) -> str:
+    """The newest of what stands in these parts of the table, no job in two."""
+    parts = "\n UNION ALL ".join(f"SELECT id FROM lateshift.job WHERE {part} AND {_FITS}" for part in by)
+    return f"""{queues}, found AS MATERIALIZED ({parts})
 SELECT {HOT} FROM lateshift.job WHERE {_NOT_ENDED}
  AND id = ANY(ARRAY(SELECT id FROM found ORDER BY id DESC LIMIT %(limit)s)) ORDER BY id DESC"""
+
+
+def _many(queues: str, part: str) -> str:
+    """Whether there are so many that the newest are found sooner by going through all jobs."""
+    return f"{queues} SELECT count(*) >= {MANY} FROM (SELECT 1 FROM lateshift.job WHERE {part} LIMIT {MANY}) first"
 
 
 _IN_QUEUES = "queue = ANY(ARRAY(SELECT queue FROM q))"
@@ -45,39 +60,41 @@ _LANES = ", ".join(f"{lane:d}" for lane in Lane if lane.careful)
 # All that is scheduled: the bound leaves nothing out, and names the index.
 _SCHEDULED = "state = 0 AND due_at >= '-infinity'"
 # What has not ended of one session: its line; and, read through, what is scheduled for later. job_line, job_scheduled.
-HOT_OF_SESSION = _found(
-    IN_LINE,
-    "queue, session",
-    f"{_IN_QUEUES} AND session = %(session)s AND {IN_LINE}",
-    f"session = %(session)s AND {_SCHEDULED} AND {NOT_IN_LINE}",
-)
+_SESSIONS = _queues(IN_LINE, "queue, session")
+_LINE = f"{_IN_QUEUES} AND session = %(session)s AND {IN_LINE}"
+HOT_OF_SESSION = _found(_SESSIONS, _LINE, f"session = %(session)s AND {_SCHEDULED} AND {NOT_IN_LINE}")
+MANY_OF_SESSION = _many(_SESSIONS, _LINE)
 # Of one tenant: what is ready; and, read through, what is not. job_tenant; job_scheduled, job_running, job_blocked.
+_TENANTS = _queues("state = 1 AND tenant IS NOT NULL", "queue, lane, tenant")
+_READY = f"state = 1 AND {_IN_QUEUES} AND lane = ANY('{{{_LANES}}}') AND tenant = %(tenant)s"
 HOT_OF_TENANT = _found(
-    "state = 1 AND tenant IS NOT NULL",
-    "queue, lane, tenant",
-    f"{_IN_QUEUES} AND lane = ANY('{{{_LANES}}}') AND tenant = %(tenant)s AND state = 1",
+    _TENANTS,
+    _READY,
     f"tenant = %(tenant)s AND {_SCHEDULED}",
     "tenant = %(tenant)s AND state = 2",
     "tenant = %(tenant)s AND state = 3",
 )
+MANY_OF_TENANT = _many(_TENANTS, _READY)
 
 
-def statements(wanted: JobFilter) -> list[str]:
-    """What to ask for such jobs: of the table of those that have not ended, of those that have, or of both."""
+def read(connection: Connection, wanted: JobFilter, row: dict[str, Any]) -> Rows:
+    """The newest such jobs: of the table of those that have not ended, of those that have, or of both."""
     asked: list[str] = []
     if wanted.state is None or not wanted.state.settled:
-        asked.append(_hot(wanted))
+        asked.append(_hot(connection, wanted, row))
     if wanted.state is None or wanted.state.settled:
         asked.append(_cold(wanted))
-    return asked
+    return [found for sql in asked for found in connection.execute(sql, row).fetchall()]
 
 
-def _hot(wanted: JobFilter) -> str:
+def _hot(connection: Connection, wanted: JobFilter, row: dict[str, Any]) -> str:
     if wanted.batch is not None:
         return HOT_OF_BATCH
     if wanted.session is not None:
-        return HOT_OF_SESSION
-    return HOT_JOBS if wanted.tenant is None else HOT_OF_TENANT
+        return HOT_JOBS if connection.execute(MANY_OF_SESSION, row).fetchall()[0][0] else HOT_OF_SESSION
+    if wanted.tenant is not None:
+        return HOT_JOBS if connection.execute(MANY_OF_TENANT, row).fetchall()[0][0] else HOT_OF_TENANT
+    return HOT_JOBS
 
 
 def _cold(wanted: JobFilter) -> str:

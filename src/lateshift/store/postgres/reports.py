@@ -13,7 +13,7 @@ from lateshift.model.member import MemberView, Serves
 from lateshift.store.contract import ENDINGS_LOOKED_AT
 from lateshift.store.postgres import explaining
 from lateshift.store.postgres.database import Connection, Database
-from lateshift.store.postgres.listing import COLD, HOT, HOT_JOBS, statements
+from lateshift.store.postgres.listing import COLD, HOT, HOT_JOBS, read
 
 # One job, wherever it stands. Primary keys.
 JOB = f"""SELECT {HOT} FROM lateshift.job WHERE id = %(id)s
@@ -51,13 +51,9 @@ class PostgresReports:
         return view_of(rows[0]) if rows else None
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobView]:
-        asked, parameters = statements(wanted), _bound(wanted, limit)
-
-        def work(connection: Connection, again: bool) -> list[tuple[Any, ...]]:
-            return [row for sql in asked for row in connection.execute(sql, parameters).fetchall()]
-
-        rows = sorted(self._database.run(work), key=lambda row: row[0].int, reverse=True)
-        return [view_of(row) for row in rows[:limit]]
+        parameters = _bound(wanted, limit)
+        rows = self._database.run(lambda connection, again: read(connection, wanted, parameters))
+        return [view_of(row) for row in sorted(rows, key=lambda row: row[0].int, reverse=True)[:limit]]
 
     def unsettled(self, before: JobId | None, limit: int) -> list[JobView]:
         parameters = _bound(JobFilter(before=before), limit)

@@ -14,7 +14,7 @@ from lateshift.model.member import MemberView, Serves
 from lateshift.store.contract import ENDINGS_LOOKED_AT
 from lateshift.store.sqlite import explaining
 from lateshift.store.sqlite.database import Database
-from lateshift.store.sqlite.listing import COLD, HOT, HOT_JOBS, statements
+from lateshift.store.sqlite.listing import COLD, HOT, HOT_JOBS, read
 from lateshift.store.sqlite.times import to_instant
 
 # One job, wherever it stands. Primary keys.
@@ -55,7 +55,7 @@ class SqliteReports:
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobView]:
         row = _bound(wanted, limit)
         with self._database.read() as connection:
-            rows = [found for sql in statements(wanted) for found in connection.execute(sql, row).fetchall()]
+            rows = read(connection, wanted, row)
         return [view_of(row) for row in sorted(rows, key=lambda row: bytes(row[0]), reverse=True)[:limit]]
 
     def unsettled(self, before: JobId | None, limit: int) -> list[JobView]:
