@@ -254,7 +254,7 @@ class Lateshift(Scheduling):
 
         `then`: a call to enqueue, once, when all have ended and none has failed. `on_failure`: a call to enqueue, once, as
         soon as one has failed. Either may be a function that makes the call of the batch's id. `key`: repeating the same
-        calls with it gives the same batch, and goes on where it stands if it was interrupted.
+        calls and callbacks with it gives the same batch, and goes on where it stands if it was interrupted.
         """
         made = self.client.send_batch(Making(self._tasks, then, on_failure, name, key), calls)
         return Batch(made, lambda: self.store, self._tasks)

@@ -12,6 +12,7 @@ LateshiftError
 ├── JobNotCompleted       what `job.result()` raises: JobDead · JobCancelled · ResultTimeout
 ├── BatchClosed           a batch that takes no more jobs
 ├── ResultInvalid         a result that this code's annotation cannot read
+├── StateInvalid          a session's state, or a checkpoint, that is not of the type asked for
 ├── QueueFull             as many jobs wait as the queue may hold; nothing was written
 ├── LeaseLost · LockLost · LockTimeout
 └── NotDrained · CrashUnsafe      in tests, from lateshift.testing
@@ -63,7 +64,8 @@ class ScheduleUnknown(UsageError):
 
 
 class KeyConflict(UsageError):
-    """The idempotency key is taken, within its window, by a job with other arguments."""
+    """The idempotency key is taken, within its window, by a job with other arguments, or by a batch of other calls or with
+    other callbacks."""
 
 
 class SequenceUsed(UsageError):
@@ -136,6 +138,10 @@ class JobCancelled(JobNotCompleted):
 
 class ResultInvalid(LateshiftError, ValueError):
     """The job has completed, but its result is not of the type that this code's annotation names."""
+
+
+class StateInvalid(LateshiftError, ValueError):
+    """What a session keeps, or the last checkpoint, is not of the type that the task's code asks for."""
 
 
 class ResultTimeout(JobNotCompleted, TimeoutError):

@@ -6,15 +6,22 @@ import re
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import click
 import pytest
 
 import lateshift
 from lateshift import errors, testing
-from lateshift.cli import exits
+from lateshift.cli import exits, output
+from lateshift.cli.batch_view import batch_document
+from lateshift.cli.limits import limit_document
 from lateshift.cli.main import lateshift as command_line
+from lateshift.cli.missing import REASONS
+from lateshift.cli.sessions import session_document
 from lateshift.config import Settings
+from lateshift.model.guard import Rule
 from tests.unit import test_explaining_anything
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +58,33 @@ def test_every_command_and_option_is_documented(path: str, command: click.Comman
     for parameter in command.params:
         for option in parameter.opts if isinstance(parameter, click.Option) else []:
             assert option in here or option in shared, f"{path} {option}"
+
+
+ANYTHING = Mock(progress=None, payload=None, result=None, checkpoint=None, history=[], serves=None)
+
+
+@pytest.mark.parametrize(
+    ("headings", "document"),
+    [
+        (["lateshift jobs list"], output.job_brief(ANYTHING)),
+        (["lateshift jobs list", "lateshift jobs show"], output.job_whole(ANYTHING)),
+        (["lateshift batches list"], batch_document(ANYTHING)),
+        (["lateshift queues list"], output.queue_document(ANYTHING)),
+        (["lateshift members list"], output.member_document(ANYTHING)),
+        (["lateshift sessions list"], session_document(Mock(state=None))),
+        (["lateshift limits"], limit_document(Rule("key", "vendor"))),
+    ],
+    ids=["job", "whole job", "batch", "queue", "member", "session", "limit"],
+)
+def test_every_field_of_a_json_document_is_documented(headings: list[str], document: dict[str, Any]) -> None:
+    text = (DOCS / "cli.md").read_text()
+    here = "".join(section(text, heading) for heading in headings)
+    assert [name for name in document if f"`{name}`" not in here] == []
+
+
+def test_every_reason_for_which_a_job_ends_is_documented() -> None:
+    text = "".join((DOCS / page).read_text() for page in ("tasks.md", "queues.md", "cli.md"))
+    assert [reason for reason in REASONS if f"`{reason}`" not in text] == []
 
 
 def test_every_exit_code_is_documented() -> None:

@@ -128,9 +128,24 @@ SQLITE: list[tuple[str, str, str]] = [
     ("COUNT_BLOCKED", sqlite.queues.COUNT_BLOCKED, "job_held_up"),
     ("COUNT_DEAD", sqlite.queues.COUNT_DEAD, "settled_dead"),
     ("JOB", sqlite.reports.JOB, "PRIMARY KEY (id=?)"),
-    ("HOT_JOBS", sqlite.reports.HOT_JOBS, "SEARCH job USING PRIMARY KEY (id<?)"),
-    ("COLD_JOBS", sqlite.reports.COLD_JOBS, "SEARCH settled USING PRIMARY KEY (id<?)"),
-    ("DEAD_JOBS", sqlite.reports.DEAD_JOBS, "settled_dead (id<?)"),
+    ("HOT_JOBS", sqlite.listing.HOT_JOBS, "SEARCH job USING PRIMARY KEY (id<?)"),
+    ("COLD_JOBS", sqlite.listing.COLD_JOBS, "SEARCH settled USING PRIMARY KEY (id<?)"),
+    ("DEAD_JOBS", sqlite.listing.DEAD_JOBS, "settled_dead (id<?)"),
+    ("HOT_OF_BATCH", sqlite.listing.HOT_OF_BATCH, "job_batch (batch=? AND id<?)"),
+    ("COLD_OF_BATCH", sqlite.listing.COLD_OF_BATCH, "settled_batch (batch=? AND id<?)"),
+    ("DEAD_OF_BATCH", sqlite.listing.DEAD_OF_BATCH, "settled_batch_dead (batch=? AND id<?)"),
+    ("HOT_OF_SESSION by its line", sqlite.listing.HOT_OF_SESSION, "job_line (queue=? AND session=?)"),
+    ("HOT_OF_SESSION by its queues", sqlite.listing.HOT_OF_SESSION, "job_line (queue>?)"),
+    ("HOT_OF_SESSION if scheduled", sqlite.listing.HOT_OF_SESSION, "SCAN job USING INDEX job_scheduled"),
+    ("HOT_OF_SESSION in the end", sqlite.listing.HOT_OF_SESSION, "SEARCH job USING PRIMARY KEY (id=?)"),
+    ("MANY_OF_SESSION", sqlite.listing.MANY_OF_SESSION, "job_line (queue=? AND session=?)"),
+    ("MANY_OF_TENANT", sqlite.listing.MANY_OF_TENANT, "job_tenant (queue=? AND lane=? AND tenant=?)"),
+    ("HOT_OF_TENANT if ready", sqlite.listing.HOT_OF_TENANT, "job_tenant (queue=? AND lane=? AND tenant=?)"),
+    ("HOT_OF_TENANT by its queues", sqlite.listing.HOT_OF_TENANT, "job_tenant (queue>?)"),
+    ("HOT_OF_TENANT if scheduled", sqlite.listing.HOT_OF_TENANT, "SCAN job USING INDEX job_scheduled"),
+    ("HOT_OF_TENANT if running", sqlite.listing.HOT_OF_TENANT, "SCAN job USING INDEX job_running"),
+    ("HOT_OF_TENANT if blocked", sqlite.listing.HOT_OF_TENANT, "SCAN job USING INDEX job_blocked"),
+    ("HOT_OF_TENANT in the end", sqlite.listing.HOT_OF_TENANT, "SEARCH job USING PRIMARY KEY (id=?)"),
     ("BEGINNING", sqlite.reports.BEGINNING, "SEARCH settled USING PRIMARY KEY (id>? AND id<?)"),
     ("ENDING", sqlite.reports.ENDING, "SEARCH job USING PRIMARY KEY (id<?)"),
     ("RUNNING", sqlite.reports.RUNNING, "job_"),
@@ -232,7 +247,8 @@ def anything(sql: str) -> tuple[int, ...]:
 SORTED = {
     "LEASE", "LEASE_LEVEL", "CANDIDATES", "CANDIDATES_LEVEL", "PROMISED", "NEXT_LINE", "NEXT_READY", "PROMOTE", "HOT_JOBS", "COLD_JOBS",
     "DEAD_JOBS", "LEASE_BY_AGE", "LINES", "NEXT_DUE", "UPCOMING", "CANDIDATES_OF", "WAITING",
-    "NEXT_WAITING_LINE", "NEXT_WAIT", "LONGEST", "LOWEST", "SETTLED_JOBS", "FAILED_JOBS", "UNSETTLED_JOBS",
+    "NEXT_WAITING_LINE", "NEXT_WAIT", "LONGEST", "LOWEST", "SETTLED_JOBS", "FAILED_JOBS", "UNSETTLED_JOBS", "HOT_OF_BATCH",
+    "COLD_OF_BATCH", "DEAD_OF_BATCH",
 }  # in the order of the index, so that the first rows cost as much as they are  # fmt: skip
 
 
@@ -253,7 +269,10 @@ TAKEN = {
     "id": ONE, "fence": 1, "losses": 1, "history": b"[]", "lane": 1, "state": 6, "keep": NO_TIME, "reason": "no",
     "skew": NO_TIME, "limit": 100, "grace": NO_TIME, "identity": NO_TIME,
 }  # fmt: skip
-FILTER = {"before": ONE, "queue": None, "task": None, "limit": 50, "state": None, "reason": None}
+FILTER = {
+    "before": ONE, "queue": None, "task": None, "limit": 50, "state": None, "reason": None, "session": None, "tenant": None,
+    "batch": None,
+}  # fmt: skip
 FOUND = {"low": ONE, "high": ONE, "last": ONE, "looked_at": 100_000, "digits": "ff", "limit": 10}
 AHEAD = {
     "queue": "q1", "lane": 4, "tenant": "t1", "priority": 1, "due_at": datetime(2026, 1, 1, tzinfo=UTC), "id": ONE,
@@ -435,9 +454,26 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("COUNT_BLOCKED", postgres.queues.COUNT_BLOCKED, (10_000,), {"job_held_up"}),
     ("COUNT_DEAD", postgres.queues.COUNT_DEAD, (10_000,), {"settled_dead"}),
     ("JOB", postgres.reports.JOB, {"id": ONE}, {"job_pkey", "settled_pkey"}),
-    ("HOT_JOBS", postgres.reports.HOT_JOBS, FILTER, {"job_pkey"}),
-    ("COLD_JOBS", postgres.reports.COLD_JOBS, FILTER, {"settled_pkey"}),
-    ("DEAD_JOBS", postgres.reports.DEAD_JOBS, FILTER, {"settled_dead"}),
+    ("HOT_JOBS", postgres.listing.HOT_JOBS, FILTER, {"job_pkey"}),
+    ("COLD_JOBS", postgres.listing.COLD_JOBS, FILTER, {"settled_pkey"}),
+    ("DEAD_JOBS", postgres.listing.DEAD_JOBS, FILTER, {"settled_dead"}),
+    ("HOT_OF_BATCH", postgres.listing.HOT_OF_BATCH, FILTER | {"batch": ONE}, {"job_batch"}),
+    ("COLD_OF_BATCH", postgres.listing.COLD_OF_BATCH, FILTER | {"batch": ONE}, {"settled_batch"}),
+    ("DEAD_OF_BATCH", postgres.listing.DEAD_OF_BATCH, FILTER | {"batch": ONE}, {"settled_batch_dead"}),
+    (
+        "HOT_OF_SESSION",
+        postgres.listing.HOT_OF_SESSION,
+        FILTER | {"session": "s11"},
+        {"job_line", "job_scheduled", "job_pkey"},
+    ),
+    ("MANY_OF_SESSION", postgres.listing.MANY_OF_SESSION, {"session": "s11"}, {"job_line"}),
+    ("MANY_OF_TENANT", postgres.listing.MANY_OF_TENANT, {"tenant": "t10"}, {"job_tenant"}),
+    (
+        "HOT_OF_TENANT",
+        postgres.listing.HOT_OF_TENANT,
+        FILTER | {"tenant": "t10"},
+        {"job_tenant", "job_scheduled", "job_running", "job_blocked", "job_pkey"},
+    ),
     ("BEGINNING", postgres.reports.BEGINNING, FOUND, {"job_pkey", "settled_pkey"}),
     ("ENDING", postgres.reports.ENDING, FOUND, {"job_pkey", "job_running", "settled_pkey", "settled_dead"}),
     ("RUNNING", postgres.reports.RUNNING, (100,), {"job_running"}),

@@ -1,10 +1,20 @@
 """Reports: what people and callers see, newest first."""
 
+from typing import Any
+
+import pytest
+from msgspec.structs import asdict, replace
+
+from lateshift.model.batch import NewBatch, job_id_at
 from lateshift.model.ids import new_job_id
-from lateshift.model.job import JobFilter, JobView, State
-from lateshift.model.outcome import Cancelled, Completed, DeadLettered
+from lateshift.model.job import JobFilter, JobView, Lane, Line, Place, State
+from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later
+from lateshift.store import postgres, sqlite
 from lateshift.store.contract import Store
-from tests.store_contract.driving import DAY, HOUR, Worker, added, make_job, see
+from tests.store_contract.driving import DAY, DONE, GUARDED, HOUR, Worker, added, make_batch, make_job, see
+
+DEAD = DeadLettered("exhausted", b"[]", DAY)
+STOPPED = Cancelled("enough", DAY)
 
 
 def listed(store: Store, wanted: JobFilter, limit: int = 100) -> list[object]:
@@ -71,10 +81,93 @@ def test_jobs_are_listed_by_queue_task_and_reason(store: Store, worker: Worker) 
     assert listed(store, JobFilter(state=State.DEAD, task="none")) == []
 
 
+def everywhere(store: Store, worker: Worker) -> list[JobView]:
+    """Jobs of two sessions, two tenants and a batch, in two queues and in every state; the newest first."""
+    places = [Place(session=session, tenant=tenant) for session in ("s", "t", None) for tenant in ("a", "b")]
+    for queue in ("default", "other"):
+        line = Line(queue, Lane.GUARDED)
+        for outcome in (DONE, DEAD, STOPPED, Later(HOUR, counts=True, history=b"[]"), None):
+            added(store, *[make_job(queue=queue, place=place) for place in places])
+            for lease in worker.lease(100, line):
+                if outcome is not None:
+                    worker.settle(lease, outcome)
+        added(store, *[make_job(queue=queue, place=place, delay=HOUR) for place in places])
+        added(store, *[make_job(queue=queue, place=place, task="mail") for place in places])
+    id = make_batch(store, 4)[0].id
+    done, dead = worker.lease(2)
+    worker.settle(done)
+    worker.settle(dead, DEAD)
+    batch = NewBatch(id=new_job_id(), total=len(places))
+    store.batches.open(batch)
+    jobs = [make_job(place=place) for place in places]
+    own = [
+        replace(job, id=job_id_at(batch.id, place), spec=replace(job.spec, batch=batch.id))
+        for place, job in enumerate(jobs)
+    ]
+    store.batches.add(batch.id, 0, own)
+    found = store.reports.jobs(JobFilter(), 1000)
+    assert {view.state for view in found} == set(State)
+    assert {view.batch for view in found} == {None, id, batch.id}
+    return found
+
+
+def pages(store: Store, wanted: JobFilter, limit: int) -> list[JobView]:
+    found: list[JobView] = []
+    while page := store.reports.jobs(replace(wanted, before=found[-1].id if found else None), limit):
+        found += page
+        assert len(page) == limit or not store.reports.jobs(replace(wanted, before=page[-1].id), limit)
+    return found
+
+
+@pytest.mark.parametrize("all_are_many", [False, True])
+def test_jobs_are_listed_by_session_tenant_and_batch_with_any_other_filter(
+    store: Store, worker: Worker, monkeypatch: pytest.MonkeyPatch, all_are_many: bool
+) -> None:
+    there = everywhere(store, worker)
+    if all_are_many:
+        for listing in (sqlite.listing, postgres.listing):
+            for name in ("MANY_OF_SESSION", "MANY_OF_TENANT"):
+                some = getattr(listing, name).replace(f"count(*) >= {listing.MANY}", "count(*) >= 0")
+                monkeypatch.setattr(listing, name, some)
+    batches = sorted({view.batch for view in there if view.batch is not None})
+    filters = [
+        JobFilter(session=session, tenant=tenant, batch=batch, **more)
+        for session in (None, "s", "nobody")
+        for tenant in (None, "a")
+        for batch in (None, *batches)
+        for more in OTHERS
+    ]
+    for wanted in filters:
+        fits = [view for view in there if all(getattr(view, name) == value for name, value in given(wanted))]
+        assert pages(store, wanted, 7) == fits, wanted
+
+
+OTHERS: list[dict[str, Any]] = [
+    {}, {"queue": "other"}, {"task": "mail"}, {"reason": "exhausted"}, *({"state": state} for state in State),
+    {"queue": "default", "state": State.DEAD}, {"queue": "nowhere"},
+]  # fmt: skip
+
+
+def given(wanted: JobFilter) -> list[tuple[str, Any]]:
+    return [(name, value) for name, value in asdict(wanted).items() if value is not None]
+
+
+def test_a_job_that_waits_for_another_try_stands_in_its_session_once(store: Store, worker: Worker) -> None:
+    """It is in the line and scheduled as well, but takes one place of a page."""
+    later, tried = added(
+        store, make_job(place=Place(session="s"), delay=HOUR), make_job(place=Place(session="s"))
+    )
+    worker.settle(worker.lease_one(GUARDED), Later(HOUR, counts=True, history=b"[]"))
+
+    assert listed(store, JobFilter(session="s"), 2) == [tried, later]
+
+
 def test_a_filter_holds_no_sql(store: Store) -> None:
     added(store, make_job())
 
-    assert listed(store, JobFilter(queue="' OR 1=1 --")) == []
+    for name in ("queue", "task", "reason", "session", "tenant"):
+        wanted: dict[str, Any] = {name: "' OR 1=1 --"}
+        assert listed(store, JobFilter(**wanted)) == []
 
 
 def test_the_unsettled_are_listed_page_by_page_whatever_has_ended(store: Store, worker: Worker) -> None:

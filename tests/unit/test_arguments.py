@@ -12,7 +12,7 @@ import msgspec
 import pydantic
 import pytest
 
-from lateshift.errors import ArgumentsInvalid, PayloadTooLarge, TaskInvalid
+from lateshift.errors import ArgumentsInvalid, PayloadTooLarge, ResultInvalid, TaskInvalid
 from lateshift.model.arguments import Arguments, Results, refuse_stars
 from lateshift.model.job import PAYLOAD_LIMIT
 
@@ -216,13 +216,60 @@ def test_an_edit_changes_what_it_names_and_leaves_the_rest_byte_for_byte() -> No
     [
         ({"widht": 3}, "unknown argument 'widht'"),
         ({"width": "wide"}, "argument 'width': expected"),
-        (lambda old: {"width": 1}, "missing required field `path`"),
+        (lambda old: {"width": 1}, "lacks 'path'. It takes"),
         ({"width": object()}, "cannot be written as JSON"),
     ],
 )
 def test_an_edit_that_does_not_fit_is_refused(change: Any, said: str) -> None:
     with pytest.raises(ArgumentsInvalid, match=said):
         EDITED.edit(b'{"path":"a"}', change)
+
+
+class Part(msgspec.Struct, forbid_unknown_fields=True):
+    size: int
+
+
+@pytest.mark.parametrize(
+    ("payload", "said"),
+    [
+        (b"{}", "paint: lacks 'part'. It takes (part, colour, sizes)."),
+        (
+            b'{"part":{"size":1},"hue":1}',
+            "paint: got an unknown argument 'hue'. It takes (part, colour, sizes).",
+        ),
+        (b'{"part":{"size":"1"}}', "paint: argument 'part.size': expected `int`, got `str`."),
+        (b'{"part":{}}', "paint: argument 'part': lacks the field `size`."),
+        (
+            b'{"part":{"size":1,"z":1}}',
+            "paint: argument 'part': has a field `z`, which its type does not know.",
+        ),
+        (b'{"part":null,"colour":"sky"}', "paint: argument 'part': expected `object`, got `null`."),
+        (
+            b'{"part":{"size":1},"colour":"sky"}',
+            "paint: argument 'colour': 'sky' is none of the values that its type has.",
+        ),
+        (
+            b'{"part":{"size":1},"sizes":{"a":1}}',
+            "paint: argument 'sizes': as a key, expected `int`, got `str`.",
+        ),
+        (b'{"part":', "paint: the arguments as a whole: this is no JSON: it ends too early."),
+        (b"nonsense", "paint: the arguments as a whole: this is no JSON: invalid character (byte 4)."),
+        (b"[]", "paint: the arguments as a whole: expected `object`, got `array`."),
+    ],
+)
+def test_what_does_not_fit_is_said_in_words_of_the_task(payload: bytes, said: str) -> None:
+    def paint(part: Part, colour: Colour = Colour.RED, sizes: dict[int, int] | None = None) -> None: ...
+
+    with pytest.raises(ArgumentsInvalid) as caught:
+        Arguments("paint", paint).decode(payload)
+    assert str(caught.value) == said
+
+
+def test_a_result_that_does_not_fit_is_said_in_words() -> None:
+    def measure() -> list[Part]: ...  # type: ignore[empty-body]
+
+    with pytest.raises(ResultInvalid, match=r"annotation says: at '\[0\]', lacks the field `size`\.$"):
+        Results("measure", measure).decode(b"[{}]")
 
 
 def test_an_edit_cannot_make_arguments_too_large() -> None:

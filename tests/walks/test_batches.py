@@ -230,6 +230,43 @@ async def test_repeating_the_same_calls_with_a_key_goes_on_where_it_stands(
         shop.app.batch([shop.square.call(1)], key="nightly")
 
 
+@pytest.mark.parametrize("ran", [False, True])
+async def test_repeating_a_key_with_other_callbacks_is_refused(shop: Shop, ran: bool) -> None:
+    def make(then: Any = None, on_failure: Any = None) -> Batch:
+        return shop.app.batch([shop.square.call(2)], then=then, on_failure=on_failure, key="nightly")
+
+    batch = make(shop.report.call("done"))
+    if ran:
+        await finished(shop, batch)
+    jobs = shop.jobs()
+
+    for then, on_failure, said in (
+        (None, None, "has then=_report.call(…), and"),
+        (shop.alert.call("done"), None, "has then=_report.call(…), and"),
+        (shop.report.call("all done"), None, "has then=_report.call(…) with other arguments, and"),
+        (shop.report.call("done"), shop.alert.call("no"), "has no on_failure=, and"),
+    ):
+        with pytest.raises(KeyConflict) as caught:
+            make(then, on_failure)
+        assert str(caught.value).startswith(f"The key 'nightly' was used for a batch that {said}")
+    assert make(shop.report.options(queue="other").call("done")).id == batch.id
+    assert shop.jobs() == jobs
+
+
+async def test_a_callback_that_is_made_of_the_batchs_id_is_the_same_when_it_is_repeated(shop: Shop) -> None:
+    def make(word: str) -> Batch:
+        return shop.app.batch(
+            [shop.square.call(2)], then=lambda id: shop.report.call(f"{word} {id}"), key="nightly"
+        )
+
+    batch = make("done")
+    assert make("done").id == batch.id
+    with pytest.raises(KeyConflict, match="with other arguments"):
+        make("all done")
+    await finished(shop, batch)
+    assert shop.reports == [f"done {batch.id}"]
+
+
 async def test_what_an_interrupted_producer_left_can_be_sealed_or_cancelled(
     shop: Shop, store_goes_away: None
 ) -> None:

@@ -143,3 +143,22 @@ def test_seal_ends_a_batch_whose_producer_died(cli: Cli, shop: tuple[Lateshift, 
     batch = made(shop, 1)
     said = cli("batches", "seal", str(batch.id))
     assert (said.code, said.out) == (4, f"The batch {batch.id} was sealed before, with 1 job.\n")
+
+
+def test_jobs_are_listed_by_batch(cli: Cli, shop: tuple[Lateshift, Kit]) -> None:
+    batch, other = made(shop, 1, -1, 2), made(shop, 3)
+    shop[1].drain()
+    ids = [str(batch.job_id(place)) for place in (2, 1, 0)]
+    for named in (str(batch.id), batch.id.hex[-8:], f"…{batch.id.hex[-6:]}"):
+        first = cli("jobs", "list", "--batch", named, "--limit", "2", "--json").document
+        assert [job["id"] for job in first["jobs"]] == ids[:2]
+        rest = cli("jobs", "list", "--batch", named, "--before", first["next_before"], "--json").document
+        assert [job["id"] for job in rest["jobs"]] == ids[2:]
+    dead = cli("jobs", "list", "--batch", str(batch.id), "--state", "dead", "--json").document["jobs"]
+    assert [job["id"] for job in dead] == ids[1:2]
+    assert ids[1] in cli("jobs", "list", "--batch", str(batch.id)).out
+    said = cli("jobs", "list", "--batch", str(other.id), "--state", "ready")
+    assert said.out == f"No jobs with batch {other.id}, state ready.\n"
+    assert cli("jobs", "list", "--batch", "00000000").code == 4
+    assert cli("jobs", "list", "--batch", batch.id.hex[:8]).code == 2
+    assert cli("jobs", "list", "--batch", "nonsense").code == 2

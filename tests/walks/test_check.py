@@ -114,12 +114,23 @@ def test_people_get_a_table_and_what_to_do(cli: Cli, app: Lateshift, release: st
     assert "give a new parameter a default" in said.out
 
 
+def test_a_finding_speaks_of_arguments_not_of_objects(cli: Cli, app: Lateshift, release: str) -> None:
+    bury(app, b"{}", b'{"order":1,"crate":2}', b'{"order":')
+
+    found = {each["error"] for each in cli("check", release, "--json").document["findings"]}
+    assert found == {
+        "lacks 'order'. It takes (order, box).",
+        "got an unknown argument 'crate'. It takes (order, box).",
+        "the arguments as a whole: this is no JSON: it ends too early.",
+    }
+
+
 def test_values_do_not_make_two_findings_of_one(cli: Cli, app: Lateshift, release: str) -> None:
     bury(app, *[b'{"order":1,"box":"size %d"}' % number for number in range(9)])
 
     [finding] = cli("check", release, "--json").document["findings"]
     assert finding["jobs"] == {"dead": 9}
-    assert finding["error"].startswith("argument 'box': invalid enum value")
+    assert finding["error"].endswith("' is none of the values that its type has.")
 
 
 def test_what_has_completed_or_was_cancelled_does_not_count(cli: Cli, app: Lateshift, release: str) -> None:

@@ -13,9 +13,13 @@ from pathlib import Path
 import pytest
 
 from lateshift import Lateshift, Permanent, State
+from lateshift.cli.missing import REASONS
 from lateshift.cli.output import print_table
 from lateshift.errors import JobNotCompleted
 from lateshift.model.ids import new_job_id
+from lateshift.model.job import Lane, Line
+from lateshift.model.outcome import Cancelled
+from tests.store_contract.driving import DAY, Worker
 from tests.walks.commands import Cli, command, completed, environment, eventually, interrupted, started
 
 pytestmark = pytest.mark.anyio
@@ -386,3 +390,24 @@ def test_a_queue_that_no_job_is_in_may_be_misspelt(cli: Cli, shop: Lateshift) ->
     )
     assert "there are some in warehouse" in cli("jobs", "list", "--queue", "warhouse").out
     assert "there are some" not in cli("queues", "pause", "warehouse").out
+
+
+def test_a_reason_that_nothing_has_may_be_misspelt(cli: Cli, shop: Lateshift) -> None:
+    shop.find_task("pack").enqueue(7)
+    for more in ([], ["--json"]):
+        said = cli("jobs", "list", "--reason", "permnent", *more).err
+        assert said.startswith(
+            "lateshift: permnent is no reason that Lateshift gives. Did you mean permanent? "
+        )
+        assert all(reason in said for reason in REASONS)
+    assert cli("jobs", "list", "--reason", "permnent", "--json").document["jobs"] == []
+    for known in (*REASONS, "cancelled by ana"):
+        assert cli("jobs", "list", "--reason", known).err == ""
+
+
+def test_a_reason_that_a_task_gave_is_not_taken_for_misspelt(cli: Cli, shop: Lateshift) -> None:
+    job = shop.find_task("pack").enqueue(7)
+    worker = Worker(shop.store)
+    worker.settle(worker.lease_one(Line("warehouse", Lane.COROUTINE)), Cancelled("permnent", DAY))
+    said = cli("jobs", "list", "--reason", "permnent", "--json")
+    assert ([each["id"] for each in said.document["jobs"]], said.err) == ([str(job.id)], "")

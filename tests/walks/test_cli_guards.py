@@ -68,6 +68,45 @@ def test_releasing_what_is_not_held_says_so(cli: Cli, bank: Lateshift) -> None:
     }
 
 
+async def test_releasing_a_session_in_the_wrong_queue_says_in_which_it_is_held(
+    cli: Cli, bank: Lateshift
+) -> None:
+    book = bank.find_task("book").options(queue="orders", session="b", on_dead="hold")
+    async with bank.running():
+        dead = await book.aenqueue(-1)
+        await until(dead.aview, lambda view: view.state is State.DEAD)
+    said = cli("sessions", "release", "b")
+    assert said.code == 4
+    assert (
+        said.out
+        == "No session b of queue default is held. One of that name is held in queue orders: add --queue orders. "
+        "`lateshift sessions list --held` shows those that are.\n"
+    )
+    assert cli("sessions", "release", "b", "--queue", "orders").code == 0
+
+
+def test_jobs_are_listed_by_session_and_tenant(cli: Cli, bank: Lateshift) -> None:
+    book = bank.find_task("book")
+    first = book.options(session="a", tenant="ana").enqueue(1)
+    second = book.options(session="a", queue="orders").enqueue(2)
+    book.options(session="b", tenant="bob").enqueue(3)
+    for arguments, found in {
+        ("--session", "a"): [second, first],
+        ("--session", "a", "--queue", "orders"): [second],
+        ("--session", "a", "--tenant", "ana"): [first],
+        ("--tenant", "ana", "--state", "ready"): [first],
+        ("--tenant", "bob", "--session", "a"): [],
+    }.items():
+        listed = cli("jobs", "list", *arguments, "--json").document["jobs"]
+        assert [job["id"] for job in listed] == [str(job.id) for job in found], arguments
+        shown = cli("jobs", "list", *arguments).out
+        assert all(str(job.id) in shown for job in found)
+    assert (
+        cli("jobs", "list", "--session", "a", "--tenant", "bob").out
+        == "No jobs with session a, tenant bob.\n"
+    )
+
+
 async def test_the_limits_of_the_code_are_listed(cli: Cli, bank: Lateshift) -> None:
     assert cli("limits").out == "Nothing is limited.\n"
     async with bank.running():

@@ -168,7 +168,7 @@ def test_dead_letters_are_resubmitted_with_other_arguments(cli: Cli, app: Latesh
         (["--set", "box=large"], """--set 'box="large"'"""),
         (["--set", "box"], "is not NAME=JSON"),
         (["--unset", "sise"], "None of the jobs has an argument 'sise'"),
-        (["--unset", "order"], "missing required field `order`"),
+        (["--unset", "order"], "lacks 'order'. It takes (order, "),
         (["--unset", "box", "--set", 'box="s"'], "not both"),
         (["--rate", "fast"], "is no rate"),
     ],

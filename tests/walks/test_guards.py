@@ -9,8 +9,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lateshift import Lateshift, LateshiftError, Limit, Permanent, Retry, State, session
-from lateshift.errors import SequenceUsed
+from lateshift import (
+    Lateshift,
+    LateshiftError,
+    Limit,
+    Permanent,
+    Retry,
+    State,
+    acheckpoint,
+    last_checkpoint,
+    session,
+)
+from lateshift.errors import SequenceUsed, StateInvalid
 from lateshift.model.guard import Rule
 from lateshift.model.job import JobFilter
 from lateshift.runtime.aside import aside
@@ -69,6 +79,32 @@ async def test_what_an_attempt_sets_is_as_if_never_written_when_it_fails(app: La
         await (await flaky.options(session="s").aenqueue(True)).aresult(SOON)
         await (await flaky.options(session="s").aenqueue(False)).aresult(SOON)
     assert seen == [None, None, None, "set"]
+
+
+async def test_a_state_that_is_not_of_the_type_asked_for_is_said_in_words(app: Lateshift) -> None:
+    caught: list[str] = []
+
+    @app.task
+    async def work() -> None:
+        session.set_state({"balance": "much"})
+        await acheckpoint("much")
+        for read in (session.get_state, last_checkpoint):
+            for wanted in (int, dict[str, int]):
+                with pytest.raises(StateInvalid) as error:
+                    read(0, type=wanted)
+                caught.append(str(error.value))
+
+    async with app.running():
+        await (await work.options(session="ana").aenqueue()).aresult(SOON)
+    remedy = "Give a type that takes what is kept, or leave it out."
+    of_session = "The state of the session 'ana' does not fit the type that it is to be read as"
+    of_checkpoint = "The checkpoint does not fit the type that it is to be read as"
+    assert caught == [
+        f"{of_session}: expected `int`, got `object`. {remedy}",
+        f"{of_session}: at '[...]', expected `int`, got `str`. {remedy}",
+        f"{of_checkpoint}: expected `int`, got `str`. {remedy}",
+        f"{of_checkpoint}: expected `object`, got `str`. {remedy}",
+    ]
 
 
 async def test_a_job_in_no_session_has_no_state(app: Lateshift) -> None:

@@ -13,6 +13,7 @@ from lateshift.clock import ManualClock
 from lateshift.errors import StoreUnavailable
 from lateshift.model.ids import MemberId, new_member_id
 from lateshift.model.job import Lane, Lease, Line
+from lateshift.model.outcome import Completed, Settlement
 from lateshift.runtime.heartbeat import Heartbeat
 from lateshift.store.contract import Want
 from lateshift.supervisor.sweep import PURGE_BATCH, Sweep
@@ -297,4 +298,30 @@ async def test_a_purge_goes_on_within_a_turn_while_its_batches_are_full_and_then
     assert len(left) == 3
     await sweep.turn()
     assert len(left) == 1
+    shop.close()
+
+
+@pytest.mark.parametrize(
+    ("next", "said"),
+    [
+        (5, "session s of queue default: number 4 did not come, it goes on with 5"),
+        (7, "session s of queue default: numbers 4 to 6 did not come, it goes on with 7"),
+    ],
+)
+async def test_the_log_names_every_number_of_a_session_that_did_not_come(
+    shop: Lateshift, clock: ManualClock, caplog: pytest.LogCaptureFixture, next: int, said: str
+) -> None:
+    @shop.task
+    async def step() -> None: ...
+
+    for number in (1, 2, 3, next):
+        await step.options(session="s", sequence=number).aenqueue()
+    worker = join(shop)
+    while leases := lease(shop, worker, Lane.GUARDED):
+        shop.store.jobs.exchange(worker, [Settlement(each, Completed(None, TTL)) for each in leases], [])
+    sweep = Sweep(shop.store, new_member_id(), clock)
+    await sweep.turn()
+    clock.move(minutes=2)
+    await sweep.turn()
+    assert [message for message in caplog.messages if "did not come" in message] == [said]
     shop.close()

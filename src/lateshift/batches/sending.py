@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from msgspec import structs
 
 from lateshift.batches.spool import CHUNK, Spool, refuse_unfit
-from lateshift.errors import OptionInvalid, StoreError, UsageError
+from lateshift.errors import KeyConflict, OptionInvalid, StoreError, UsageError
 from lateshift.model import checks
 from lateshift.model.batch import BATCH_NAME_LIMIT, BatchId, BatchView, NewBatch
 from lateshift.model.ids import new_job_id
@@ -34,6 +34,7 @@ class Making:
             checks.text("key", key, KEY_LIMIT)
         id = new_job_id()
         self._tasks = tasks
+        self._callbacks = {"then": then, "on_failure": on_failure}
         self._new = NewBatch(
             id=id, total=0, name=name, key=key, then=self._callback("then", then, id),
             on_failure=self._callback("on_failure", on_failure, id),
@@ -63,6 +64,7 @@ class Making:
 
     def _write(self, store: Store, spool: Spool) -> BatchId:
         opened = store.batches.open(structs.replace(self._new, total=spool.total, digest=spool.digest))
+        self._refuse_other_callbacks(opened)
         try:
             if opened.total < spool.total:  # somebody sealed it when so many were in
                 raise batching.closed(opened.id, opened.added, opened.total, opened.cancelled_by)
@@ -75,6 +77,25 @@ class Making:
                 error.add_note(_left(opened))
             raise
         return opened.id
+
+    def _refuse_other_callbacks(self, opened: BatchView) -> None:
+        """One that was there before us keeps its callbacks: ours must be the same, made of its id."""
+        if opened.id == self._new.id:
+            return
+        for what, kept in (("then", opened.then_call), ("on_failure", opened.on_failure_call)):
+            ours = self._callback(what, self._callbacks[what], opened.id)
+            if not self._same(ours, kept):
+                raise KeyConflict(
+                    f"The key {opened.key!r} was used for a batch that {_has(what, ours, kept)}, and is still in the store. Repeat it "
+                    "with the same callbacks, or use another key for another batch."
+                )
+
+    def _same(self, ours: NewJob | None, kept: NewJob | None) -> bool:
+        """The same task with the same arguments; the ids of the jobs differ."""
+        if ours is None or kept is None:
+            return ours is kept
+        digest = self._tasks[ours.spec.task].arguments.digest
+        return ours.spec.task == kept.spec.task and digest(ours.payload) == digest(kept.payload)
 
     def _discarded(self, store: Store, id: BatchId) -> bool:
         """Nothing of ours came into it: then there is no batch. One that was there before us is somebody's."""
@@ -98,6 +119,14 @@ class Making:
                 f"{what}= has a number in a session, which others could use before it is enqueued. Leave sequence= out."
             )
         return structs.replace(call.job, id=new_job_id())
+
+
+def _has(what: str, ours: NewJob | None, kept: NewJob | None) -> str:
+    """How its callback differs from ours."""
+    if kept is None:
+        return f"has no {what}="
+    same = ours is not None and ours.spec.task == kept.spec.task
+    return f"has {what}={kept.spec.task}.call(…)" + (" with other arguments" if same else "")
 
 
 def _left(batch: BatchView) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from uuid import UUID
 
 import click
 
@@ -14,11 +13,9 @@ from lateshift.cli.options import job_id as id_type
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import amount, console, counted, duration, print_json, print_table
 from lateshift.cli.progress import bar
-from lateshift.cli.short_ids import NAMED, WHOLE, batch_digits
+from lateshift.cli.short_ids import batch_digits, one_batch
 from lateshift.clock import SYSTEM
-from lateshift.errors import BatchUnknown, OptionInvalid
 from lateshift.model.batch import BatchId, BatchView
-from lateshift.store.contract import Store
 
 
 @click.group()
@@ -152,24 +149,7 @@ def _answer(view: BatchView, key: str, changed: bool, sentence: str) -> None:
 @contextmanager
 def _found(named: str) -> Iterator[Batch]:
     with opened() as store:
-        yield Batch(_meant(store, named), lambda: store, {})
-
-
-def _meant(store: Store, named: str) -> BatchId:
-    """Raises BatchUnknown if there is none, OptionInvalid if there are several."""
-    found = store.batches.find(named, NAMED + 1)
-    if len(found) > 1:
-        more = ", and others" if len(found) > NAMED else ""
-        raise OptionInvalid(
-            f"{named} could be any of these: {', '.join(map(str, found[:NAMED]))}{more}. Give more digits; nothing was done."
-        )
-    if not found:
-        whole = str(UUID(named)) if len(named) == WHOLE else f"…{named}"
-        raise BatchUnknown(
-            f"There is no batch {whole} in the store; it may have passed its retention. `lateshift batches list` shows "
-            "those there are."
-        )
-    return found[0]
+        yield Batch(one_batch(store, named), lambda: store, {})
 
 
 def _row(view: BatchView) -> list[str]:

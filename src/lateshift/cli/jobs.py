@@ -10,7 +10,7 @@ import msgspec
 from lateshift.cli.acting import complain, report, resolved, untouched
 from lateshift.cli.dead import dead
 from lateshift.cli.explain import explain
-from lateshift.cli.missing import unseen
+from lateshift.cli.missing import unheard_of, unseen
 from lateshift.cli.options import job_id as id_type
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import (
@@ -25,7 +25,7 @@ from lateshift.cli.output import (
     readable,
 )
 from lateshift.cli.resubmit import resubmit
-from lateshift.cli.short_ids import digits, one, unknown
+from lateshift.cli.short_ids import batch_digits, digits, one, one_batch, unknown
 from lateshift.clock import SYSTEM
 from lateshift.errors import JobUnknown
 from lateshift.model.edit import RESUBMITTED
@@ -44,6 +44,11 @@ def jobs() -> None:
 @click.option("--queue", metavar="NAME", help="Only jobs of this queue.")
 @click.option("--task", metavar="NAME", help="Only jobs of this task.")
 @click.option("--state", type=click.Choice(STATES), help="Only jobs in this state.")
+@click.option("--session", metavar="NAME", help="Only jobs of this session.")
+@click.option("--tenant", metavar="NAME", help="Only jobs of this tenant.")
+@click.option(
+    "--batch", type=batch_digits, metavar="ID", help="Only jobs of this batch; its last digits will do."
+)
 @click.option("--reason", metavar="REASON", help="Only settled jobs with this reason, such as exhausted.")
 @click.option(
     "--limit",
@@ -59,16 +64,24 @@ def list_jobs(
     queue: str | None,
     task: str | None,
     state: str | None,
+    session: str | None,
+    tenant: str | None,
+    batch: str | None,
     reason: str | None,
     limit: int,
     before: JobId | None,
 ) -> None:
     """The newest jobs first."""
-    wanted = JobFilter(queue=queue, task=task, state=_state(state), reason=reason, before=before)
     with opened() as store:
+        wanted = JobFilter(
+            queue=queue, task=task, state=_state(state), session=session, tenant=tenant, reason=reason, before=before,
+            batch=None if batch is None else one_batch(store, batch),
+        )  # fmt: skip
         found = store.reports.jobs(wanted, limit)
         hint = unseen(store, queue) if queue is not None and not found else ""
     more = str(found[-1].id) if len(found) == limit else None
+    if reason is not None and not found and (said := unheard_of(reason)):
+        click.echo(f"lateshift: {said}", err=True)
     if wants_json():
         print_json({"jobs": [job_brief(view) for view in found], "next_before": more})
         return

@@ -14,14 +14,14 @@ def limits() -> None:
     with opened() as store:
         found = store.rules.list()
     if wants_json():
-        print_json({"limits": [_document(rule) for rule in found]})
+        print_json({"limits": [limit_document(rule) for rule in found]})
         return
     print_table(
         ("on", "name", ">at once", "rate", ">burst"), [_row(rule) for rule in found], "Nothing is limited."
     )
 
 
-def _document(rule: Rule) -> dict[str, object]:
+def limit_document(rule: Rule) -> dict[str, object]:
     rated = rule.rate is not None
     return {
         "scope": rule.scope, "name": rule.name, "concurrency": rule.concurrency, "rate": rule.rate,

@@ -6,6 +6,7 @@ import click
 import msgspec
 
 from lateshift.cli import exits
+from lateshift.cli.missing import held_elsewhere
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import print_json, print_table
 from lateshift.store.contract import SessionView
@@ -34,7 +35,7 @@ def list_sessions(held: bool, limit: int) -> None:
     with opened() as store:
         found = store.sessions.list(held=held, limit=limit)
     if wants_json():
-        print_json({"sessions": [_document(view) for view in found]})
+        print_json({"sessions": [session_document(view) for view in found]})
         return
     print_table(
         ("queue", "session", "held by", ">expects", "state"),
@@ -53,13 +54,14 @@ def release(name: str, queue: str) -> None:
     """Let a held session go on without its dead letter, or without the number that is missing."""
     with opened() as store:
         released = store.sessions.release(queue, name, by=operator())
+        hint = "" if released else held_elsewhere(store, name)
     if wants_json():
         print_json({"queue": queue, "session": name, "released": released})
     elif released:
         click.echo(f"The session {name} of queue {queue} goes on.")
     else:
         click.echo(
-            f"No session {name} of queue {queue} is held. `lateshift sessions list --held` shows those that are."
+            f"No session {name} of queue {queue} is held.{hint} `lateshift sessions list --held` shows those that are."
         )
     if not released:
         raise click.exceptions.Exit(exits.NOT_FOUND)
@@ -69,7 +71,7 @@ def _state(view: SessionView) -> Any:
     return None if view.state is None else msgspec.json.decode(view.state)
 
 
-def _document(view: SessionView) -> dict[str, Any]:
+def session_document(view: SessionView) -> dict[str, Any]:
     return {
         "queue": view.queue, "session": view.name, "held_by": None if view.held_by is None else str(view.held_by),
         "held_why": view.held_why, "expects": view.expects, "state": _state(view),

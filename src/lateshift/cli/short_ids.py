@@ -1,4 +1,4 @@
-"""Jobs named on the command line: by the whole id, or by its first or last digits, as tables show them."""
+"""Jobs and batches named on the command line: by the whole id, or by its first or last digits, as tables show them."""
 
 import re
 from difflib import get_close_matches
@@ -7,7 +7,8 @@ from uuid import UUID
 import click
 
 from lateshift.cli.output import job_in_words
-from lateshift.errors import JobUnknown, OptionInvalid
+from lateshift.errors import BatchUnknown, JobUnknown, OptionInvalid
+from lateshift.model.batch import BatchId
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, State
 from lateshift.store.contract import ENDINGS_LOOKED_AT, Store
@@ -59,6 +60,23 @@ def meant(store: Store, named: str) -> JobId | None:
             f"{named} could be any of these: {_listed(store, found[:NAMED])}{more}. Give more digits; nothing was done."
         )
     return found[0] if found else None
+
+
+def one_batch(store: Store, named: str) -> BatchId:
+    """The batch so named. Raises BatchUnknown if there is none, OptionInvalid if there are several."""
+    found = store.batches.find(named, NAMED + 1)
+    if len(found) > 1:
+        more = ", and others" if len(found) > NAMED else ""
+        raise OptionInvalid(
+            f"{named} could be any of these: {', '.join(map(str, found[:NAMED]))}{more}. Give more digits; nothing was done."
+        )
+    if not found:
+        whole = str(UUID(named)) if len(named) == WHOLE else f"…{named}"
+        raise BatchUnknown(
+            f"There is no batch {whole} in the store; it may have passed its retention. `lateshift batches list` shows "
+            "those there are."
+        )
+    return found[0]
 
 
 def unknown(store: Store, named: str) -> str:

@@ -6,6 +6,7 @@ the worker can read."""
 import inspect
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
@@ -13,6 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from lateshift.errors import ArgumentsInvalid, PayloadTooLarge, ResultInvalid, TaskInvalid
+from lateshift.model import mismatch
 from lateshift.model.edit import named, written
 from lateshift.model.job import PAYLOAD_LIMIT, RESULT_LIMIT
 
@@ -174,7 +176,17 @@ class Arguments:
         try:
             return self._decoder.decode(payload)
         except (msgspec.DecodeError, *_UNENCODABLE) as error:
-            raise ArgumentsInvalid(f"{self.task}: {_in_words(str(error))}.") from error
+            raise ArgumentsInvalid(f"{self.task}: {self._misfit(payload, error)}") from error
+
+    def _misfit(self, payload: bytes, error: Exception) -> str:
+        where, what = mismatch.told(error)
+        if where:
+            return f"argument {where!r}: {what}."
+        with suppress(msgspec.DecodeError):
+            given = msgspec.json.decode(payload)
+            if isinstance(given, dict) and (given.keys() - set(self.names) or self._required - given.keys()):
+                return self._what_is_wrong((), given)
+        return f"the arguments as a whole: {what}."
 
     def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         named = dict(zip(self._positional, args, strict=False))
@@ -237,8 +249,10 @@ class Results:
         try:
             return None if result is None else self._decoder.decode(result)
         except (msgspec.DecodeError, *_UNENCODABLE) as error:
+            where, what = mismatch.told(error)
+            at = f"at {where!r}, " if where else ""
             raise ResultInvalid(
-                f"{self.task}: the result is not what the task's annotation says: {error}."
+                f"{self.task}: the result is not what the task's annotation says: {at}{what}."
             ) from error
 
 
@@ -247,9 +261,3 @@ def _hints(task: str, function: Callable[..., Any]) -> dict[str, Any]:
         return typing.get_type_hints(function, include_extras=True)
     except NameError as error:
         raise TaskInvalid(f"The task {task} has an annotation that cannot be resolved: {error}") from error
-
-
-def _in_words(text: str) -> str:
-    """msgspec says "Expected `int`, got `str` - at `$.width`"; users know `width`."""
-    what, at, where = text.partition(" - at `$.")
-    return f"argument {where.rstrip('`')!r}: {what[:1].lower()}{what[1:]}" if at else text

@@ -52,6 +52,8 @@ class BatchView(Struct, frozen=True, kw_only=True):
     then_enqueued: bool
     on_failure: JobId | None
     on_failure_enqueued: bool
+    then_call: NewJob | None  # what those jobs run
+    on_failure_call: NewJob | None
     to_come: list[NewJob]  # callbacks that may still be enqueued
 
     @property

@@ -264,9 +264,15 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     task: str | None = None
     state: State | None = None
     reason: str | None = None
+    session: str | None = None
+    tenant: str | None = None
+    batch: UUID | None = None
     before: JobId | None = None
 
     def describe(self) -> dict[str, Any]:
-        pairs = {"queue": self.queue, "task": self.task, "reason": self.reason}
+        pairs = {
+            "queue": self.queue, "task": self.task, "session": self.session, "tenant": self.tenant,
+            "batch": None if self.batch is None else str(self.batch), "reason": self.reason,
+        }  # fmt: skip
         named = {name: value for name, value in pairs.items() if value is not None}
         return named | ({"state": self.state.label} if self.state is not None else {})

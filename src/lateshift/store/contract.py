@@ -71,7 +71,8 @@ class TakenBack(Struct, frozen=True):
 
 
 class Gap(Struct, frozen=True):
-    """A number that did not come in time: the session goes on with `next`, or is held."""
+    """Numbers that did not come in time, from `missing` up to the one before `next`: the session goes on with that, or is
+    held."""
 
     queue: str
     session: str

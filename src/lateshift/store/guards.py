@@ -20,6 +20,7 @@ BEGUN = "CASE WHEN session IS NOT NULL THEN 0 END"
 # Who stands in the line of a session: all but those whose time has not come yet. Whoever runs, or waits for another try or
 # a token, is in it: while it is the first, nobody else has the turn. As job_line has it, word for word.
 IN_LINE = "session IS NOT NULL AND (state > 0 OR fence > 0 OR blocked_by IS NOT NULL)"
+NOT_IN_LINE = "state = 0 AND fence = 0 AND blocked_by IS NULL"
 
 # Whether anybody waits for a turn, or for a number, in any session: the two words stand side by side in job_blocked. And
 # whether anybody waits for a place in any limit. If not, nobody need be looked for in each of them.

@@ -11,7 +11,7 @@ from lateshift.runtime.aside import aside
 from lateshift.runtime.heartbeat import BEATS
 from lateshift.runtime.leadership import TTL, Leadership
 from lateshift.runtime.log import log
-from lateshift.store.contract import Store
+from lateshift.store.contract import Gap, Store
 
 EVERY = timedelta(seconds=1)
 STAND_BY = timedelta(seconds=2)
@@ -97,11 +97,7 @@ class Sweep:
         for gap in self._store.jobs.release_waiting(term=term, limit=BATCH):
             what = "it is held" if gap.held else f"it goes on with {gap.next}"
             log.warning(
-                "session %s of queue %s: number %d did not come, %s",
-                gap.session,
-                gap.queue,
-                gap.missing,
-                what,
+                "session %s of queue %s: %s did not come, %s", gap.session, gap.queue, _missing(gap), what
             )
 
     def _purge(self, term: int) -> None:
@@ -115,3 +111,9 @@ class Sweep:
     def resign(self) -> None:
         with suppress(StoreError):
             self._leadership.resign()
+
+
+def _missing(gap: Gap) -> str:
+    """All the numbers up to the next one there is."""
+    last = gap.next - 1
+    return f"number {gap.missing}" if last <= gap.missing else f"numbers {gap.missing} to {last}"

@@ -7,7 +7,8 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from lateshift.errors import Cancel, LateshiftError, LeaseLost, OptionInvalid, PayloadTooLarge
+from lateshift.errors import Cancel, LateshiftError, LeaseLost, OptionInvalid, PayloadTooLarge, StateInvalid
+from lateshift.model import mismatch
 from lateshift.model.batch import BatchId
 from lateshift.model.ids import JobId
 from lateshift.model.job import PAYLOAD_LIMIT, Lease, Progress
@@ -123,7 +124,7 @@ def last_checkpoint(default: T = None, type: Any = Any) -> T:  # type: ignore[as
     attempt = _running()
     if attempt.checkpoint is None:
         return default
-    saved: T = msgspec.json.decode(attempt.checkpoint, type=type)
+    saved: T = _decode(attempt.checkpoint, type, "checkpoint")
     return saved
 
 
@@ -141,7 +142,7 @@ class SessionHere:
         kept = attempt.lease.session_state if attempt.session_state is None else attempt.session_state
         if kept is None:
             return default
-        state: T = msgspec.json.decode(kept, type=type)
+        state: T = _decode(kept, type, f"state of the session {attempt.lease.session!r}")
         return state
 
     def set_state(self, state: Any) -> None:
@@ -197,3 +198,15 @@ def _encode(state: Any, what: str = "checkpoint") -> bytes:
     if len(encoded) > PAYLOAD_LIMIT:
         raise PayloadTooLarge(f"The {what} is {len(encoded):,} bytes, over the limit of {PAYLOAD_LIMIT:,}.")
     return encoded
+
+
+def _decode(kept: bytes, type: Any, what: str) -> Any:
+    try:
+        return msgspec.json.decode(kept, type=type)
+    except msgspec.DecodeError as error:
+        where, wrong = mismatch.told(error)
+        at = f"at {where!r}, " if where else ""
+        raise StateInvalid(
+            f"The {what} does not fit the type that it is to be read as: {at}{wrong}. Give a type that takes what is kept, or "
+            "leave it out."
+        ) from error

@@ -21,7 +21,8 @@ from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.postgres import enqueue, guarding, sessions, settling
 from lateshift.store.postgres.database import Connection, Database
-from lateshift.store.postgres.reports import COLD, view_of
+from lateshift.store.postgres.listing import COLD
+from lateshift.store.postgres.reports import view_of
 from lateshift.store.postgres.wakes import NotifyWakes
 
 LINES_LEFT = 1000  # of a batch, until a worker adds them up itself
@@ -359,5 +360,6 @@ def _seen(row: tuple[Any, ...]) -> BatchView:
         id=row[0], name=row[1], key=row[2], total=row[3], added=row[4], completed=row[5], failed=row[6],
         cancelled=row[7], sealed=row[8] is not None, created_at=row[9], finished_at=row[10], cancelled_by=row[11],
         then=batching.id_of(row[12]), then_enqueued=row[13] is not None, on_failure=batching.id_of(row[14]),
-        on_failure_enqueued=row[15] is not None, running=row[16], to_come=batching.to_come(row),
+        on_failure_enqueued=row[15] is not None, then_call=batching.read(row[12]), on_failure_call=batching.read(row[14]),
+        running=row[16], to_come=batching.to_come(row),
     )  # fmt: skip

@@ -13,26 +13,11 @@ from lateshift.model.member import MemberView, Serves
 from lateshift.store.contract import ENDINGS_LOOKED_AT
 from lateshift.store.postgres import explaining
 from lateshift.store.postgres.database import Connection, Database
-
-_HOT = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
- complete_by, NULL::timestamptz, holder, cancel_by IS NOT NULL, payload, NULL::bytea, NULL::text, progress, checkpoint,
- history, exclusive, batch, session, sequence, nullif(tenant, ''), limit_key"""
-COLD = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
- NULL::timestamptz, settled_at, holder, false, payload, result, reason, progress, checkpoint, history, exclusive,
- batch, session, sequence, nullif(tenant, ''), limit_key"""
+from lateshift.store.postgres.listing import COLD, HOT, HOT_JOBS, read
 
 # One job, wherever it stands. Primary keys.
-JOB = f"""SELECT {_HOT} FROM lateshift.job WHERE id = %(id)s
+JOB = f"""SELECT {HOT} FROM lateshift.job WHERE id = %(id)s
  UNION ALL SELECT {COLD} FROM lateshift.settled WHERE id = %(id)s"""
-# Newest first, by the order of the ids. Primary keys; settled_dead for dead letters.
-_NARROW = """ AND (%(queue)s::text IS NULL OR queue = %(queue)s) AND (%(task)s::text IS NULL OR task = %(task)s)
- AND (%(state)s::smallint IS NULL OR state = %(state)s) AND id < %(before)s ORDER BY id DESC LIMIT %(limit)s"""
-HOT_JOBS = f"SELECT {_HOT} FROM lateshift.job WHERE %(reason)s::text IS NULL{_NARROW}"
-COLD_JOBS = (
-    f"SELECT {COLD} FROM lateshift.settled WHERE (%(reason)s::text IS NULL OR reason = %(reason)s){_NARROW}"
-)
-DEAD_JOBS = f"""SELECT {COLD} FROM lateshift.settled
- WHERE state = 6 AND (%(reason)s::text IS NULL OR reason = %(reason)s){_NARROW}"""
 # Ids that begin so, wherever they stand. Primary keys.
 BEGINNING = """(SELECT id FROM lateshift.job WHERE id BETWEEN %(low)s AND %(high)s LIMIT %(limit)s)
  UNION ALL (SELECT id FROM lateshift.settled WHERE id BETWEEN %(low)s AND %(high)s LIMIT %(limit)s)"""
@@ -44,9 +29,9 @@ ENDING = """SELECT id FROM (
   UNION (SELECT id FROM lateshift.settled WHERE state = 6 AND id < %(last)s ORDER BY id DESC LIMIT %(looked_at)s)) newest
  WHERE right(replace(id::text, '-', ''), length(%(digits)s::text)) = %(digits)s LIMIT %(limit)s"""
 # job_running
-RUNNING = f"SELECT {_HOT} FROM lateshift.job WHERE state = 2 LIMIT %s"
+RUNNING = f"SELECT {HOT} FROM lateshift.job WHERE state = 2 LIMIT %s"
 # Not those that wait for another try. job_scheduled.
-UPCOMING = f"""SELECT {_HOT} FROM lateshift.job WHERE state = 0 AND fence = 0 AND blocked_by IS NULL
+UPCOMING = f"""SELECT {HOT} FROM lateshift.job WHERE state = 0 AND fence = 0 AND blocked_by IS NULL
  ORDER BY due_at LIMIT %s"""
 _MEMBERS = """SELECT id, name, kind, host, pid, started_at, expires_at,
  dead_at IS NOT NULL OR expires_at <= clock_timestamp() + %s::interval, stats, serves FROM lateshift.member"""
@@ -69,26 +54,12 @@ class PostgresReports:
         return view_of(rows[0]) if rows else None
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobView]:
-        parameters = {
-            "before": wanted.before or _LAST, "queue": wanted.queue, "task": wanted.task, "limit": limit,
-            "state": None if wanted.state is None else int(wanted.state), "reason": wanted.reason,
-        }  # fmt: skip
-        statements = []
-        if wanted.state is None or not wanted.state.settled:
-            statements.append(HOT_JOBS)
-        if wanted.state is None or wanted.state.settled:
-            statements.append(DEAD_JOBS if wanted.state is State.DEAD else COLD_JOBS)
-
-        def work(connection: Connection, again: bool) -> list[tuple[Any, ...]]:
-            return [row for sql in statements for row in connection.execute(sql, parameters).fetchall()]
-
-        rows = sorted(self._database.run(work), key=lambda row: row[0].int, reverse=True)
-        return [view_of(row) for row in rows[:limit]]
+        parameters = _bound(wanted, limit)
+        rows = self._database.run(lambda connection, again: read(connection, wanted, parameters))
+        return [view_of(row) for row in sorted(rows, key=lambda row: row[0].int, reverse=True)[:limit]]
 
     def unsettled(self, before: JobId | None, limit: int) -> list[JobView]:
-        parameters = {
-            "before": before or _LAST, "queue": None, "task": None, "limit": limit, "state": None, "reason": None,
-        }  # fmt: skip
+        parameters = _bound(JobFilter(before=before), limit)
         rows = self._database.run(
             lambda connection, again: connection.execute(HOT_JOBS, parameters).fetchall()
         )
@@ -131,6 +102,14 @@ class PostgresReports:
             return explaining.gather(connection, view_of(rows[0]), [_member(row) for row in members], skew)
 
         return self._database.snapshot(look)
+
+
+def _bound(wanted: JobFilter, limit: int) -> dict[str, Any]:
+    return {
+        "before": wanted.before or _LAST, "queue": wanted.queue, "task": wanted.task, "limit": limit,
+        "state": None if wanted.state is None else int(wanted.state), "reason": wanted.reason,
+        "session": wanted.session, "tenant": wanted.tenant, "batch": wanted.batch,
+    }  # fmt: skip
 
 
 def view_of(row: tuple[Any, ...]) -> JobView:

@@ -16,7 +16,8 @@ from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.sqlite import enqueue, guarding, settling
 from lateshift.store.sqlite.database import Connection, Database
-from lateshift.store.sqlite.reports import COLD, view_of
+from lateshift.store.sqlite.listing import COLD
+from lateshift.store.sqlite.reports import view_of
 from lateshift.store.sqlite.times import MICROSECOND, to_instant
 
 # Primary key; batch_key.
@@ -256,5 +257,6 @@ def _seen(row: tuple[Any, ...]) -> BatchView:
         cancelled=row[7], sealed=row[8] is not None, created_at=to_instant(row[9]),
         finished_at=None if row[10] is None else to_instant(row[10]), cancelled_by=row[11],
         then=batching.id_of(row[12]), then_enqueued=row[13] is not None, on_failure=batching.id_of(row[14]),
-        on_failure_enqueued=row[15] is not None, running=row[16], to_come=batching.to_come(row),
+        on_failure_enqueued=row[15] is not None, then_call=batching.read(row[12]), on_failure_call=batching.read(row[14]),
+        running=row[16], to_come=batching.to_come(row),
     )  # fmt: skip

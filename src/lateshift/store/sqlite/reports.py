@@ -14,22 +14,11 @@ from lateshift.model.member import MemberView, Serves
 from lateshift.store.contract import ENDINGS_LOOKED_AT
 from lateshift.store.sqlite import explaining
 from lateshift.store.sqlite.database import Database
+from lateshift.store.sqlite.listing import COLD, HOT, HOT_JOBS, read
 from lateshift.store.sqlite.times import to_instant
 
-_HOT = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
- complete_by, NULL, holder, cancel_by IS NOT NULL, payload, NULL, NULL, progress, checkpoint, history, exclusive,
- batch, session, sequence, nullif(tenant, ''), limit_key"""
-COLD = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
- NULL, settled_at, holder, 0, payload, result, reason, progress, checkpoint, history, exclusive, batch, session, sequence, nullif(tenant, ''), limit_key"""
-
 # One job, wherever it stands. Primary keys.
-JOB = f"SELECT {_HOT} FROM job WHERE id = ?1 UNION ALL SELECT {COLD} FROM settled WHERE id = ?1"
-# Newest first, by the order of the ids. Primary keys; settled_dead for dead letters.
-_NARROW = """ AND (?2 IS NULL OR queue = ?2) AND (?3 IS NULL OR task = ?3) AND (?4 IS NULL OR state = ?4)
- AND id < ?1 ORDER BY id DESC LIMIT ?5"""
-HOT_JOBS = f"SELECT {_HOT} FROM job WHERE ?6 IS NULL{_NARROW}"
-COLD_JOBS = f"SELECT {COLD} FROM settled WHERE (?6 IS NULL OR reason = ?6){_NARROW}"
-DEAD_JOBS = f"SELECT {COLD} FROM settled WHERE state = 6 AND (?6 IS NULL OR reason = ?6){_NARROW}"
+JOB = f"SELECT {HOT} FROM job WHERE id = ?1 UNION ALL SELECT {COLD} FROM settled WHERE id = ?1"
 # Ids that begin so, wherever they stand. Primary keys.
 BEGINNING = """SELECT id FROM job WHERE id BETWEEN ?1 AND ?2
  UNION ALL SELECT id FROM settled WHERE id BETWEEN ?1 AND ?2 LIMIT ?3"""
@@ -41,10 +30,10 @@ ENDING = """SELECT id FROM (
   UNION SELECT * FROM (SELECT id FROM settled WHERE state = 6 AND id < ?1 ORDER BY id DESC LIMIT ?2))
  WHERE substr(lower(hex(id)), -length(?3)) = ?3 LIMIT ?4"""
 # job_running
-RUNNING = f"SELECT {_HOT} FROM job WHERE state = 2 LIMIT ?"
+RUNNING = f"SELECT {HOT} FROM job WHERE state = 2 LIMIT ?"
 # Not those that wait for another try. job_scheduled.
 UPCOMING = (
-    f"SELECT {_HOT} FROM job WHERE state = 0 AND fence = 0 AND blocked_by IS NULL ORDER BY due_at LIMIT ?"
+    f"SELECT {HOT} FROM job WHERE state = 0 AND fence = 0 AND blocked_by IS NULL ORDER BY due_at LIMIT ?"
 )
 _MEMBERS = """SELECT id, name, kind, host, pid, started_at, expires_at, dead_at IS NOT NULL OR expires_at <= ?, stats,
  serves FROM member"""
@@ -68,19 +57,13 @@ class SqliteReports:
         return view_of(rows[0]) if rows else None
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobView]:
-        before = _LAST if wanted.before is None else wanted.before.bytes
-        state = None if wanted.state is None else int(wanted.state)
-        row = (before, wanted.queue, wanted.task, state, limit, wanted.reason)
+        row = _bound(wanted, limit)
         with self._database.read() as connection:
-            rows: list[tuple[Any, ...]] = []
-            if wanted.state is None or not wanted.state.settled:
-                rows += connection.execute(HOT_JOBS, row).fetchall()
-            if wanted.state is None or wanted.state.settled:
-                rows += connection.execute(DEAD_JOBS if state == State.DEAD else COLD_JOBS, row).fetchall()
+            rows = read(connection, wanted, row)
         return [view_of(row) for row in sorted(rows, key=lambda row: bytes(row[0]), reverse=True)[:limit]]
 
     def unsettled(self, before: JobId | None, limit: int) -> list[JobView]:
-        row = (_LAST if before is None else before.bytes, None, None, None, limit, None)
+        row = _bound(JobFilter(before=before), limit)
         with self._database.read() as connection:
             return [view_of(row) for row in connection.execute(HOT_JOBS, row).fetchall()]
 
@@ -112,6 +95,15 @@ class SqliteReports:
             now = self._database.clock.microseconds()
             members = connection.execute(MEMBERS_ALIVE_FIRST, (now, MEMBERS_LOOKED_AT)).fetchall()
             return explaining.gather(connection, view_of(rows[0]), [_member(row) for row in members], now)
+
+
+def _bound(wanted: JobFilter, limit: int) -> tuple[Any, ...]:
+    before = _LAST if wanted.before is None else wanted.before.bytes
+    state = None if wanted.state is None else int(wanted.state)
+    batch = None if wanted.batch is None else wanted.batch.bytes
+    return (
+        before, wanted.queue, wanted.task, state, limit, wanted.reason, wanted.session, wanted.tenant, batch,
+    )  # fmt: skip
 
 
 def view_of(row: tuple[Any, ...]) -> JobView:
