@@ -22,7 +22,7 @@ else
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 endif
 
-.PHONY: help run test check format bench crash lock clean
+.PHONY: help run test check format bench crash simulate lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ bench: $(VENV)/.bench ## measure both stores beside bare SQL and the peers, prin
 
 crash: $(VENV)/.dev ## kill processes and servers for MINUTES=60, print what was lost
 	$(BIN)/python -m tests.crash.soak --minutes $(MINUTES) $(ARGS)
+
+simulate: $(VENV)/.dev ## ten years of 1,000 schedules and eight schedulers, every tick compared with an oracle
+	$(BIN)/python -m tests.simulation.simulate $(ARGS)
 
 lock: ## resolve the dependencies anew into requirements/*.txt (needs uv)
 	@test -n "$(UV)" || { echo "make lock needs uv on the PATH: python3 -m pip install uv"; exit 1; }
