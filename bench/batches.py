@@ -24,7 +24,7 @@ class Batches:
         """Nobody works while it is made. Completed is from the start of its first body to that of its callback."""
         with self.places.place(subject.store) as place:
             environment = measures.environment(place)
-            children.ask(subject.producer("install"), environment, cwd=place.folder)
+            measures.install(subject, place)
             place.rest()
             made = children.ask(
                 subject.producer("batch", self.jobs), environment, cwd=place.folder, limit=WITHIN

@@ -14,6 +14,7 @@ from bench.memory import MEGABYTE
 from bench.places import Place, Places
 from bench.record import VARIABLE, Record
 from bench.subjects import CEILING, Subject
+from lateshift.store.open import open_store
 
 DRAINED_WITHIN = 180.0  # seconds
 PERIOD = 0.05  # seconds between two calls when the start latency is measured: the worker rests in between
@@ -31,7 +32,7 @@ class Bench:
     def enqueue(self, subject: Subject, how: str, jobs: int) -> Sample:
         """`one`, `together` or `bulk`, without a worker."""
         with self.places.place(subject.store) as place:
-            children.ask(subject.producer("install"), environment(place), cwd=place.folder)
+            install(subject, place)
             place.rest()
             return children.ask(subject.producer(how, jobs), environment(place), cwd=place.folder)
 
@@ -47,7 +48,7 @@ class Bench:
     def latency(self, subject: Subject, jobs: int) -> Sample:
         with self.places.place(subject.store) as place:
             Record.make(place.folder / "record", jobs + 1)
-            children.ask(subject.producer("install"), environment(place), cwd=place.folder)
+            install(subject, place)
             with children.running(subject.workers(1), environment(place), cwd=place.folder):
                 return children.ask(
                     subject.producer("latency", jobs, PERIOD), environment(place), cwd=place.folder
@@ -64,8 +65,18 @@ class Bench:
                 return _watch([process for child in started for process in children.tree(child)], seconds)
 
 
+def install(subject: Subject, place: Place) -> None:
+    """Lateshift's tables, which are the ceiling's too, are made here; a peer makes its own, in a process of its own."""
+    if subject.is_peer:
+        children.ask(subject.producer("install"), environment(place), cwd=place.folder)
+        return
+    store = open_store(place.url)
+    store.ready()
+    store.close()
+
+
 def fill(subject: Subject, place: Place, jobs: int, kind: str) -> None:
-    children.ask(subject.producer("install"), environment(place), cwd=place.folder)
+    install(subject, place)
     children.ask(subject.producer("fill", jobs, kind), environment(place), cwd=place.folder)
 
 

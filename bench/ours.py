@@ -15,9 +15,6 @@ GUARDS: dict[str, Callable[[int], dict[str, Any]]] = {
 
 
 class Ours(Producer):
-    async def install(self) -> None:
-        app.store.ready()
-
     async def close(self) -> None:
         app.close()
 
