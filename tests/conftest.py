@@ -5,6 +5,7 @@ set, else one that is started here. PostgreSQL is never skipped.
 """
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,25 @@ def empty_postgres_url(postgres_server: PostgresDatabases) -> Iterator[str]:
 def sqlite_url(tmp_path: Path) -> str:
     """A SQLite file that does not exist yet."""
     return f"sqlite:///{tmp_path}/jobs.db"
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated file to copy."""
+    file = tmp_path_factory.mktemp("template") / "jobs.db"
+    store = open_store(f"sqlite:///{file}")
+    try:
+        store.migrate()
+    finally:
+        store.close()
+    return file
+
+
+@pytest.fixture
+def migrated_sqlite_url(sqlite_url: str, sqlite_template: Path) -> str:
+    """A migrated SQLite file with nothing in it: to copy one takes a tenth of the time."""
+    shutil.copy(sqlite_template, sqlite_url.removeprefix("sqlite:///"))
+    return sqlite_url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
