@@ -133,4 +133,5 @@ def migrated_sqlite_url(sqlite_url: str, sqlite_template: Path) -> str:
 @pytest.fixture(params=["sqlite", "postgres"])
 def store_url(request: pytest.FixtureRequest) -> str:
     """A store with nothing in it, once of each kind."""
-    return str(request.getfixturevalue(f"{request.param}_url"))
+    names = {"sqlite": "migrated_sqlite_url", "postgres": "postgres_url"}
+    return str(request.getfixturevalue(names[request.param]))
