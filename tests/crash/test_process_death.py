@@ -111,7 +111,7 @@ def test_everybody_dies_again_and_again_and_nothing_is_lost(short: Scene) -> Non
     """Row 8."""
     draw = random.Random(8)
     for _ in range(5):
-        host = short.host(2, ready=False)  # the jobs are sent while it starts
+        host = short.host(2)
         for task in ("quick", "quick_sync", "flaky"):
             short.send(task, count=10)
         jobs = short.send("slow", 0.3, count=10)
