@@ -31,6 +31,7 @@ run: $(VENV)/.core ## run the example shop on a SQLite file, with a live view; C
 	$(BIN)/lateshift up examples/shop.py
 
 test: $(VENV)/.dev ## run all tests on SQLite and PostgreSQL (ARGS="-k lease" for some)
+	@$(BIN)/python -m compileall -q src bench tests || true   # they start processes by the hundred: compiled once, not in each
 	$(BIN)/python -m pytest -n 3 -q $(ARGS)
 
 check: $(VENV)/.dev ## formatter, linter, strict types, import rule

@@ -16,7 +16,7 @@ from bench.figures import Figures
 from bench.judge import judge
 from bench.measures import Bench
 from bench.places import STORES, Places
-from bench.plan import GROUPS, Size, Step, steps
+from bench.plan import GROUPS, LONG, Size, Step, steps
 from bench.subjects import ceiling, ours, peers
 from bench.tables import show_figures, show_verdicts
 
@@ -32,7 +32,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--only", metavar="GROUP,…", help=f"some of {', '.join(GROUPS)}")
     parser.add_argument(
-        "--history", action="store_true", help="also with a million settled, and a million ready jobs"
+        "--history",
+        action="store_true",
+        help="also with a million settled, a million ready jobs, and a million in a batch",
     )
     parser.add_argument("--no-peers", action="store_true", help="Lateshift and the ceilings alone")
     parser.add_argument(
@@ -44,7 +46,8 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every sample to a file")
     given = parser.parse_args()
-    given.groups = given.only.split(",") if given.only else [each for each in GROUPS if each != "history"]
+    whole = GROUPS if given.history else [each for each in GROUPS if each not in LONG]
+    given.groups = given.only.split(",") if given.only else list(whole)
     if unknown := set(given.groups) - set(GROUPS):
         parser.error(f"--only knows {', '.join(GROUPS)}, not {', '.join(sorted(unknown))}")
     if given.history and "history" not in given.groups:
@@ -53,10 +56,12 @@ def _arguments() -> argparse.Namespace:
 
 
 def _size(given: argparse.Namespace) -> Size:
-    quick = Size(jobs=10_000, repetitions=1, calls=60, idle_seconds=5.0) if given.quick else Size()
+    quick = (
+        Size(jobs=10_000, repetitions=1, calls=60, idle_seconds=5.0, batch=10_000) if given.quick else Size()
+    )
     return Size(
         jobs=given.jobs or quick.jobs, repetitions=given.repetitions or quick.repetitions, calls=quick.calls,
-        idle_seconds=quick.idle_seconds,
+        idle_seconds=quick.idle_seconds, batch=given.jobs or quick.batch,
     )  # fmt: skip
 
 

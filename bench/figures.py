@@ -41,6 +41,10 @@ LINES = (
     Line("million settled", "drain, 1,000,000 settled before"),
     Line("few ready", "drain, 10,000 ready"),
     Line("million ready", "drain, 1,000,000 ready"),
+    Line("batch jobs", "one batch, its size", "jobs"),
+    Line("batch enqueue", "one batch, enqueue"),
+    Line("batch complete", "one batch, complete, 1 process"),
+    Line("batch memory", "one batch, largest process, memory (RSS)", "MB", more_is_better=False),
 )
 
 

@@ -9,7 +9,7 @@ from statistics import median
 
 import psycopg
 
-from bench import children, measures
+from bench import measures
 from bench.measures import Sample
 from bench.places import POSTGRES, Place, Places
 from bench.subjects import Subject
@@ -72,7 +72,7 @@ class History:
 
 def _fill(subject: Subject, place: Place, table: str, rows: int) -> None:
     """By SQL directly: a million jobs that have run would take a minute and more to make."""
-    children.ask(subject.producer("install"), place.environment, cwd=place.folder)
+    measures.install(subject, place)
     if place.store == POSTGRES:
         with psycopg.connect(place.url, autocommit=True) as connection:
             long_ago = time.time_ns() // 1_000_000 - 86_400_000

@@ -9,6 +9,7 @@ from bench.subjects import CEILING, LATESHIFT
 
 IDLE_MEMORY = 60.0  # MB
 IDLE_PROCESSOR = 0.5  # % of a core
+BATCH_MEMORY = 200.0  # MB, however many jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +88,5 @@ def _verdicts(figures: Figures) -> Iterator[Verdict]:
         yield at_least("drain, 1,000,000 settled before", store, "million settled", 0.9, none, "none settled")
         few = ("few ready", LATESHIFT)
         yield at_least("drain, 1,000,000 ready", store, "million ready", 0.8, few, "10,000 ready")
+    for store in STORES:
+        yield below("one batch, memory of any process", store, "batch memory", BATCH_MEMORY, "MB")

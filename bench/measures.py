@@ -10,14 +10,15 @@ from typing import Any
 import psutil
 
 from bench import children
+from bench.memory import MEGABYTE
 from bench.places import Place, Places
 from bench.record import VARIABLE, Record
 from bench.subjects import CEILING, Subject
+from lateshift.store.open import open_store
 
 DRAINED_WITHIN = 180.0  # seconds
 PERIOD = 0.05  # seconds between two calls when the start latency is measured: the worker rests in between
 SETTLING_IN = 3.0  # seconds from a worker's first job until it counts as idle
-MEGABYTE = 1_000_000
 
 Sample = Mapping[str, float]
 
@@ -31,9 +32,9 @@ class Bench:
     def enqueue(self, subject: Subject, how: str, jobs: int) -> Sample:
         """`one`, `together` or `bulk`, without a worker."""
         with self.places.place(subject.store) as place:
-            children.ask(subject.producer("install"), _environment(place), cwd=place.folder)
+            install(subject, place)
             place.rest()
-            return children.ask(subject.producer(how, jobs), _environment(place), cwd=place.folder)
+            return children.ask(subject.producer(how, jobs), environment(place), cwd=place.folder)
 
     def drain(self, subject: Subject, jobs: int, processes: int = 1, kind: str = "async") -> Sample:
         """From when all processes are at work until the store says that all jobs are settled."""
@@ -41,16 +42,16 @@ class Bench:
             fill(subject, place, jobs, kind)
             place.rest()
             if subject.name == CEILING:
-                return children.ask(subject.producer("drain", jobs), _environment(place), cwd=place.folder)
+                return children.ask(subject.producer("drain", jobs), environment(place), cwd=place.folder)
             return drained(subject, place, jobs, processes)
 
     def latency(self, subject: Subject, jobs: int) -> Sample:
         with self.places.place(subject.store) as place:
             Record.make(place.folder / "record", jobs + 1)
-            children.ask(subject.producer("install"), _environment(place), cwd=place.folder)
-            with children.running(subject.workers(1), _environment(place), cwd=place.folder):
+            install(subject, place)
+            with children.running(subject.workers(1), environment(place), cwd=place.folder):
                 return children.ask(
-                    subject.producer("latency", jobs, PERIOD), _environment(place), cwd=place.folder
+                    subject.producer("latency", jobs, PERIOD), environment(place), cwd=place.folder
                 )
 
     def idle(self, subject: Subject, seconds: float) -> Sample:
@@ -58,15 +59,25 @@ class Bench:
         with self.places.place(subject.store) as place:
             record = Record.make(place.folder / "record", 1)
             fill(subject, place, 1, "async")
-            with children.running(subject.workers(1), _environment(place), cwd=place.folder) as started:
+            with children.running(subject.workers(1), environment(place), cwd=place.folder) as started:
                 children.wait_until(record.complete, started, cwd=place.folder, limit=60)
                 time.sleep(SETTLING_IN)
                 return _watch([process for child in started for process in children.tree(child)], seconds)
 
 
+def install(subject: Subject, place: Place) -> None:
+    """Lateshift's tables, which are the ceiling's too, are made here; a peer makes its own, in a process of its own."""
+    if subject.is_peer:
+        children.ask(subject.producer("install"), environment(place), cwd=place.folder)
+        return
+    store = open_store(place.url)
+    store.ready()
+    store.close()
+
+
 def fill(subject: Subject, place: Place, jobs: int, kind: str) -> None:
-    children.ask(subject.producer("install"), _environment(place), cwd=place.folder)
-    children.ask(subject.producer("fill", jobs, kind), _environment(place), cwd=place.folder)
+    install(subject, place)
+    children.ask(subject.producer("fill", jobs, kind), environment(place), cwd=place.folder)
 
 
 def drained(subject: Subject, place: Place, jobs: int, processes: int) -> Sample:
@@ -74,7 +85,7 @@ def drained(subject: Subject, place: Place, jobs: int, processes: int) -> Sample
     record = Record.make(place.folder / "record", jobs)
     with (
         place.asking(subject.unfinished) as all_settled,
-        children.running(subject.workers(processes), _environment(place), cwd=place.folder) as started,
+        children.running(subject.workers(processes), environment(place), cwd=place.folder) as started,
     ):
         wait = partial(children.wait_until, children=started, cwd=place.folder, limit=DRAINED_WITHIN)
         wait(record.complete, pause=0.01)
@@ -92,13 +103,13 @@ def drained(subject: Subject, place: Place, jobs: int, processes: int) -> Sample
 def begun(subject: Subject, place: Place, jobs: int) -> float:
     """The rate at which the first so many jobs began; more may wait behind them."""
     record = Record.make(place.folder / "record", jobs)
-    with children.running(subject.workers(1), _environment(place), cwd=place.folder) as started:
+    with children.running(subject.workers(1), environment(place), cwd=place.folder) as started:
         children.wait_until(record.complete, started, cwd=place.folder, limit=DRAINED_WITHIN, pause=0.01)
     starts = record.starts()
     return (jobs - 1) / (max(starts) - min(starts)) * 1e9
 
 
-def _environment(place: Place) -> dict[str, str]:
+def environment(place: Place) -> dict[str, str]:
     return {**place.environment, VARIABLE: str(place.folder / "record")}
 
 

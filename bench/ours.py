@@ -1,6 +1,6 @@
 """Lateshift's producer: the public API, as a program would call it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from bench.producer import Producer, main
@@ -15,9 +15,6 @@ GUARDS: dict[str, Callable[[int], dict[str, Any]]] = {
 
 
 class Ours(Producer):
-    async def install(self) -> None:
-        app.store.ready()
-
     async def close(self) -> None:
         app.close()
 
@@ -39,6 +36,9 @@ class Ours(Producer):
         else:
             calls = (noop.call(number) for number in range(jobs))
         app.enqueue_many(calls)
+
+    async def batch(self, numbers: Iterable[int], then: int) -> None:
+        app.batch((noop.call(number) for number in numbers), then=noop.call(then))
 
 
 if __name__ == "__main__":

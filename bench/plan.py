@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from bench.batches import Batches
 from bench.history import History
 from bench.measures import Bench, Sample
 from bench.subjects import Ability, Subject
@@ -11,7 +12,8 @@ from bench.subjects import Ability, Subject
 LEAST = 1000  # jobs, so that a slow peer's first poll does not make its figure
 PEER_CALLS = 60  # whose start latency is taken: peers are there for scale
 GUARDED = 100_000  # jobs at most in a drain with guards: ten in each of ten thousand sessions
-GROUPS = ("enqueue", "drain", "guards", "latency", "idle", "history")
+GROUPS = ("enqueue", "drain", "guards", "latency", "idle", "history", "batch")
+LONG = ("history", "batch")  # taken only if asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +25,7 @@ class Size:
     calls: int = 200  # whose start latency is taken
     idle_seconds: float = 10.0
     million: int = 1_000_000
+    batch: int = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,11 @@ def steps(bench: Bench, subjects: Iterable[Subject], groups: Iterable[str], size
             if "threads" in subject.can:  # Lateshift itself
                 yield Step("with a long history", subject, partial(history.settled, subject))
                 yield Step("with many ready", subject, partial(history.ready, subject))
+    if "batch" in wanted:  # nor does one of a million jobs
+        batches = Batches(bench.places, size.batch)
+        for subject in chosen:
+            if "batch" in subject.can:
+                yield Step("one batch", subject, partial(batches.one, subject))
 
 
 _GROUP_OF: dict[str, str] = {

@@ -5,14 +5,19 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from statistics import quantiles
 from typing import Any
 
+import psutil
+
+from bench.memory import peak
 from bench.record import Record
 
 CALLERS = 100
 CHUNK = 1000  # jobs in one bulk call
+FIRST, CALLBACK = 0, 1  # in a batch, the numbers of the first job and of what follows the last
 IDLE_FIRST = 1.0  # seconds of rest before the start latency is measured
 BEGINS_WITHIN = 40.0  # seconds, a worker's own start included
 
@@ -44,6 +49,10 @@ class Producer:
         """Jobs 0 to n - 1, for a drain."""
         for first in range(0, jobs, CHUNK):
             await self.send_many(range(first, min(first + CHUNK, jobs)))
+
+    async def batch(self, numbers: Iterable[int], then: int) -> Any:
+        """One batch, and a job that follows when all of it have completed."""
+        raise NotImplementedError
 
     async def one(self, number: int) -> None:
         if self.asynchronous:
@@ -84,6 +93,14 @@ async def _bulk(producer: Producer, jobs: int) -> dict[str, float]:
     for first in range(0, jobs, CHUNK):
         await producer.send_many(range(first, min(first + CHUNK, jobs)))
     return {"rate": jobs / (time.perf_counter() - begun)}
+
+
+async def _batch(producer: Producer, jobs: int) -> dict[str, float]:
+    """Its first job and its callback leave a mark; the others have numbers past the end of the record."""
+    await producer.one(jobs + 1)
+    begun = time.perf_counter()
+    await producer.batch(chain([FIRST], range(CALLBACK + 1, jobs + 1)), then=CALLBACK)
+    return {"rate": jobs / (time.perf_counter() - begun), "memory": peak(psutil.Process())}
 
 
 async def _latency(producer: Producer, jobs: int, period: float) -> dict[str, float]:
@@ -127,6 +144,8 @@ async def _run(producer: Producer, command: str, arguments: list[str]) -> dict[s
                 return await _together(producer, int(jobs))
             case "bulk", [jobs]:
                 return await _bulk(producer, int(jobs))
+            case "batch", [jobs]:
+                return await _batch(producer, int(jobs))
             case "latency", [jobs, period]:
                 return await _latency(producer, int(jobs), float(period))
             case "fill", [jobs, kind]:

@@ -20,6 +20,7 @@ Ability = Literal[
     "tenants",
     "latency",
     "idle",
+    "batch",
 ]
 
 LATESHIFT, CEILING = "Lateshift", "ceiling"

@@ -10,6 +10,7 @@ from lateshift.model.ids import new_job_id
 
 LEASED = 100  # a lease or a settlement, in the drain
 INSERTED = 1000  # rows, in the batch insert
+UNCOUNTED = 2  # calls at most before the clock starts
 
 
 def new_ids(jobs: int) -> list[UUID]:

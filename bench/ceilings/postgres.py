@@ -10,10 +10,9 @@ from uuid import UUID, uuid4
 
 import psycopg
 
-from bench.ceilings import INSERTED, LEASED, new_ids, number_in, payload
+from bench.ceilings import INSERTED, LEASED, UNCOUNTED, new_ids, number_in, payload
 from bench.producer import Producer, main
 from bench.record import Marks
-from lateshift.store.open import open_store
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -49,14 +48,9 @@ def insert_many(connection: Connection, ids: Sequence[UUID], payloads: Sequence[
 
 
 class Bare(Producer):
-    async def install(self) -> None:
-        store = open_store(os.environ["BENCH_URL"])
-        store.ready()
-        store.close()
-
     async def open(self) -> None:
         self._connection = connect()
-        self._ids = iter(new_ids(400_000 if sys.argv[1] == "bulk" else 40_000))
+        self._ids = iter(new_ids(int(sys.argv[2]) + UNCOUNTED))
 
     async def close(self) -> None:
         self._connection.close()

@@ -6,16 +6,16 @@ import select
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import repeat
 from pathlib import Path
 from uuid import uuid4
 
 import apsw
 
-from bench.ceilings import INSERTED, LEASED, new_ids, number_in, payload
+from bench.ceilings import INSERTED, LEASED, UNCOUNTED, new_ids, number_in, payload
 from bench.producer import Producer, main
 from bench.record import Marks
-from lateshift.store.open import open_store
 
 INSERT = """INSERT INTO job (id, queue, lane, state, priority, attempts, due_at, created_at, time_limit, task, payload)
  VALUES (?1, 'default', 0, 1, 0, 1, ?3, ?3, 3600000000, 'noop', ?2)"""
@@ -34,7 +34,11 @@ def file() -> Path:
 
 
 def pipe() -> Path:
-    return file().with_name("walk.fifo")
+    """Made by the end that comes first."""
+    path = file().with_name("walk.fifo")
+    with suppress(FileExistsError):
+        os.mkfifo(path, 0o600)
+    return path
 
 
 def connect() -> apsw.Connection:
@@ -53,15 +57,9 @@ def now() -> int:
 
 
 class Bare(Producer):
-    async def install(self) -> None:
-        store = open_store(os.environ["BENCH_URL"])
-        store.ready()
-        store.close()
-        os.mkfifo(pipe(), 0o600)
-
     async def open(self) -> None:
         self._connection = connect()
-        self._ids = iter([id.bytes for id in new_ids(400_000 if sys.argv[1] == "bulk" else 40_000)])
+        self._ids = iter([id.bytes for id in new_ids(int(sys.argv[2]) + UNCOUNTED)])
 
     async def close(self) -> None:
         self._connection.close()

@@ -59,8 +59,9 @@ def test_the_callback_is_enqueued_once_wherever_the_worker_of_the_last_job_dies(
     scene: Scene, point: str
 ) -> None:
     assert scene.producer(1).wait() == 0
-    scene.host(crash=f"{point}:1:kill")
-    scene.hit()
+    host = scene.host(crash=f"{point}:1:kill")
+    if scene.hit() == host.pid:  # its supervisor looked at the batch before the worker did
+        scene.host()
 
     until(lambda: any(line.number == CALLBACK for line in scene.lines("effect")), "the callback has run")
     view = until(lambda: (view := batch_of(scene)).finished and view, "all have ended")

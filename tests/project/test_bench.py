@@ -13,10 +13,16 @@ from bench.judge import judge
 from tests.postgres_databases import PostgresDatabases
 
 ROOT = Path(__file__).parents[2]
+TAKEN = {
+    "enqueue": ("one", "together", "bulk"),
+    "drain": ("drain", "drain 2", "threads"),
+    "batch": ("batch enqueue", "batch complete", "batch memory"),
+}
+CEILING = {"enqueue": {"one"}, "drain": {"drain"}, "batch": set[str]()}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("group", ["enqueue", "drain"])
+@pytest.mark.parametrize("group", list(TAKEN))
 def test_a_tiny_benchmark_runs_on_both_stores(
     group: str, tmp_path: Path, postgres_server: PostgresDatabases
 ) -> None:
@@ -34,9 +40,10 @@ def test_a_tiny_benchmark_runs_on_both_stores(
     assert run.returncode == 0, run.stdout + run.stderr
     assert "not measured" not in run.stdout
     taken = {(row["line"], row["store"], row["subject"]) for row in json.loads(told.read_text())["figures"]}
-    lines = {"enqueue": ("one", "together", "bulk"), "drain": ("drain", "drain 2", "threads")}[group]
-    assert {(line, store, "Lateshift") for line in lines for store in ("PostgreSQL", "SQLite")} <= taken
-    assert {("one" if group == "enqueue" else "drain", "PostgreSQL", "ceiling")} <= taken
+    assert {
+        (line, store, "Lateshift") for line in TAKEN[group] for store in ("PostgreSQL", "SQLite")
+    } <= taken
+    assert {(line, "PostgreSQL", "ceiling") for line in CEILING[group]} <= taken
 
 
 def test_a_ratio_is_judged_only_if_both_of_its_figures_were_taken() -> None:
@@ -61,3 +68,11 @@ def test_a_latency_and_an_idle_worker_are_judged_from_above() -> None:
         "idle worker, memory": False,
         "idle worker, processor": True,
     }
+
+
+def test_a_batch_is_judged_by_the_memory_of_its_largest_process() -> None:
+    figures = Figures()
+    figures.add("SQLite", "Lateshift", {"batch memory": 199.0})
+    figures.add("PostgreSQL", "Lateshift", {"batch memory": 201.0})
+    judged = {verdict.store: verdict.holds for verdict in judge(figures) if verdict.holds is not None}
+    assert judged == {"SQLite": True, "PostgreSQL": False}

@@ -20,9 +20,16 @@ def clock() -> ManualClock:
 @pytest.fixture(params=["sqlite", "sqlite3", "postgres", "memory"])
 def store(request: pytest.FixtureRequest, clock: ManualClock) -> Iterator[Store]:
     """Each store; SQLite with the library that Lateshift brings, with Python's own, and in memory."""
-    kind = request.param.removesuffix("3")
-    url = f"memory://{uuid4().hex}" if kind == "memory" else request.getfixturevalue(f"{kind}_url")
-    store = open_store(url if kind == request.param else f"{url}?driver=sqlite3", clock)
+    match request.param:
+        case "sqlite":
+            url = request.getfixturevalue("migrated_sqlite_url")
+        case "sqlite3":
+            url = f"{request.getfixturevalue('migrated_sqlite_url')}?driver=sqlite3"
+        case "postgres":
+            url = request.getfixturevalue("postgres_url")
+        case _:
+            url = f"memory://{uuid4().hex}"
+    store = open_store(url, clock)
     store.ready()
     yield store
     store.close()

@@ -22,6 +22,7 @@ from tests.walks.commands import command, environment, eventually, interrupted, 
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STOP_TIME = 25.0  # seconds, the default
+HURRY = {"SHOP_PACE": "4"}
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_the_shop_sells_retries_buries_resubmits_and_closes(
     store: Store, store_url: str, tmp_path: Path
 ) -> None:
     shop = str(EXAMPLES / "shop.py")
-    with started("up", shop, "--no-view", cwd=tmp_path, LATESHIFT_STORE=store_url) as process:
+    with started("up", shop, "--no-view", cwd=tmp_path, LATESHIFT_STORE=store_url, **HURRY) as process:
         done = {"state": State.COMPLETED}
         eventually(some(store, lambda view: True, task="place_order", **done), "an order")
         eventually(some(store, lambda view: view.result is not None, task="charge_card", **done), "a receipt")
@@ -76,7 +77,7 @@ def test_the_shop_goes_on_where_it_stopped(store: Store, store_url: str, tmp_pat
 
     for _ in range(2):
         before = len(store.reports.jobs(orders, 1000))
-        with started("work", shop, cwd=tmp_path, LATESHIFT_STORE=store_url) as process:
+        with started("work", shop, cwd=tmp_path, LATESHIFT_STORE=store_url, **HURRY) as process:
             eventually(more_than(before + 5), "new orders")
             assert interrupted(process, STOP_TIME) == 0
     payloads = [view.payload for view in store.reports.jobs(orders, 1000)]
