@@ -7,10 +7,10 @@ import msgspec
 from msgspec import Struct, structs
 
 from lateshift.model.edit import named, written
-from lateshift.model.ids import JobId, new_job_id
+from lateshift.model.ids import new_job_id
 from lateshift.model.job import Enqueued, NewJob
 from lateshift.model.scheduling.plan import Decision, Outcome, Plan, decide, due_at
-from lateshift.model.scheduling.schedule import Reader, Tick, last_jobs, remember
+from lateshift.model.scheduling.schedule import RECENT_LIMIT, Reader, last_jobs, number, record
 
 JOBS_AT_ONCE = 1000  # of one commit; a schedule that catches up may make as many itself
 
@@ -24,29 +24,25 @@ class Due(Struct, frozen=True):
     payload: bytes
     guards: bytes | None
     generation: int
-    cursor: datetime
+    next_at: datetime
     recent: bytes
 
 
-class TickRow(Struct, frozen=True):
-    """One tick, or some in a row, to be written once."""
+TickRow = tuple[int, str, int, int, int, int, bytes | None]
+"""One tick, or some in a row, to be written once: at, schedule, generation, until, how many, outcome, job. Instants are
+microseconds since 1970."""
 
-    at: datetime
-    schedule: str
-    generation: int
-    until: datetime
-    count: int
-    outcome: Outcome
-    job: JobId | None
+Moved = tuple[str, int, int | None, bytes]
+"""A schedule goes on: its name, the last tick that is decided, the next one, and what is remembered."""
 
 
-class Moved(Struct, frozen=True):
-    """A schedule goes on."""
+class _Verdict(Struct, frozen=True):
+    """A decision, in the numbers that are written; shared by all schedules that are alike."""
 
-    name: str
-    cursor: datetime
-    next_at: datetime | None
-    recent: bytes
+    fire: list[tuple[datetime, int]]
+    skip: list[tuple[int, int, int, Outcome]]
+    cursor: int
+    next_at: int | None
 
 
 class Firing:
@@ -56,18 +52,16 @@ class Firing:
         self.jobs: list[NewJob] = []
         self._now = now
         self._reader = Reader()
-        self._decided: dict[tuple[bytes, datetime, int], Decision] = {}
-        self._looked: list[tuple[Due, Decision, int]] = []
-
-    def plan(self, due: Due) -> Plan:
-        return self._reader.plan(due.plan)
+        self._verdicts: dict[tuple[bytes, datetime, int], _Verdict] = {}
+        self._looked: list[tuple[Due, _Verdict, int]] = []
 
     def asks(self, rows: Iterable[Due]) -> list[bytes]:
         """The jobs of which it must know whether they have ended."""
+        plan = self._reader.plan
         return [
             job
             for due in rows
-            if self.plan(due).overlap in ("skip", "queue")
+            if plan(due.plan).overlap in ("skip", "queue")
             for job in last_jobs(due.recent)
         ]
 
@@ -78,40 +72,53 @@ class Firing:
                 self._look(due, unsettled)
 
     def _look(self, due: Due, unsettled: set[bytes]) -> None:
-        plan = self.plan(due)
+        plan = self._reader.plan(due.plan)
         busy = sum(job in unsettled for job in last_jobs(due.recent)) if unsettled else 0
-        key = due.plan, due.cursor, busy
-        decision = self._decided.get(key)
-        if decision is None:
-            decision = self._decided[key] = decide(plan, due.cursor, self._now, busy)
-        self._looked.append((due, decision, len(self.jobs)))
-        self.jobs += [self._job(due, plan, tick) for tick in decision.fire]
+        key = due.plan, due.next_at, busy
+        verdict = self._verdicts.get(key)
+        if verdict is None:
+            verdict = self._verdicts[key] = _in_numbers(decide(plan, due.next_at, self._now, busy))
+        self._looked.append((due, verdict, len(self.jobs)))
+        self.jobs += [self._job(due, plan, tick) for tick, _ in verdict.fire]
 
     def written(self, answers: Sequence[Enqueued]) -> tuple[list[TickRow], list[Moved]]:
         """What to write, now that the jobs are in: a tick whose call is unique may have found its job there."""
         rows: list[TickRow] = []
         moved: list[Moved] = []
-        for due, decision, first in self._looked:
-            made = answers[first : first + len(decision.fire)]
-            mine = [
-                TickRow(tick, due.name, due.generation, tick, 1, _outcome(answer), answer.id)
-                for tick, answer in zip(decision.fire, made, strict=True)
-            ]
-            mine += [
-                TickRow(skip.first, due.name, due.generation, skip.last, skip.count, skip.why, None)
-                for skip in decision.skip
-            ]
+        for due, verdict, first in self._looked:
+            mine: list[TickRow] = []
+            for place, (_, at) in enumerate(verdict.fire, first):
+                answer = answers[place]
+                outcome = Outcome.FIRED if answer.created else Outcome.DUPLICATE
+                mine.append((at, due.name, due.generation, at, 1, outcome, answer.id.bytes))
+            for at, until, count, why in verdict.skip:
+                mine.append((at, due.name, due.generation, until, count, why, None))
             if len(mine) > 1:
-                mine.sort(key=_time)
-            news = [Tick(at=row.at, outcome=row.outcome, count=row.count, job=row.job) for row in mine]
-            moved.append(Moved(due.name, decision.cursor, decision.next_at, remember(due.recent, *news)))
+                mine.sort()
             rows += mine
+            moved.append((due.name, verdict.cursor, verdict.next_at, remember(due.recent, mine)))
         return rows, moved
 
     def _job(self, due: Due, plan: Plan, tick: datetime) -> NewJob:
         payload = due.payload if plan.tick_as is None else with_tick(due.payload, plan.tick_as, tick)
         job = self._reader.job(new_job_id(), due.spec, payload, due.guards)
         return job if not plan.jitter else at(job, due_at(plan, due.name, tick))
+
+
+def _in_numbers(decision: Decision) -> _Verdict:
+    return _Verdict(
+        [(tick, number(tick)) for tick in decision.fire],
+        [(number(skip.first), number(skip.last), skip.count, skip.why) for skip in decision.skip],
+        number(decision.cursor),
+        None if decision.next_at is None else number(decision.next_at),
+    )
+
+
+def remember(recent: bytes, rows: Iterable[TickRow]) -> bytes:
+    """What is remembered of a schedule's newest ticks, with these."""
+    for at, _, _, _, count, outcome, job in rows:
+        recent = record(at, count, outcome, job) + recent
+    return recent[:RECENT_LIMIT]
 
 
 def with_tick(payload: bytes, name: str, tick: datetime) -> bytes:
@@ -123,13 +130,5 @@ def at(job: NewJob, when: datetime) -> NewJob:
     return structs.replace(job, spec=structs.replace(job.spec, at=when))
 
 
-def _outcome(answer: Enqueued) -> Outcome:
-    return Outcome.FIRED if answer.created else Outcome.DUPLICATE
-
-
 def _spec(due: Due) -> bytes:
     return due.spec
-
-
-def _time(row: TickRow) -> datetime:
-    return row.at

@@ -8,21 +8,21 @@ from msgspec import Struct, structs
 
 from lateshift.model.ids import JobId, new_job_id
 from lateshift.model.job import NewJob
-from lateshift.model.scheduling.plan import Outcome, Overlap, Skip, paused_for
+from lateshift.model.scheduling.plan import Outcome, Overlap, paused_for
 from lateshift.model.scheduling.schedule import (
     Kept,
     NewSchedule,
     Reader,
     ScheduleView,
-    Tick,
     TickView,
     keep,
-    remember,
+    number,
+    record,
     remembered,
 )
 from lateshift.model.scheduling.timing import next_tick
 from lateshift.model.scheduling.zones import ZONES
-from lateshift.store.firing import TickRow, with_tick
+from lateshift.store.firing import TickRow, remember, with_tick
 
 OVERLAPS = get_args(Overlap)
 VIEW = """name, plan, spec, payload, guards, app, generation, cursor, next_at, recent, paused_at, paused_by, removed_at,
@@ -101,9 +101,11 @@ def resumed(view: ScheduleView, now: datetime) -> Step:
     """After a pause: the ticks of it are skipped."""
     skip = paused_for(view.plan, view.cursor, now)
     cursor = max(view.cursor, now)
-    news = [] if skip is None else [Tick(at=skip.first, outcome=skip.why, count=skip.count)]
-    row = None if skip is None else _skipped(view.name, view.generation, skip)
-    return Step(cursor, next_tick(view.plan.timing, cursor), _recent(view, *news), row)
+    upcoming = next_tick(view.plan.timing, cursor)
+    if skip is None:
+        return Step(cursor, upcoming, _recent(view), None)
+    row = (number(skip.first), view.name, view.generation, number(skip.last), skip.count, skip.why, None)
+    return Step(cursor, upcoming, remember(_recent(view), [row]), row)
 
 
 def job_by_hand(view: ScheduleView, now: datetime) -> NewJob:
@@ -115,17 +117,17 @@ def job_by_hand(view: ScheduleView, now: datetime) -> NewJob:
 
 
 def fired(view: ScheduleView, now: datetime, job: JobId) -> Step:
-    tick = TickRow(now, view.name, view.generation, now, 1, Outcome.BY_HAND, job)
-    recent = _recent(view, Tick(at=now, outcome=Outcome.BY_HAND, job=job))
-    return Step(view.cursor, view.next_at, recent, tick)
+    at = number(now)
+    row = (at, view.name, view.generation, at, 1, Outcome.BY_HAND, job.bytes)
+    return Step(view.cursor, view.next_at, remember(_recent(view), [row]), row)
 
 
-def _recent(view: ScheduleView, *news: Tick) -> bytes:
-    return remember(b"", *reversed(view.recent), *news)
-
-
-def _skipped(name: str, generation: int, skip: Skip) -> TickRow:
-    return TickRow(skip.first, name, generation, skip.last, skip.count, skip.why, None)
+def _recent(view: ScheduleView) -> bytes:
+    ticks = (
+        record(number(tick.at), tick.count, tick.outcome, None if tick.job is None else tick.job.bytes)
+        for tick in view.recent
+    )
+    return b"".join(ticks)
 
 
 def seen(reader: Reader, row: Sequence[Any]) -> ScheduleView:

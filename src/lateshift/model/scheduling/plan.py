@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from lateshift.errors import ScheduleInvalid
 from lateshift.model import checks
-from lateshift.model.scheduling.timing import Timing, count_ticks, last_ticks, next_tick, ticks
+from lateshift.model.scheduling.timing import Timing, count_ticks, last_ticks, next_tick
 
 Overlap: TypeAlias = Literal["allow", "skip", "queue", "cancel"]
 CatchUp: TypeAlias = Literal["none", "last", "all"]
@@ -90,17 +90,23 @@ class Decision(Struct, frozen=True):
     next_at: datetime | None
 
 
-def decide(plan: Plan, cursor: datetime, now: datetime, busy: int) -> Decision:
-    """`busy`: how many of its last two jobs have not ended."""
+def decide(plan: Plan, first: datetime, now: datetime, busy: int) -> Decision:
+    """`first`: the first tick that is not decided, and due. `busy`: how many of its last two jobs have not ended."""
     timing, horizon = plan.timing, now - plan.grace
-    fresh = list(ticks(timing, max(cursor, horizon), now))
-    late = _late(plan, cursor, horizon, bool(fresh))
-    skips = [*_too_late(timing, cursor, horizon, late)] if cursor < horizon else []
+    late: list[datetime] = []
+    skips: list[Skip] = []
+    following: datetime | None = first
+    if first <= horizon:
+        late, skips, following = _late(plan, first - _MOMENT, horizon, now)
+    fresh: list[datetime] = []
+    while following is not None and following <= now:
+        fresh.append(following)
+        following = next_tick(timing, following)
     chosen = late + fresh
     fire, over = _overlapping(plan.overlap, chosen, busy)
+    cursor = chosen[-1] if chosen else skips[-1].last
     skips += [Skip(tick, tick, 1, Outcome.OVERLAP) for tick in over]
-    cursor = max(cursor, chosen[-1] if chosen else cursor, skips[-1].last if skips else cursor)
-    return Decision(tuple(fire), tuple(skips), cursor, next_tick(timing, max(cursor, horizon)))
+    return Decision(tuple(fire), tuple(skips), cursor, following)
 
 
 def paused_for(plan: Plan, cursor: datetime, now: datetime) -> Skip | None:
@@ -117,15 +123,16 @@ def due_at(plan: Plan, name: str, tick: datetime) -> datetime:
     return tick + int.from_bytes(digest, "big") % span * _MOMENT
 
 
-def _late(plan: Plan, cursor: datetime, horizon: datetime, fresh: bool) -> list[datetime]:
-    if cursor >= horizon or plan.catch_up == "none" or (plan.catch_up == "last" and fresh):
-        return []
-    return last_ticks(plan.timing, cursor, horizon, 1 if plan.catch_up == "last" else plan.most)
-
-
-def _too_late(timing: Timing, cursor: datetime, horizon: datetime, fired: list[datetime]) -> list[Skip]:
-    skip = _between(timing, cursor, fired[0] - _MOMENT if fired else horizon, Outcome.TOO_LATE)
-    return [] if skip is None else [skip]
+def _late(
+    plan: Plan, cursor: datetime, horizon: datetime, now: datetime
+) -> tuple[list[datetime], list[Skip], datetime | None]:
+    """Of the ticks up to the horizon, which fire after all, which do not; and the first one after them."""
+    upcoming = next_tick(plan.timing, horizon)
+    newer = upcoming is not None and upcoming <= now
+    most = {"none": 0, "last": 0 if newer else 1, "all": plan.most}[plan.catch_up]
+    fire = last_ticks(plan.timing, cursor, horizon, most) if most else []
+    skip = _between(plan.timing, cursor, fire[0] - _MOMENT if fire else horizon, Outcome.TOO_LATE)
+    return fire, [] if skip is None else [skip], upcoming
 
 
 def _between(timing: Timing, after: datetime, until: datetime, why: Outcome) -> Skip | None:

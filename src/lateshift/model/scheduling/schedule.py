@@ -122,13 +122,17 @@ class Reader:
         return NewJob(id, found, payload, None, True, read.place, read.unique)
 
 
-def remember(recent: bytes, *ticks: Tick) -> bytes:
-    """With these, the newest first."""
-    for tick in ticks:
-        at = (tick.at - _EPOCH) // _MICROSECOND
-        job = _NO_JOB if tick.job is None else tick.job.bytes
-        recent = _RECORD.pack(at, tick.count, tick.outcome, job) + recent
-    return recent[: REMEMBERED * _RECORD.size]
+RECENT_LIMIT = REMEMBERED * _RECORD.size
+
+
+def number(instant: datetime) -> int:
+    """Microseconds since 1970."""
+    return (instant - _EPOCH) // _MICROSECOND
+
+
+def record(at: int, count: int, outcome: int, job: bytes | None) -> bytes:
+    """How a tick is remembered. The newest stand first."""
+    return _RECORD.pack(at, count, outcome, job or _NO_JOB)
 
 
 def remembered(recent: bytes) -> list[Tick]:

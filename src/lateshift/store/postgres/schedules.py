@@ -1,6 +1,6 @@
 """Schedules in PostgreSQL: made, changed, paused and fired."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -50,7 +50,7 @@ NAMES = "SELECT name FROM lateshift.schedule WHERE name = ANY(%s)"
 # When the next one is due, and those that are; what another scheduler decides is passed over. schedule_due.
 _LIVE = "next_at IS NOT NULL AND paused_at IS NULL AND removed_at IS NULL"
 NEXT = f"SELECT next_at - ({_NOW}) FROM lateshift.schedule WHERE {_LIVE} ORDER BY next_at LIMIT 1"
-DUE = f"""SELECT name, plan, spec, payload, guards, generation, cursor, recent FROM lateshift.schedule
+DUE = f"""SELECT name, plan, spec, payload, guards, generation, next_at, recent FROM lateshift.schedule
  WHERE {_LIVE} AND next_at <= %(now)s ORDER BY next_at, name LIMIT %(limit)s FOR UPDATE SKIP LOCKED"""
 # schedule_cancels
 OVERLAPPED = f"""SELECT recent FROM lateshift.schedule WHERE overlap = 3 AND {_LIVE} AND next_at <= {_NOW}
@@ -78,8 +78,6 @@ OUTDATED = f"""SELECT name, plan, cursor FROM lateshift.schedule WHERE zones <> 
 REFRESH = "UPDATE lateshift.schedule SET next_at = %s, zones = %s WHERE name = %s"
 AUDIT = f"""INSERT INTO lateshift.audit (at, action, subject, actor) VALUES ({_NOW}, %(action)s, %(subject)s, %(by)s)"""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _NO_JOB = job_id_of(bytes(16))
 
 
@@ -227,8 +225,9 @@ class PostgresSchedules:
                 firing.look(rows, {id.bytes for (id,) in unsettled})
                 answers = enqueue.run(connection, enqueue.statements(firing.jobs, self._skew))
                 ticks, moved = firing.written(answers)
-                _write_ticks(connection, ticks)
-                _move(connection, moved)
+                if moved:
+                    _write_ticks(connection, ticks)
+                    _move(connection, moved)
                 crashpoint("schedule.before_commit")
             crashpoint("schedule.after_commit")
             made.extend(firing.jobs)
@@ -309,34 +308,23 @@ def _in_utc(value: Any) -> Any:
 
 
 def _due(row: Sequence[Any]) -> Due:
-    name, plan, spec, payload, guards, generation, cursor, recent = row
-    return Due(name, plan, spec, payload, guards, generation, cursor.astimezone(UTC), recent)
+    name, plan, spec, payload, guards, generation, next_at, recent = row
+    return Due(name, plan, spec, payload, guards, generation, next_at.astimezone(UTC), recent)
 
 
 def _seen(reader: Reader, row: Sequence[Any]) -> ScheduleView:
     return scheduling.seen(reader, [_in_utc(value) for value in row])
 
 
-def _number(instant: datetime | None) -> int:
-    return -1 if instant is None else (instant - _EPOCH) // _MICROSECOND
-
-
-def _write_ticks(connection: Connection, ticks: Iterable[TickRow]) -> None:
-    rows = list(ticks)
-    if rows:
-        columns = (
-            BigInts(_number(row.at) for row in rows), Texts(row.schedule for row in rows),
-            BigInts(row.generation for row in rows), BigInts(_number(row.until) for row in rows),
-            BigInts(row.count for row in rows), BigInts(row.outcome for row in rows),
-            Uuids(row.job or _NO_JOB for row in rows),
-        )  # fmt: skip
-        connection.execute(TICK, columns)
+def _write_ticks(connection: Connection, ticks: Sequence[TickRow]) -> None:
+    if ticks:
+        at, names, generations, until, counts, outcomes, jobs = zip(*ticks, strict=True)
+        ids = Uuids(_NO_JOB if job is None else job_id_of(job) for job in jobs)
+        numbers = (BigInts(column) for column in (generations, until, counts, outcomes))
+        connection.execute(TICK, (BigInts(at), Texts(names), *numbers, ids))
 
 
 def _move(connection: Connection, moved: Sequence[Moved]) -> None:
-    names = Texts(each.name for each in moved)
-    cursors, nexts = (
-        BigInts(_number(each.cursor) for each in moved),
-        BigInts(_number(each.next_at) for each in moved),
-    )
-    connection.execute(MOVE, (names, cursors, nexts, Blobs(each.recent for each in moved), ZONES))
+    names, cursors, nexts, recent = zip(*moved, strict=True)
+    upcoming = BigInts(-1 if each is None else each for each in nexts)
+    connection.execute(MOVE, (Texts(names), BigInts(cursors), upcoming, Blobs(recent), ZONES))

@@ -1,6 +1,6 @@
 """Schedules in SQLite: made, changed, paused and fired."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -12,7 +12,7 @@ from lateshift.model.scheduling.zones import ZONES
 from lateshift.store import scheduling
 from lateshift.store.contract import Wakes
 from lateshift.store.crashpoints import crashpoint
-from lateshift.store.firing import Due, Firing, Moved, TickRow
+from lateshift.store.firing import Due, Firing
 from lateshift.store.hints import lines_of
 from lateshift.store.schedule_contract import Declared, Fired
 from lateshift.store.sqlite import enqueue
@@ -41,7 +41,7 @@ NAMES = "SELECT name FROM schedule WHERE name = ?"
 # When the next one is due, and those that are. schedule_due.
 _LIVE = "next_at IS NOT NULL AND paused_at IS NULL AND removed_at IS NULL"
 NEXT = f"SELECT min(next_at) FROM schedule WHERE {_LIVE}"
-DUE = f"""SELECT name, plan, spec, payload, guards, generation, cursor, recent FROM schedule WHERE {_LIVE} AND next_at <= ?
+DUE = f"""SELECT name, plan, spec, payload, guards, generation, next_at, recent FROM schedule WHERE {_LIVE} AND next_at <= ?
  ORDER BY next_at, name LIMIT ?"""
 # schedule_cancels
 OVERLAPPED = (
@@ -118,7 +118,7 @@ class SqliteSchedules:
                 return False
             on = scheduling.resumed(view, self._clock.now())
             connection.execute(RESUME, (name, to_number(on.cursor), _number(on.next_at), on.recent))
-            _write_ticks(connection, [on.tick] if on.tick else [])
+            connection.executemany(TICK, [on.tick] if on.tick else [])
             self._audit(connection, "resume", name, by)
         return True
 
@@ -142,7 +142,7 @@ class SqliteSchedules:
             job = scheduling.job_by_hand(view, now)
             [answer] = enqueue.run(connection, enqueue.statements([job], to_number(now)))
             on = scheduling.fired(view, now, answer.id)
-            _write_ticks(connection, [on.tick] if on.tick else [])
+            connection.executemany(TICK, [on.tick] if on.tick else [])
             connection.execute(REMEMBER, (on.recent, name))
             self._audit(connection, "fire", name, by)
         self._wakes.hint(lines_of([job]))
@@ -170,8 +170,8 @@ class SqliteSchedules:
                 enqueue.run(connection, enqueue.statements(firing.jobs, to_number(at))) if firing.jobs else []
             )
             ticks, moved = firing.written(answers)
-            _write_ticks(connection, ticks)
-            connection.executemany(MOVE, [_moved(each) for each in moved])
+            connection.executemany(TICK, ticks)
+            connection.executemany(MOVE, [(*each, ZONES) for each in moved])
             crashpoint("schedule.before_commit")
         crashpoint("schedule.after_commit")
         self._wakes.hint(lines_of(firing.jobs))
@@ -240,12 +240,8 @@ class SqliteSchedules:
 
 
 def _due(row: Sequence[Any]) -> Due:
-    name, plan, spec, payload, guards, generation, cursor, recent = row
-    return Due(name, plan, spec, payload, guards, generation, to_instant(cursor), recent)
-
-
-def _moved(each: Moved) -> tuple[Any, ...]:
-    return (each.name, to_number(each.cursor), _number(each.next_at), each.recent, ZONES)
+    name, plan, spec, payload, guards, generation, next_at, recent = row
+    return Due(name, plan, spec, payload, guards, generation, to_instant(next_at), recent)
 
 
 def _number(instant: datetime | None) -> int | None:
@@ -264,14 +260,3 @@ def _seen(reader: Reader, row: Sequence[Any]) -> ScheduleView:
 
 def _unsettled(connection: Connection, jobs: Sequence[bytes]) -> set[bytes]:
     return {id for block in blocks(jobs, BLOCK) for (id,) in connection.execute(UNSETTLED, block)}
-
-
-def _write_ticks(connection: Connection, ticks: Iterable[TickRow]) -> None:
-    connection.executemany(
-        TICK,
-        [
-            (to_number(row.at), row.schedule, row.generation, to_number(row.until), row.count, int(row.outcome),
-             None if row.job is None else row.job.bytes)
-            for row in ticks
-        ],
-    )  # fmt: skip
