@@ -144,7 +144,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
         # Schedules: the plan and the job as they are kept, the last decided tick, the next one, and what became of the newest.
         # One that was removed though code declares it stays, so that a restart does not bring it back.
         """CREATE TABLE lateshift.schedule (
-            name text PRIMARY KEY, app text, declared bytea, plan bytea NOT NULL, spec bytea NOT NULL,
+            name text COLLATE "C" PRIMARY KEY, app text, declared bytea, plan bytea NOT NULL, spec bytea NOT NULL,
             payload bytea NOT NULL, guards bytea, overlap smallint NOT NULL, generation bigint NOT NULL,
             cursor timestamptz NOT NULL, next_at timestamptz, recent bytea NOT NULL, zones text NOT NULL,
             paused_at timestamptz, paused_by text, removed_at timestamptz, created_at timestamptz NOT NULL,
@@ -154,11 +154,10 @@ STEPS: tuple[tuple[str, ...], ...] = (
             WHERE next_at IS NOT NULL AND paused_at IS NULL AND removed_at IS NULL""",
         """CREATE INDEX schedule_cancels ON lateshift.schedule (next_at)
             WHERE overlap = 3 AND next_at IS NOT NULL AND paused_at IS NULL AND removed_at IS NULL""",
-        "CREATE INDEX schedule_app ON lateshift.schedule (app) WHERE app IS NOT NULL",
         # What became of each tick, or of several in a row: written once, with the job. In the order of time, so that many
         # schedules that fire together are written in one place.
         """CREATE TABLE lateshift.tick (
-            at timestamptz NOT NULL, schedule text NOT NULL, generation bigint NOT NULL, until timestamptz NOT NULL,
+            at timestamptz NOT NULL, schedule text COLLATE "C" NOT NULL, generation bigint NOT NULL, until timestamptz NOT NULL,
             count integer NOT NULL, outcome smallint NOT NULL, job uuid, PRIMARY KEY (at, schedule, generation)
         )""",
     ),

@@ -34,7 +34,7 @@ PAUSE = """UPDATE schedule SET paused_at = ?2, paused_by = ?3 WHERE name = ?1 AN
 RESUME = """UPDATE schedule SET paused_at = NULL, paused_by = NULL, cursor = ?2, next_at = ?3, recent = ?4 WHERE name = ?1"""
 RETIRE = "UPDATE schedule SET removed_at = ?2, changed_at = ?2, changed_by = ?3 WHERE name = ?1"
 DELETE = "DELETE FROM schedule WHERE name = ?"
-# What an app's code declared. schedule_app.
+# What an app's code declared. A scan of the schedules, at the start of a scheduler.
 OF_APP = "SELECT name, declared FROM schedule WHERE app = ?"
 NAMES = "SELECT name FROM schedule WHERE name = ?"
 

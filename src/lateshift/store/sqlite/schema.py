@@ -146,7 +146,6 @@ STEPS: tuple[tuple[str, ...], ...] = (
             WHERE next_at IS NOT NULL AND paused_at IS NULL AND removed_at IS NULL""",
         """CREATE INDEX schedule_cancels ON schedule (next_at)
             WHERE overlap = 3 AND next_at IS NOT NULL AND paused_at IS NULL AND removed_at IS NULL""",
-        "CREATE INDEX schedule_app ON schedule (app) WHERE app IS NOT NULL",
         # What became of each tick, or of several in a row: written once, with the job. In the order of time, so that many
         # schedules that fire together are written in one place.
         """CREATE TABLE tick (
