@@ -22,6 +22,7 @@ LINES = (
     Line("one", "enqueue one at a time, 1 caller"),
     Line("together", "enqueue, 100 async callers"),
     Line("bulk", "enqueue in bulk, 1,000 a call"),
+    Line("schedules", "fire 10,000 schedules at one tick"),
     Line("drain", "drain, async, 1 process"),
     Line("drain 2", "drain, async, 2 processes"),
     Line("threads", "drain, sync on threads, 1 process"),

@@ -78,6 +78,8 @@ def _verdicts(figures: Figures) -> Iterator[Verdict]:
         yield at_least("enqueue in bulk", store, "bulk", 0.5, ("bulk", CEILING), "a bare batch insert")
     yield at_least("enqueue in bulk", POSTGRES, "bulk", 1.0, ("bulk", "pgqueuer"), "pgqueuer")
     for store in STORES:
+        yield at_least("fire schedules", store, "schedules", 0.5, ("bulk", LATESHIFT), "a bulk enqueue")
+    for store in STORES:
         yield at_most("start latency, p50", store, "p50", 2.0)
         yield at_most("start latency, p99", store, "p99", 6.0)
     for store in STORES:

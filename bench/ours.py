@@ -1,10 +1,15 @@
 """Lateshift's producer: the public API, as a program would call it."""
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bench.producer import Producer, main
 from bench.program import app, noop, noop_on_a_thread
+from lateshift.model.scheduling.plan import Plan
+from lateshift.model.scheduling.schedule import NewSchedule
+from lateshift.model.scheduling.timing import Timing
+from lateshift.scheduler.ticker import AT_ONCE
 
 MANY = {"sessions": 10_000, "limits": 1_000, "tenants": 1_000}
 GUARDS: dict[str, Callable[[int], dict[str, Any]]] = {
@@ -39,6 +44,21 @@ class Ours(Producer):
 
     async def batch(self, numbers: Iterable[int], then: int) -> None:
         app.batch((noop.call(number) for number in numbers), then=noop.call(then))
+
+    async def schedule(self, schedules: int) -> float:
+        begin = datetime.now(UTC) + timedelta(seconds=5 + schedules / 500)
+        plan = Plan(timing=Timing(every=timedelta(hours=1), start=begin))
+        told = [
+            NewSchedule(name=f"schedule {n:06}", plan=plan, job=noop.call(n).job) for n in range(schedules)
+        ]
+        app.store.schedules.declare(told, app="bench")
+        return (begin - datetime.now(UTC)).total_seconds()
+
+    def fire(self) -> int:
+        count = 0
+        while fired := app.store.schedules.fire(AT_ONCE).count:
+            count += fired
+        return count
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from bench.subjects import Ability, Subject
 LEAST = 1000  # jobs, so that a slow peer's first poll does not make its figure
 PEER_CALLS = 60  # whose start latency is taken: peers are there for scale
 GUARDED = 100_000  # jobs at most in a drain with guards: ten in each of ten thousand sessions
+SCHEDULES = 10_000  # that fire at one tick, at most
 GROUPS = ("enqueue", "drain", "guards", "latency", "idle", "history", "batch")
 LONG = ("history", "batch")  # taken only if asked for
 
@@ -44,6 +45,7 @@ def steps(bench: Bench, subjects: Iterable[Subject], groups: Iterable[str], size
             "one",
             "together",
             "bulk",
+            "schedules",
             "drain",
             "drain 2",
             "threads",
@@ -74,7 +76,7 @@ def steps(bench: Bench, subjects: Iterable[Subject], groups: Iterable[str], size
 
 
 _GROUP_OF: dict[str, str] = {
-    "one": "enqueue", "together": "enqueue", "bulk": "enqueue", "drain": "drain", "drain 2": "drain",
+    "one": "enqueue", "together": "enqueue", "bulk": "enqueue", "schedules": "enqueue", "drain": "drain", "drain 2": "drain",
     "threads": "drain", "sessions": "guards", "limits": "guards", "tenants": "guards", "latency": "latency",
 }  # fmt: skip
 
@@ -88,6 +90,8 @@ def _take(bench: Bench, subject: Subject, ability: Ability, size: Size) -> Sampl
             return {ability: bench.enqueue(subject, "together", max(100, min(jobs, size.jobs // 4)))["rate"]}
         case "bulk":
             return {ability: bench.enqueue(subject, "bulk", jobs)["rate"]}
+        case "schedules":
+            return {ability: bench.enqueue(subject, "schedules", min(jobs, SCHEDULES))["rate"]}
         case "drain":
             return {ability: bench.drain(subject, jobs)["rate"]}
         case "drain 2":

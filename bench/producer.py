@@ -54,6 +54,14 @@ class Producer:
         """One batch, and a job that follows when all of it have completed."""
         raise NotImplementedError
 
+    async def schedule(self, schedules: int) -> float:
+        """Make so many, all due at one instant. Gives in how many seconds that is."""
+        raise NotImplementedError
+
+    def fire(self) -> int:
+        """Make the jobs of those that are due. Gives how many were."""
+        raise NotImplementedError
+
     async def one(self, number: int) -> None:
         if self.asynchronous:
             await self.asend(number)
@@ -103,6 +111,17 @@ async def _batch(producer: Producer, jobs: int) -> dict[str, float]:
     return {"rate": jobs / (time.perf_counter() - begun), "memory": peak(psutil.Process())}
 
 
+async def _schedules(producer: Producer, schedules: int) -> dict[str, float]:
+    """Many schedules have one tick: from that until all their jobs are in."""
+    await asyncio.sleep(max(0.0, await producer.schedule(schedules)) + 0.1)
+    begun = time.perf_counter()
+    fired = producer.fire()
+    seconds = time.perf_counter() - begun
+    if fired != schedules:
+        raise SystemExit(f"{fired} of {schedules} schedules fired")
+    return {"rate": schedules / seconds}
+
+
 async def _latency(producer: Producer, jobs: int, period: float) -> dict[str, float]:
     """From the call to the start of the body. The worker is at rest before each."""
     record = Record.existing()
@@ -144,6 +163,8 @@ async def _run(producer: Producer, command: str, arguments: list[str]) -> dict[s
                 return await _together(producer, int(jobs))
             case "bulk", [jobs]:
                 return await _bulk(producer, int(jobs))
+            case "schedules", [schedules]:
+                return await _schedules(producer, int(schedules))
             case "batch", [jobs]:
                 return await _batch(producer, int(jobs))
             case "latency", [jobs, period]:

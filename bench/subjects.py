@@ -12,6 +12,7 @@ Ability = Literal[
     "one",
     "together",
     "bulk",
+    "schedules",
     "drain",
     "drain 2",
     "threads",

@@ -14,7 +14,7 @@ from tests.postgres_databases import PostgresDatabases
 
 ROOT = Path(__file__).parents[2]
 TAKEN = {
-    "enqueue": ("one", "together", "bulk"),
+    "enqueue": ("one", "together", "bulk", "schedules"),
     "drain": ("drain", "drain 2", "threads"),
     "batch": ("batch enqueue", "batch complete", "batch memory"),
 }
