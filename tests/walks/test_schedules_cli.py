@@ -1,8 +1,10 @@
 """`lateshift schedules`, as a user types it: sentences and tables for people, JSON for programs, exit codes for scripts."""
 
 import asyncio
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,8 @@ from lateshift.store.contract import Store
 from lateshift.store.open import open_store
 from tests.walks.commands import Cli, Said
 
+FILE = "scheduled_shop.py"
 PROGRAM = """
-from datetime import timedelta
 from lateshift import Lateshift
 
 app = Lateshift("shop")
@@ -38,8 +40,9 @@ FIELDS = {
 
 @pytest.fixture
 def shop(cli: Cli, tmp_path: Path) -> str:
-    (tmp_path / "shop.py").write_text(PROGRAM)
-    return "shop.py"
+    (tmp_path / FILE).write_text(PROGRAM)
+    sys.modules.pop(FILE.removesuffix(".py"), None)  # of another test, in another folder
+    return FILE
 
 
 @pytest.fixture
@@ -53,7 +56,7 @@ def store(cli: Cli, store_url: str) -> Iterator[Store]:
 def added(cli: Cli, name: str, *more: str, task: str = "clean") -> Said:
     """With `--cron @daily`, unless something else is said."""
     when = () if {"--cron", "--every", "--at"} & {*more} else ("--cron", "@daily")
-    return cli("schedules", "add", name, "--app", "shop.py", "--task", task, *when, *more)
+    return cli("schedules", "add", name, "--app", FILE, "--task", task, *when, *more)
 
 
 def shown(cli: Cli, name: str) -> Any:
@@ -138,9 +141,7 @@ def test_next_tries_an_expression_that_is_no_schedule_yet(cli: Cli) -> None:
     document = cli("schedules", "next", "--every", "90s", "--count", "3", "--json").document
     assert document.keys() == {"words", "timezone", "next", "next_local"}
     ticks = [datetime.fromisoformat(each) for each in document["next"]]
-    assert [later - earlier for earlier, later in zip(ticks, ticks[1:], strict=False)] == [
-        timedelta(seconds=90)
-    ] * 2
+    assert [later - earlier for earlier, later in pairwise(ticks)] == [timedelta(seconds=90)] * 2
     assert document["words"] == "Every 90 s"
 
 
@@ -271,7 +272,7 @@ def test_edit_of_the_overlap_rule_decides_whether_its_jobs_wait_for_each_other(
     [
         ([], "Say what to change."),
         (["--args", "{}"], "give --app PROGRAM too"),
-        (["--args", '{"region": 1}', "--app", "shop.py"], "argument 'region'"),
+        (["--args", '{"region": 1}', "--app", FILE], "argument 'region'"),
         (["--cron", "nix"], "1 fields"),
         (["--jitter", "-5s"], "no duration"),
     ],
