@@ -54,6 +54,7 @@ class Firing:
 
     def __init__(self, now: datetime) -> None:
         self.jobs: list[NewJob] = []
+        self.overtaken: list[bytes] = []
         self._now = now
         self._reader = Reader()
         self._decided: dict[tuple[bytes, datetime, int], Decision] = {}
@@ -64,12 +65,7 @@ class Firing:
 
     def asks(self, rows: Iterable[Due]) -> list[bytes]:
         """The jobs of which it must know whether they have ended."""
-        return [
-            job
-            for due in rows
-            if self.plan(due).overlap in ("skip", "queue")
-            for job in last_jobs(due.recent)
-        ]
+        return [job for due in rows if self.plan(due).overlap != "allow" for job in last_jobs(due.recent)]
 
     def look(self, rows: Iterable[Due], unsettled: set[bytes]) -> None:
         """As long as there is room. Those whose jobs are alike one after the other, for they are inserted together."""
@@ -84,6 +80,8 @@ class Firing:
         decision = self._decided.get(key)
         if decision is None:
             decision = self._decided[key] = decide(plan, due.cursor, self._now, busy)
+        if plan.overlap == "cancel" and busy and decision.fire:
+            self.overtaken += [job for job in last_jobs(due.recent) if job in unsettled]
         self._looked.append((due, decision, len(self.jobs)))
         self.jobs += [self._job(due, plan, tick) for tick in decision.fire]
 

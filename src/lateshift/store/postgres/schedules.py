@@ -232,7 +232,7 @@ class PostgresSchedules:
                 crashpoint("schedule.before_commit")
             crashpoint("schedule.after_commit")
             made.extend(firing.jobs)
-            return Fired(len(moved), timedelta(0))
+            return Fired(len(moved), timedelta(0), [job_id_of(job) for job in firing.overtaken])
 
         fired = self._database.run(work)
         self._wakes.hint(lines_of(made))

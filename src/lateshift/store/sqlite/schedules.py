@@ -175,7 +175,7 @@ class SqliteSchedules:
             crashpoint("schedule.before_commit")
         crashpoint("schedule.after_commit")
         self._wakes.hint(lines_of(firing.jobs))
-        return Fired(len(moved), timedelta(0))
+        return Fired(len(moved), timedelta(0), [UUID(bytes=job) for job in firing.overtaken])
 
     def refresh(self, limit: int) -> int:
         with self._database.read() as connection:
