@@ -9,8 +9,10 @@ from lateshift.model.explaining.reason import Explanation, Reason
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.limit import Limit
 from lateshift.model.retry import NO_RETRY, Retry
+from lateshift.model.scheduling.schedule import ScheduleView
 from lateshift.model.unique import Unique
 from lateshift.runtime.lock import Lock
+from lateshift.schedules import Schedule
 from lateshift.task import Task
 from lateshift.worker.current import acheckpoint, checkpoint, current, last_checkpoint, progress, session
 
@@ -33,6 +35,8 @@ __all__ = [
     "QueueFull",
     "Reason",
     "Retry",
+    "Schedule",
+    "ScheduleView",
     "Snooze",
     "State",
     "Task",

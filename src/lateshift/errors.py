@@ -59,7 +59,7 @@ class ScheduleInvalid(UsageError, ValueError):
     """A schedule that cannot be: its expression, its time zone or one of its rules."""
 
 
-class ScheduleUnknown(UsageError):
+class ScheduleUnknown(UsageError, LookupError):
     """No schedule of that name is in the store."""
 
 

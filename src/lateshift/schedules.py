@@ -28,8 +28,19 @@ def one_at_a_time(job: NewJob, name: str) -> NewJob:
     """Its jobs never run beside each other, over all machines. Those of a singleton never do as it is."""
     if job.spec.exclusive is not None:
         return job
-    spec = structs.replace(job.spec, exclusive=f"schedule:{name}", lane=job.spec.lane.guarded)
+    spec = structs.replace(job.spec, exclusive=_alone(name), lane=job.spec.lane.guarded)
     return structs.replace(job, spec=spec)
+
+
+def side_by_side(job: NewJob, name: str) -> NewJob:
+    """As it was before that. The lane stays: something else may guard the job too."""
+    if job.spec.exclusive != _alone(name):
+        return job
+    return structs.replace(job, spec=structs.replace(job.spec, exclusive=None))
+
+
+def _alone(name: str) -> str:
+    return f"schedule:{name}"
 
 
 class Schedule:
@@ -52,9 +63,10 @@ class Schedule:
         return found
 
     def upcoming(self, count: int = 5) -> list[datetime]:
-        """Its next ticks."""
+        """Its next ticks. Those of a pause so far are none of them: they are skipped when it is resumed."""
         view = self.view()
-        return list(islice(ticks(view.plan.timing, view.cursor, _FAR), count))
+        after = max(view.cursor, self._open().clock.now())
+        return list(islice(ticks(view.plan.timing, after, _FAR), count))
 
     def pause(self, by: str = "the caller") -> bool:
         """Until it is resumed no tick fires. False if it was paused."""
@@ -81,8 +93,14 @@ class Schedule:
         self, start: datetime, end: datetime, told: Callable[[int], None] = lambda count: None
     ) -> BatchId:
         """A job for each of its ticks from `start` up to `end`, in the past, as a batch. Repeated, it goes on where it was
-        interrupted. Unless they may overlap, they run one at a time."""
-        return _Backfill(self.view(), _aware("start", start), _aware("end", end)).send(self._open(), told)
+        interrupted. Unless they may overlap, they run one at a time. Each tick has a job, also where its task is unique: else
+        the batch would wait for jobs that were not made."""
+        first, last, store = _aware("start", start), _aware("end", end), self._open()
+        if last > store.clock.now():
+            raise OptionInvalid(
+                f"A backfill is of the past, and {last:%Y-%m-%d %H:%M} UTC is to come: its ticks fire by themselves."
+            )
+        return _Backfill(self.view(), first, last).send(store, told)
 
     async def abackfill(self, start: datetime, end: datetime) -> BatchId:
         return await aside(self.backfill, start, end)
@@ -132,7 +150,9 @@ class _Backfill:
             payload = (
                 job.payload if view.plan.tick_as is None else with_tick(job.payload, view.plan.tick_as, tick)
             )
-            yield structs.replace(job, id=job_id_at(batch, place), spec=spec, payload=payload, first=True)
+            yield structs.replace(
+                job, id=job_id_at(batch, place), spec=spec, payload=payload, first=True, unique=None
+            )
 
 
 def _aware(name: str, given: Any) -> datetime:

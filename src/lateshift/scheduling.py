@@ -93,6 +93,7 @@ def new_schedule(
     what: Scheduled, name: str | None, plan: Plan, args: Sequence[Any], kwargs: Mapping[str, Any] | None
 ) -> NewSchedule:
     """Looked at: the arguments fit the task, and each tick can make a job of them."""
+    _refuse_no_arguments(args, kwargs)
     call = _call(what, plan, args, dict(kwargs or {}))
     _refuse_unfit(call, plan)
     name = schedule_name(call.task.name if name is None else name)
@@ -116,6 +117,13 @@ def _call(what: Scheduled, plan: Plan, args: Sequence[Any], kwargs: dict[str, An
     if plan.tick_as is not None:
         kwargs[plan.tick_as] = _some_tick(plan)
     return what.call(*args, **kwargs)
+
+
+def _refuse_no_arguments(args: Any, kwargs: Any) -> None:
+    if not isinstance(args, Sequence) or isinstance(args, str | bytes):
+        raise ScheduleInvalid(f"args is a list or a tuple of arguments, not {args!r}.")
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        raise ScheduleInvalid(f"kwargs is a dict of arguments by name, not {kwargs!r}.")
 
 
 def _some_tick(plan: Plan) -> datetime:

@@ -5,6 +5,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import fields
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -22,6 +23,7 @@ from lateshift.cli.missing import REASONS
 from lateshift.cli.sessions import session_document
 from lateshift.config import Settings
 from lateshift.model.guard import Rule
+from lateshift.model.scheduling.plan import Outcome
 from tests.unit import test_explaining_anything
 
 ROOT = Path(__file__).parents[2]
@@ -120,6 +122,14 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("CHUNK", "client"),
         ("JOBS_LIMIT", "model.batch"),
         ("BATCH_NAME_LIMIT", "model.batch"),
+        ("LEAST_INTERVAL", "model.scheduling.timing"),
+        ("CRON_LIMIT", "model.scheduling.cron"),
+        ("SCHEDULE_NAME_LIMIT", "model.scheduling.schedule"),
+        ("CATCH_UP_MOST", "model.scheduling.plan"),
+        ("REMEMBERED", "model.scheduling.schedule"),
+        ("TICKS_KEPT", "store.taking"),
+        ("SKIPS_COUNTED", "model.scheduling.plan"),
+        ("AT_ONCE", "scheduler.ticker"),
         ("TOGETHER", "client"),
         ("BATCH", "worker.room"),
         ("COUNT_LIMIT", "store.contract"),
@@ -146,6 +156,8 @@ def test_every_limit_is_documented_with_its_value(name: str, module: str) -> Non
     match value:
         case range():
             expected = f"{value[0]} to {value[-1]}"
+        case timedelta():
+            expected = f"{value.days} days" if value.days else f"{value.total_seconds():g} s"
         case int() if value % 1024 == 0:
             expected = f"{value // 1024} KiB"
         case _:
@@ -178,6 +190,20 @@ def test_every_task_option_is_documented() -> None:
         ]
         assert names
         assert [name for name in names if f"`{name}`" not in text] == []
+
+
+def test_every_option_of_a_schedule_is_documented() -> None:
+    text = (DOCS / "schedules.md").read_text()
+    said = inspect.signature(lateshift.Lateshift.schedule).parameters.values()
+    names = [each.name for each in said if each.kind is each.KEYWORD_ONLY]
+    assert names
+    assert [name for name in names if f"`{name}`" not in text] == []
+
+
+def test_every_outcome_of_a_tick_is_documented() -> None:
+    for page in ("schedules.md", "cli.md"):
+        text = (DOCS / page).read_text()
+        assert [each.label for each in Outcome if f"`{each.label}`" not in text] == []
 
 
 def test_every_reason_of_an_explanation_is_documented() -> None:

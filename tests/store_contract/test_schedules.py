@@ -304,6 +304,24 @@ def test_a_restart_keeps_what_operators_have_done_until_the_code_changes(
     assert seen(store, "a").paused_by == "ana"
 
 
+def test_one_that_was_removed_while_it_was_paused_comes_back_unpaused_and_without_its_past(
+    store: Store, clock: ManualClock, begin: datetime
+) -> None:
+    store.schedules.declare([hourly(begin)], app="shop")
+    for again in (
+        lambda: store.schedules.add(hourly(begin), by="ana"),
+        lambda: store.schedules.declare([hourly(begin, overlap="allow")], app="shop"),
+    ):
+        store.schedules.fire_now("report", by="ana")
+        store.schedules.pause("report", by="ana")
+        store.schedules.remove("report", by="ana")
+        again()
+        assert (seen(store).paused_at, seen(store).paused_by, seen(store).recent) == (None, None, [])
+    clock.move(minutes=30)
+    fire(store)
+    assert outcomes(store) == [Outcome.FIRED]
+
+
 def test_a_release_that_changes_the_job_and_not_the_timing_loses_no_tick(
     store: Store, clock: ManualClock, begin: datetime
 ) -> None:

@@ -1,12 +1,19 @@
 """Exit codes, for scripts to rely on. docs/cli.md says the same."""
 
-from lateshift.errors import BatchUnknown, JobUnknown, LateshiftError, StoreError, StoreUrlInvalid
+from lateshift.errors import (
+    BatchUnknown,
+    JobUnknown,
+    LateshiftError,
+    ScheduleUnknown,
+    StoreError,
+    StoreUrlInvalid,
+)
 
 OK = 0
 FOUND = 1  # `check` or `store check` found something wrong, or a job that went first, or of a batch, did not complete
 USAGE = 2  # a wrong argument, option, setting, program or URL; nothing was done
 STORE = 3  # the store did not answer, or refused
-NOT_FOUND = 4  # no such job or batch, or none in a state for which the command makes sense
+NOT_FOUND = 4  # no such job, batch or schedule, or none in a state for which the command makes sense
 INTERNAL = 70  # a fault in Lateshift itself
 INTERRUPTED = 130  # Ctrl-C, where nothing had to be stopped gracefully
 OUTPUT_CLOSED = 141  # whoever read the output went away, as in `lateshift jobs list | head -1`
@@ -14,7 +21,7 @@ OUTPUT_CLOSED = 141  # whoever read the output went away, as in `lateshift jobs 
 
 def exit_code_of(error: LateshiftError) -> int:
     match error:
-        case JobUnknown() | BatchUnknown():
+        case JobUnknown() | BatchUnknown() | ScheduleUnknown():
             return NOT_FOUND
         case StoreUrlInvalid():
             return USAGE

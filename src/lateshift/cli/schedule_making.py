@@ -15,7 +15,7 @@ from lateshift.errors import OptionInvalid, ScheduleUnknown
 from lateshift.model.scheduling.plan import CATCH_UP_MOST, GRACE, Plan, plan_of
 from lateshift.model.scheduling.schedule import NewSchedule, ScheduleView
 from lateshift.model.scheduling.timing import timing_of
-from lateshift.schedules import one_at_a_time
+from lateshift.schedules import one_at_a_time, side_by_side
 from lateshift.scheduling import new_schedule
 from lateshift.store.contract import Store
 
@@ -89,6 +89,8 @@ def edit(name: str, program: str | None, arguments: str | None, **said: Any) -> 
     changed."""
     if arguments is not None and program is None:
         raise click.UsageError("--args is checked against the task's types: give --app PROGRAM too.")
+    if arguments is None and all(value is None for value in said.values()):
+        raise click.UsageError("Say what to change.")
     with opened() as store:
         view = store.schedules.get(name)
         if view is None:
@@ -109,9 +111,8 @@ def _edited(view: ScheduleView, plan: Plan, program: str | None, arguments: str 
         job = structs.replace(
             job, payload=new_schedule(task, view.name, plan, (), _object(arguments)).job.payload
         )
-    if plan.overlap in ("queue", "cancel"):
-        job = one_at_a_time(job, view.name)
-    return NewSchedule(name=view.name, plan=plan, job=job)
+    as_ruled = one_at_a_time if plan.overlap in ("queue", "cancel") else side_by_side
+    return NewSchedule(name=view.name, plan=plan, job=as_ruled(job, view.name))
 
 
 def _plan(said: Mapping[str, Any], usual: Mapping[str, Any], view: ScheduleView | None) -> Plan:

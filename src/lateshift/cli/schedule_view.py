@@ -99,13 +99,13 @@ def _facts(view: ScheduleView, now: datetime) -> list[tuple[str, str]]:
         plan.catch_up
     ]
     overlap = {
-        "allow": "jobs may run beside each other", "skip": "skipped while the last job has not ended",
+        "allow": "jobs may run beside each other", "skip": "a tick is skipped while the last job has not ended",
         "queue": "one waits until the last job has ended", "cancel": "the old job is cancelled",
     }[plan.overlap]  # fmt: skip
     return [
         ("next", next_in_words(view, now)), ("task", f"{spec.task}, in queue {spec.queue}"),
         ("arguments", "" if view.job.payload == b"{}" else view.job.payload.decode()),
-        ("a tick is", overlap), ("late ticks", late), ("late after", duration(plan.grace)),
+        ("overlap", overlap), ("late ticks", late), ("late after", duration(plan.grace)),
         ("jitter", duration(plan.jitter) if plan.jitter else ""), ("tick as", plan.tick_as or ""),
         ("made by", f"the code of app {view.app}" if view.app is not None else ""),
         ("changed", f"{duration(now - view.changed_at)} ago by {view.changed_by}"),

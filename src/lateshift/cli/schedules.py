@@ -223,7 +223,7 @@ def backfill(name: str, start: datetime, end: datetime) -> None:
         print_json(batch_document(view))
         return
     click.echo(
-        f"{counted(view.total, 'tick')} enqueued as batch {batch}. `lateshift batches watch {batch}` shows how far it is."
+        f"{counted(view.total, 'tick')}, each with its job, in batch {batch}. `lateshift batches watch {batch}` shows how far it is."
     )
 
 

@@ -50,6 +50,7 @@ class Firing:
 
     def __init__(self, now: datetime) -> None:
         self.jobs: list[NewJob] = []
+        self.overtaken: list[bytes] = []
         self._now = now
         self._reader = Reader()
         self._verdicts: dict[tuple[bytes, datetime, int], _Verdict] = {}
@@ -58,12 +59,7 @@ class Firing:
     def asks(self, rows: Iterable[Due]) -> list[bytes]:
         """The jobs of which it must know whether they have ended."""
         plan = self._reader.plan
-        return [
-            job
-            for due in rows
-            if plan(due.plan).overlap in ("skip", "queue")
-            for job in last_jobs(due.recent)
-        ]
+        return [job for due in rows if plan(due.plan).overlap != "allow" for job in last_jobs(due.recent)]
 
     def look(self, rows: Iterable[Due], unsettled: set[bytes]) -> None:
         """As long as there is room. Those whose jobs are alike one after the other, for they are inserted together."""
@@ -78,6 +74,8 @@ class Firing:
         verdict = self._verdicts.get(key)
         if verdict is None:
             verdict = self._verdicts[key] = _in_numbers(decide(plan, due.next_at, self._now, busy))
+        if plan.overlap == "cancel" and busy and verdict.fire:
+            self.overtaken += [job for job in last_jobs(due.recent) if job in unsettled]
         self._looked.append((due, verdict, len(self.jobs)))
         self.jobs += [self._job(due, plan, tick) for tick, _ in verdict.fire]
 

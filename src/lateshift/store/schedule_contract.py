@@ -19,10 +19,12 @@ class Declared(Struct, frozen=True):
 
 
 class Fired(Struct, frozen=True):
-    """How many schedules were due and are decided, the lines of their jobs, and how long until the next one is due."""
+    """How many schedules were due and are decided, and how long until the next one is due. `overtaken`: jobs that have not
+    ended, of schedules that cancel the old one and have made the next."""
 
     count: int
     next_in: timedelta | None
+    overtaken: list[JobId] = []
 
 
 class Schedules(Protocol):

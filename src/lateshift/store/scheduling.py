@@ -1,7 +1,7 @@
 """What both stores do alike about schedules: what a new or changed one is to be, and what a row says."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, get_args
 
 from msgspec import Struct, structs
@@ -25,6 +25,8 @@ from lateshift.model.scheduling.zones import ZONES
 from lateshift.store.firing import TickRow, remember, with_tick
 
 OVERLAPS = get_args(Overlap)
+NO_GENERATION = 0  # of what is no tick: a schedule's own begin with the instant at which it was made
+_MOMENT = timedelta(microseconds=1)
 VIEW = """name, plan, spec, payload, guards, app, generation, cursor, next_at, recent, paused_at, paused_by, removed_at,
  created_at, changed_at, changed_by"""
 
@@ -117,8 +119,11 @@ def job_by_hand(view: ScheduleView, now: datetime) -> NewJob:
 
 
 def fired(view: ScheduleView, now: datetime, job: JobId) -> Step:
-    at = number(now)
-    row = (at, view.name, view.generation, at, 1, Outcome.BY_HAND, job.bytes)
+    """By hand. It is of no generation, so that it takes no tick's place, and never at the instant of another: a test's clock
+    stands still."""
+    by_hand = [tick.at for tick in view.recent if tick.outcome is Outcome.BY_HAND]
+    at = number(max(now, max(by_hand) + _MOMENT) if by_hand else now)
+    row = (at, view.name, NO_GENERATION, at, 1, Outcome.BY_HAND, job.bytes)
     return Step(view.cursor, view.next_at, remember(_recent(view), [row]), row)
 
 

@@ -38,8 +38,9 @@ PAUSE = f"""UPDATE lateshift.schedule SET paused_at = {_NOW}, paused_by = %(by)s
  WHERE name = %(name)s AND paused_at IS NULL AND removed_at IS NULL RETURNING 1"""
 RESUME = """UPDATE lateshift.schedule SET paused_at = NULL, paused_by = NULL, cursor = %(cursor)s, next_at = %(next_at)s,
  recent = %(recent)s WHERE name = %(name)s"""
-RETIRE = f"""UPDATE lateshift.schedule SET removed_at = {_NOW}, changed_at = {_NOW}, changed_by = %(by)s
- WHERE name = %(name)s"""
+# It is as if it had gone, but for the code that still declares it: whatever comes back begins anew.
+RETIRE = f"""UPDATE lateshift.schedule SET removed_at = {_NOW}, changed_at = {_NOW}, changed_by = %(by)s, paused_at = NULL,
+ paused_by = NULL, recent = '' WHERE name = %(name)s"""
 DELETE = "DELETE FROM lateshift.schedule WHERE name = ANY(%(names)s)"
 # One declares at a time: two releases that start together must not see each other's half.
 LOCK_DECLARING = "SELECT pg_advisory_xact_lock(hashtextextended('lateshift schedules', 0))"
@@ -232,7 +233,7 @@ class PostgresSchedules:
                 crashpoint("schedule.before_commit")
             crashpoint("schedule.after_commit")
             made.extend(firing.jobs)
-            return Fired(len(moved), timedelta(0))
+            return Fired(len(moved), timedelta(0), [job_id_of(job) for job in firing.overtaken])
 
         fired = self._database.run(work)
         self._wakes.hint(lines_of(made))

@@ -32,7 +32,9 @@ PUT = """INSERT INTO schedule (name, app, declared, plan, spec, payload, guards,
 PAUSE = """UPDATE schedule SET paused_at = ?2, paused_by = ?3 WHERE name = ?1 AND paused_at IS NULL AND removed_at IS NULL
  RETURNING 1"""
 RESUME = """UPDATE schedule SET paused_at = NULL, paused_by = NULL, cursor = ?2, next_at = ?3, recent = ?4 WHERE name = ?1"""
-RETIRE = "UPDATE schedule SET removed_at = ?2, changed_at = ?2, changed_by = ?3 WHERE name = ?1"
+# It is as if it had gone, but for the code that still declares it: whatever comes back begins anew.
+RETIRE = """UPDATE schedule SET removed_at = ?2, changed_at = ?2, changed_by = ?3, paused_at = NULL, paused_by = NULL,
+ recent = x'' WHERE name = ?1"""
 DELETE = "DELETE FROM schedule WHERE name = ?"
 # What an app's code declared. A scan of the schedules, at the start of a scheduler.
 OF_APP = "SELECT name, declared FROM schedule WHERE app = ?"
@@ -175,7 +177,7 @@ class SqliteSchedules:
             crashpoint("schedule.before_commit")
         crashpoint("schedule.after_commit")
         self._wakes.hint(lines_of(firing.jobs))
-        return Fired(len(moved), timedelta(0))
+        return Fired(len(moved), timedelta(0), [UUID(bytes=job) for job in firing.overtaken])
 
     def refresh(self, limit: int) -> int:
         with self._database.read() as connection:
