@@ -302,7 +302,7 @@ class Lateshift(Scheduling):
 
     def check(self) -> Report:
         """Whether this code can run what is in the store: tasks that are gone, arguments that do not fit any more."""
-        return check(self.store, self._tasks)
+        return check(self.store, self._tasks, app=self.name)
 
     def find_task(self, name: str) -> Task[..., Any]:
         if name not in self._tasks:

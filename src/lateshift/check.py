@@ -1,5 +1,5 @@
-"""Before a release: can this code run what is in the store? Every job that may still run, or follow a batch, is decoded
-with its types."""
+"""Before a release: can this code run what is in the store? Every job that may still run, follow a batch or come of a
+schedule, is decoded with its types."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -19,6 +19,7 @@ EXAMPLES = 3
 FINDINGS_KEPT = 200  # what comes after so many different ones is only counted
 
 TO_COME = "to come"  # of what a batch enqueues when it is done
+SCHEDULED = "of a schedule"  # what its ticks will enqueue
 GONE, UNDECODABLE, INVALID = "task_gone", "arguments_undecodable", "task_invalid"
 
 
@@ -29,7 +30,7 @@ class Finding(Struct, kw_only=True):
     kind: str
     error: str
     counts: dict[str, int] = field(default_factory=dict)
-    examples: list[JobId] = field(default_factory=list)
+    examples: list[JobId | str] = field(default_factory=list)
 
     def add(self, met: "Met") -> None:
         self.counts[met.state] = self.counts.get(met.state, 0) + 1
@@ -38,9 +39,9 @@ class Finding(Struct, kw_only=True):
 
 
 class Met(Struct, frozen=True):
-    """What this code would meet: a job, or one that a batch enqueues when it is done."""
+    """What this code would meet: a job, or one that a batch enqueues when it is done, or a schedule at its ticks."""
 
-    id: JobId
+    id: JobId | str
     task: str
     payload: bytes
     state: str
@@ -55,10 +56,15 @@ class Report(Struct, kw_only=True):
 
 
 def check(
-    store: Store, tasks: Mapping[str, Task[..., Any]], told: Callable[[int], None] = lambda count: None
+    store: Store,
+    tasks: Mapping[str, Task[..., Any]],
+    told: Callable[[int], None] = lambda count: None,
+    *,
+    app: str | None = None,
 ) -> Report:
-    """Reads what waits and runs, the dead letters, then what batches enqueue at their end, page by page; what has completed
-    costs nothing."""
+    """Reads what waits and runs, the dead letters, then what batches enqueue at their end and schedules at their ticks, page by
+    page; what has completed costs nothing. Schedules that the code of `app` declares are not looked at: its next start tells
+    the store what they are then."""
     report = Report()
     found: dict[tuple[str, ...], Finding] = {}
     for task in tasks.values():
@@ -66,7 +72,7 @@ def check(
             _ = task.arguments
         except TaskInvalid as error:
             found[task.name, INVALID] = Finding(task=task.name, kind=INVALID, error=str(error))
-    for met in _what_there_is(store):
+    for met in _what_there_is(store, app):
         report.looked_at[met.state] = report.looked_at.get(met.state, 0) + 1
         told(1)
         wrong = _what_is_wrong(tasks, met)
@@ -89,7 +95,7 @@ def check(
     return report
 
 
-def _what_there_is(store: Store) -> Iterator[Met]:
+def _what_there_is(store: Store, app: str | None) -> Iterator[Met]:
     for view in _jobs(store):
         yield Met(view.id, view.task, view.payload, view.state.label)
     before: BatchId | None = None
@@ -98,6 +104,13 @@ def _what_there_is(store: Store) -> Iterator[Met]:
             for call in batch.to_come:
                 yield Met(call.id, call.spec.task, call.payload, TO_COME)
         before = page[-1].id
+    after: str | None = None
+    while schedules := store.schedules.list(after, PAGE):
+        for schedule in schedules:
+            if schedule.app is None or schedule.app != app:
+                name = f"schedule {schedule.name}"
+                yield Met(name, schedule.job.spec.task, schedule.job.payload, SCHEDULED)
+        after = schedules[-1].name
 
 
 def _jobs(store: Store) -> Iterator[JobView]:

@@ -8,6 +8,9 @@ import pytest
 from lateshift import Lateshift
 from lateshift import check as checking
 from lateshift.model.job import Lane, Line
+from lateshift.model.scheduling.plan import Plan
+from lateshift.model.scheduling.schedule import NewSchedule
+from lateshift.model.scheduling.timing import Timing
 from tests.store_contract.driving import HOUR, Worker, added, make_job
 from tests.walks.burying import bury, named
 from tests.walks.commands import Cli
@@ -98,6 +101,22 @@ def test_what_a_batch_will_enqueue_is_looked_at_as_well(cli: Cli, app: Lateshift
     worker = Worker(app.store)
     worker.settle_all(worker.lease(1, Line("default", Lane.THREAD)))
     assert cli("check", release, "--json").document["looked_at"] == {"ready": 1}
+
+
+def test_what_a_schedule_will_enqueue_is_looked_at_unless_this_code_declares_it(
+    cli: Cli, app: Lateshift, release: str
+) -> None:
+    plan = Plan(timing=Timing(every=HOUR))
+    gone = NewSchedule(name="nightly", plan=plan, job=make_job(task="gone", payload=b"{}"))
+    own = NewSchedule(name="own", plan=plan, job=make_job(task="gone", payload=b"{}"))
+    app.store.schedules.add(gone, by="ana")
+    app.store.schedules.declare([own], app="shop")
+
+    said = cli("check", release, "--json")
+    assert said.code == 1
+    [finding] = said.document["findings"]
+    assert (finding["task"], finding["examples"]) == ("gone", ["schedule nightly"])
+    assert "schedule nightly" in cli("check", release).out
 
 
 def test_people_get_a_table_and_what_to_do(cli: Cli, app: Lateshift, release: str) -> None:

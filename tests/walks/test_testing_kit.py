@@ -249,6 +249,20 @@ def test_travelling_runs_each_job_at_its_own_time(app: Lateshift, kit: Kit) -> N
     assert kit.clock.now() - start == 3 * HOUR
 
 
+def test_travelling_fires_what_the_app_schedules_each_tick_at_its_time(app: Lateshift, kit: Kit) -> None:
+    days: list[datetime] = []
+
+    @app.task
+    def report(day: datetime) -> None:
+        days.append(day)
+        assert app.clock.now() == day
+
+    app.schedule(report, cron="0 2 * * *", timezone="Europe/Madrid", tick_as="day")
+    kit.clock.move_to(datetime(2026, 3, 27, 12, tzinfo=UTC))
+    assert [ran.task for ran in kit.travel(days=3)] == ["report"] * 3
+    assert [day.hour for day in days] == [1, 1, 0]  # at 02:00 in Madrid; on the 29th the clocks skip it
+
+
 @pytest.mark.anyio
 async def test_async_code_travels_too(app: Lateshift) -> None:
     @app.task

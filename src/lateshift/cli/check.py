@@ -4,14 +4,14 @@ from typing import Any
 
 import click
 
-from lateshift.check import EXAMPLES, GONE, INVALID, TO_COME, UNDECODABLE, Finding, Report
+from lateshift.check import EXAMPLES, GONE, INVALID, SCHEDULED, TO_COME, UNDECODABLE, Finding, Report
 from lateshift.check import check as look_through
 from lateshift.cli import exits
 from lateshift.cli.options import listing, opened_for, wants_json
 from lateshift.cli.output import amount, counted, print_json, print_sentences, say, short, without_password
 from lateshift.cli.progress import alive_and_dead_in, bar
 
-WAITING = ("ready", "scheduled", "blocked", TO_COME)
+WAITING = ("ready", "scheduled", "blocked", TO_COME, SCHEDULED)
 REMEDIES = {
     GONE: "A task that is gone: keep one of that name until its jobs have ended (@app.task(name=…)), or cancel them"
     " with `lateshift jobs cancel`. Workers put such jobs off; they do not fail.",
@@ -25,14 +25,14 @@ REMEDIES = {
 @click.argument("program")
 @listing
 def check(program: str) -> None:
-    """Can PROGRAM's code run what is in the store? Decodes the arguments of every job that waits, runs, is dead or
-    follows a batch, and lists tasks that are gone. Changes nothing. Exit code 1 if something was found."""
+    """Can PROGRAM's code run what is in the store? Decodes the arguments of every job that waits, runs, is dead, follows a
+    batch or comes of a schedule, and lists tasks that are gone. Changes nothing. Exit code 1 if something was found."""
     from lateshift.worker.program import find_app
 
     app = find_app(program)
     with opened_for(app) as store:
         with bar("looking through the jobs", alive_and_dead_in(store.queues.list())) as told:
-            report = look_through(store, app.tasks, told)
+            report = look_through(store, app.tasks, told, app=app.name)
         name = without_password(store.url)
     if wants_json():
         print_json(_document(app.name, name, report))
@@ -65,7 +65,8 @@ def _print(report: Report) -> None:
 
 
 def _row(finding: Finding) -> list[str]:
-    example = short(finding.examples[0]) if finding.examples else ""
+    first = finding.examples[0] if finding.examples else ""
+    example = first if isinstance(first, str) else short(first)
     waiting = sum(finding.counts.get(state, 0) for state in WAITING)
     running, dead = finding.counts.get("running", 0), finding.counts.get("dead", 0)
     what = f"gone: {finding.error}" if finding.kind == GONE else finding.error

@@ -28,12 +28,13 @@ class Ticker:
 
     async def turn(self) -> timedelta:
         try:
-            return await aside(self._round)
+            return await aside(self.round)
         except StoreError as error:
             log.warning("the scheduler cannot reach the store: %s", error)
             return STAND_BY
 
-    def _round(self) -> timedelta:
+    def round(self) -> timedelta:
+        """Cancel, decide and enqueue what is due; gives how long to pause. Blocking."""
         schedules = self._store.schedules
         if not self._ready:
             self._declare()

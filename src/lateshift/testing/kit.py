@@ -13,6 +13,7 @@ from lateshift.errors import UsageError
 from lateshift.handle import Job
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, JobView, State
+from lateshift.scheduler.ticker import Ticker
 from lateshift.store.open import open_store
 from lateshift.task import Task
 from lateshift.testing.asserting import Wanted
@@ -43,6 +44,7 @@ class Kit:
         self._ledger = Ledger(app.tasks)
         self._stack = ExitStack()
         self._opened = False
+        self._ticker: Ticker | None = None
 
     def __enter__(self) -> "Kit":
         if self._opened:
@@ -81,18 +83,23 @@ class Kit:
         return self._ledger.ran[before:]
 
     def travel(self, **parts: float) -> list[Ran]:
-        """`kit.travel(hours=3)`: move the clock from one instant at which something is due to the next, and run it then."""
+        """`kit.travel(hours=3)`: move the clock from one instant at which something is due to the next, and run it then. What
+        the app schedules fires on the way."""
         self._refuse_loop("travel", "atravel")
         before = len(self._ledger.ran)
+        self._fire()
         self.drain_here()
         for _ in self._journey(parts):
+            self._fire()
             self.drain_here()
         return self._ledger.ran[before:]
 
     async def atravel(self, **parts: float) -> list[Ran]:
         before = len(self._ledger.ran)
+        self._fire()
         await self.adrain()
         for _ in self._journey(parts):
+            self._fire()
             await self.adrain()
         return self._ledger.ran[before:]
 
@@ -145,8 +152,17 @@ class Kit:
             yield end  # what waited for something else than its time: a number in a session, say
 
     def next_due(self) -> timedelta | None:
-        """How long until the next scheduled job is due."""
-        return self.app.store.jobs.promote(0).next_in
+        """How long until the next scheduled job is due, or a schedule fires."""
+        store = self.app.store
+        pauses = (store.jobs.promote(0).next_in, store.schedules.fire(0).next_in)
+        return min((pause for pause in pauses if pause is not None), default=None)
+
+    def _fire(self) -> None:
+        """Schedules whose time has come, as a scheduler does; at first it learns of those of the app."""
+        if self._ticker is None:
+            self._ticker = Ticker(self.app.store, self.app.name, lambda: list(self.app.schedules.values()))
+        while self._ticker.round() <= timedelta(0):
+            pass
 
     def note_callbacks(self) -> None:
         """Jobs that a batch enqueued by itself are noted when they are leased; now those are that nobody has leased."""
