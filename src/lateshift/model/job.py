@@ -86,7 +86,7 @@ class Line(Struct, frozen=True):
     lane: Lane
 
 
-class Spec(Struct, frozen=True, kw_only=True):
+class Spec(Struct, frozen=True, kw_only=True, array_like=True):
     """How a job is to run. Jobs of one call share it, so stores group by it."""
 
     task: str

@@ -10,7 +10,7 @@ from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
 from lateshift.store.contract import Store
 
-AT_ONCE = 1000  # schedules decided in one commit
+AT_ONCE = 2000  # schedules decided in one commit
 LOOK_EVERY = timedelta(seconds=1)  # for schedules that somebody adds or changes meanwhile
 PASSED_OVER = timedelta(milliseconds=20)  # what is due is in the hands of another scheduler: it may be slow
 STAND_BY = timedelta(seconds=2)

@@ -1,7 +1,8 @@
 """What both stores do alike when schedules are due: decide for each, make the jobs, and say what is to be written."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 from msgspec import Struct, structs
@@ -12,7 +13,7 @@ from lateshift.model.job import Enqueued, NewJob
 from lateshift.model.scheduling.plan import Decision, Outcome, Plan, decide, due_at
 from lateshift.model.scheduling.schedule import RECENT_LIMIT, Reader, last_jobs, number, record
 
-JOBS_AT_ONCE = 1000  # of one commit; a schedule that catches up may make as many itself
+JOBS_AT_ONCE = 2000  # of one commit; a schedule that catches up may make as many itself
 
 
 class Due(Struct, frozen=True):
@@ -24,7 +25,7 @@ class Due(Struct, frozen=True):
     payload: bytes
     guards: bytes | None
     generation: int
-    next_at: datetime
+    next_at: Hashable  # as the store has it
     recent: bytes
 
 
@@ -48,12 +49,13 @@ class _Verdict(Struct, frozen=True):
 class Firing:
     """One commit. `look` at schedules that are due, enqueue `jobs`, then write what `written` gives."""
 
-    def __init__(self, now: datetime) -> None:
+    def __init__(self, now: datetime, instant: Callable[[Any], datetime]) -> None:
         self.jobs: list[NewJob] = []
         self.overtaken: list[bytes] = []
         self._now = now
+        self._instant = instant
         self._reader = Reader()
-        self._verdicts: dict[tuple[bytes, datetime, int], _Verdict] = {}
+        self._verdicts: dict[tuple[bytes, Hashable, int], _Verdict] = {}
         self._looked: list[tuple[Due, _Verdict, int]] = []
 
     def asks(self, rows: Iterable[Due]) -> list[bytes]:
@@ -73,7 +75,9 @@ class Firing:
         key = due.plan, due.next_at, busy
         verdict = self._verdicts.get(key)
         if verdict is None:
-            verdict = self._verdicts[key] = _in_numbers(decide(plan, due.next_at, self._now, busy))
+            verdict = self._verdicts[key] = _in_numbers(
+                decide(plan, self._instant(due.next_at), self._now, busy)
+            )
         if plan.overlap == "cancel" and busy and verdict.fire:
             self.overtaken += [job for job in last_jobs(due.recent) if job in unsettled]
         self._looked.append((due, verdict, len(self.jobs)))

@@ -35,7 +35,7 @@ class Outcome(IntEnum):
         return self.name.lower().replace("_", " ")
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class Plan(Struct, frozen=True, kw_only=True, array_like=True):
     """When a schedule fires, and what it does about its own jobs, about ticks that nobody was there for, and about all that
     fire at once."""
 

@@ -16,7 +16,7 @@ LEAST_INTERVAL = timedelta(seconds=1)
 _FIRST_WINDOW = timedelta(minutes=1)
 
 
-class Timing(Struct, frozen=True, kw_only=True):
+class Timing(Struct, frozen=True, kw_only=True, array_like=True):
     """One of: a cron expression in a time zone, an interval, an instant. Instants are in UTC.
 
     The ticks of an interval are counted from `start`, else from 1970: a restart does not move them."""

@@ -219,9 +219,9 @@ class PostgresSchedules:
             crashpoint("schedule.before_fire")
             with connection.transaction():
                 now = self._now(connection)
-                firing = Firing(now)
+                firing = Firing(now, _in_utc)
                 found = connection.execute(DUE, {"now": now, "limit": limit}, binary=True).fetchall()
-                rows = [_due(row) for row in found]
+                rows = [Due(*row) for row in found]
                 asked = [job_id_of(job) for job in firing.asks(rows)]
                 unsettled = connection.execute(UNSETTLED, (Uuids(asked),)).fetchall() if asked else []
                 firing.look(rows, {id.bytes for (id,) in unsettled})
@@ -307,11 +307,6 @@ def _in_utc(value: Any) -> Any:
         if isinstance(value, memoryview)
         else value
     )
-
-
-def _due(row: Sequence[Any]) -> Due:
-    name, plan, spec, payload, guards, generation, next_at, recent = row
-    return Due(name, plan, spec, payload, guards, generation, next_at.astimezone(UTC), recent)
 
 
 def _seen(reader: Reader, row: Sequence[Any]) -> ScheduleView:

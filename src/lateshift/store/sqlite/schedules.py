@@ -165,8 +165,8 @@ class SqliteSchedules:
         crashpoint("schedule.before_fire")
         with self._database.write() as connection:
             at = self._clock.now()
-            firing = Firing(at)
-            rows = [_due(row) for row in connection.execute(DUE, (to_number(at), limit)).fetchall()]
+            firing = Firing(at, to_instant)
+            rows = [Due(*row) for row in connection.execute(DUE, (to_number(at), limit)).fetchall()]
             firing.look(rows, _unsettled(connection, firing.asks(rows)))
             answers = (
                 enqueue.run(connection, enqueue.statements(firing.jobs, to_number(at))) if firing.jobs else []
@@ -239,11 +239,6 @@ class SqliteSchedules:
 
     def _audit(self, connection: Connection, action: str, name: str, by: str) -> None:
         connection.execute(AUDIT, (self._clock.microseconds(), action, f"schedule {name}", by))
-
-
-def _due(row: Sequence[Any]) -> Due:
-    name, plan, spec, payload, guards, generation, next_at, recent = row
-    return Due(name, plan, spec, payload, guards, generation, to_instant(next_at), recent)
 
 
 def _number(instant: datetime | None) -> int | None:
