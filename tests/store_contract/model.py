@@ -152,7 +152,7 @@ class Model:
         return {Line(job.queue, job.lane) for job in ready if job.queue not in self.paused}
 
     def lease(self, holder: UUID, line: Line, count: int, by_age: bool) -> list[ModelJob]:
-        if not self.alive(holder) or line.queue in self.paused:
+        if not self.alive(holder) or self.members[holder].expires <= self.now or line.queue in self.paused:
             return []
         if line.lane not in (Lane.SOLO, Lane.GUARDED):
             return [self._give(job, holder) for job in self._candidates(line, by_age)[:count]]

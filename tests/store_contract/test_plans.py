@@ -290,7 +290,7 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("PROMISED", postgres.guarding.PROMISED, LINE, {"job_promised", "job_line"}),
     ("OF_ONE_TENANT", postgres.guarding.OF_ONE_TENANT, LINE, {"job_tenant", "job_line"}),
     ("OPENED", postgres.guarding.OPENED, LINE, {"job_blocked"}),
-    ("HEADS", postgres.guarding.HEADS, {**LINE, "after": "t2"}, {"job_tenant", "job_line"}),
+    ("HEADS", postgres.guarding.HEADS, {**LINE, "after": "t2"}, {"job_tenant"}),
     (
         "CANDIDATES_OF",
         postgres.guarding.CANDIDATES_OF,
@@ -313,6 +313,7 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("COUNT in a queue", postgres.rules.COUNT["queue"], ("q1",), {"job_running"}),
     ("COUNT of a task", postgres.rules.COUNT["task"], ("noop",), {"job_running"}),
     ("OF_LEASES", postgres.guarding.OF_LEASES, (IDS,), {"job_pkey"}),
+    ("LOOK_AT_ALL", postgres.sessions.LOOK_AT_ALL, NAMED, {"job_line"}),
     ("LOOK", postgres.sessions.LOOK, {"queue": "q1", "name": "s1"}, {"job_line"}),
     ("READY_HEADS", postgres.sessions.READY_HEADS, NAMED, {"job_line", "job_pkey"}),
     ("WAITING", postgres.sessions.WAITING, ("q1", "s1"), {"job_line"}),

@@ -104,3 +104,16 @@ def test_a_lease_is_filled_though_other_tenants_have_little(store: Store, worker
     added(store, *(make_job(place=Place(tenant="a")) for _ in range(300)))
     added(store, make_job(place=Place(tenant="b")), make_job(place=Place(tenant="c")))
     assert len(worker.lease(80, GUARDED)) == 80
+
+
+def test_the_jobs_of_many_tenants_have_their_sessions_turns_too(store: Store, worker: Worker) -> None:
+    """As many tenants as are asked one job each."""
+    places = [Place(f"session {number % 60}", tenant=f"tenant {number:03}") for number in range(120)]
+    jobs = [make_job(place=place, time_limit=None) for place in places]
+    for job in jobs:
+        added(store, job)
+    leases = worker.lease(110, GUARDED)
+    assert [lease.session for lease in leases] == [place.session for place in places[:60]]
+    for lease in leases:
+        worker.settle(lease)
+    assert [lease.session for lease in worker.lease(110, GUARDED)] == [place.session for place in places[60:]]

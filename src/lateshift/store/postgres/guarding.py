@@ -84,7 +84,7 @@ earlier AS (
   SELECT next.*, earlier.place + 1 FROM earlier, LATERAL ({_NEXT} AND j.tenant > earlier.tenant
    AND j.tenant <= %(after)s {_FIRST}) AS next WHERE earlier.place < %(count)s)
 SELECT * FROM later UNION ALL SELECT * FROM earlier"""
-HEADS = f"{sessions.seen(_OF, _HEADS)} ORDER BY c.place"
+HEADS = f"SELECT {GUARDS} FROM ({_HEADS}) AS found ORDER BY place"
 # The first jobs of each of these tenants, in rounds. job_tenant.
 _ROUNDS = f"""SELECT ranked.*, t.place FROM unnest(%(tenants)b::text[]) WITH ORDINALITY AS t (name, place),
  LATERAL (SELECT {GUARDS}, row_number() OVER () AS round FROM ({_JOBS}
@@ -268,7 +268,7 @@ def _candidates(
         return found, len(found) < count
     heads = rows(HEADS, after=after)
     if len(heads) > min(count - 1, FEW_TENANTS):  # one of each, and at the next step one more
-        return heads, False
+        return sessions.with_seen(connection, want.line.queue, heads), False
     each = -(-count // max(1, len(heads)))
     found = rows(CANDIDATES_OF, tenants=Texts(head[TENANT] for head in heads), each=each) if heads else []
     given = Counter(row[TENANT] for row in found)

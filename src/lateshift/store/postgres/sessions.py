@@ -28,6 +28,7 @@ _KEPT = "(SELECT {} FROM lateshift.session k WHERE k.queue = s.queue AND k.name 
 _SEEN = "first.id, first.busy, kept.held_why, kept.next_sequence, kept.state"
 _SEE = f"""LEFT JOIN LATERAL {_FIRST.format("id, state NOT IN (1, 3) AS busy")} AS first ON true
  LEFT JOIN LATERAL {_KEPT.format("held_why, next_sequence, state")} AS kept ON true"""
+LOOK_AT_ALL = f"SELECT s.name, {_SEEN} FROM {_NAMED} {_SEE}"
 LOOK = f"SELECT {_SEEN} FROM (SELECT %(queue)s::text AS queue, %(name)s::text AS name) AS s {_SEE}"
 STATES = f"SELECT s.queue, s.name, {_KEPT.format('state')} FROM {_NAMED}"
 
@@ -155,6 +156,16 @@ def seen(columns: str, jobs: str) -> str:
     by. job_line, primary key."""
     named = 'SELECT %(queue)s::text AS queue, c.session COLLATE "C" AS name'
     return f"SELECT {columns}, {_SEEN} FROM ({jobs}) AS c CROSS JOIN LATERAL ({named}) AS s {_SEE}"
+
+
+def with_seen(connection: Connection, queue: str, rows: Rows) -> Rows:
+    """Rows of jobs that were found without: those of a session get what is known of it. Heads of tenants have none, as a rule."""
+    names = {row[2] for row in rows if row[2] is not None}
+    if not names:
+        return rows
+    found = connection.execute(LOOK_AT_ALL, _named((queue, name) for name in names), binary=True).fetchall()
+    known = {name: rest for name, *rest in found}
+    return [row if row[2] is None else (*row, *known[row[2]]) for row in rows]
 
 
 def of(rows: Rows) -> dict[str, Session]:
