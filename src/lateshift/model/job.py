@@ -39,6 +39,9 @@ class State(IntEnum):
         return self >= State.COMPLETED
 
 
+CAREFUL = 3  # the first of the lanes that are leased so; a plain number, for it is compared thousands of times a second
+
+
 class Lane(IntEnum):
     """Which kind of room in a worker a job needs. Each lane of a queue is leased on its own, so that a hundred
     jobs that wait for a process do not fill the room of coroutines."""
@@ -60,7 +63,7 @@ class Lane(IntEnum):
     @property
     def careful(self) -> bool:
         """Leased with a look at the other running jobs, in a transaction of its own."""
-        return self >= Lane.SOLO
+        return self >= CAREFUL
 
     @property
     def guarded(self) -> "Lane":

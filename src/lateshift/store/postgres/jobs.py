@@ -10,7 +10,7 @@ from psycopg.errors import UniqueViolation
 from lateshift.model.edit import Edit
 from lateshift.model.guard import Guarded, Limits, Turns
 from lateshift.model.ids import JobId, MemberId
-from lateshift.model.job import Enqueued, Lease, Line, NewJob, Note
+from lateshift.model.job import CAREFUL, Enqueued, Lease, Line, NewJob, Note
 from lateshift.model.outcome import Settlement
 from lateshift.store.contract import Exchanged, Gap, Promoted, StopOrder, TakenBack, Want, lane_of
 from lateshift.store.crashpoints import crashpoint
@@ -161,8 +161,8 @@ class PostgresJobs:
         # An earlier try may have leased what this one would: lease no more, and let the holder look.
         unsure = again and bool(wants)
         wants = [] if again else [want for want in wants if want.count > 0]
-        careful = [settlement for settlement in settlements if settlement.lease.lane.careful]
-        plain = [it for it in settlements if not it.lease.lane.careful] if careful else settlements
+        careful = [it for it in settlements if it.lease.lane >= CAREFUL]
+        plain = [it for it in settlements if it.lease.lane < CAREFUL] if careful else settlements
         guarded = [want for want in wants if want.line.lane.careful]
         quick = [want for want in wants if not want.line.lane.careful] if guarded else wants
         leases: list[Lease] = []

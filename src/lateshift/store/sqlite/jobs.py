@@ -11,7 +11,7 @@ import msgspec
 from lateshift.model.edit import Edit
 from lateshift.model.guard import Guarded, Turns
 from lateshift.model.ids import JobId, MemberId
-from lateshift.model.job import Enqueued, Lease, Line, NewJob, Note
+from lateshift.model.job import CAREFUL, Enqueued, Lease, Line, NewJob, Note
 from lateshift.model.outcome import Settlement
 from lateshift.store.contract import Exchanged, Gap, Promoted, StopOrder, TakenBack, Wakes, Want, lane_of
 from lateshift.store.crashpoints import crashpoint
@@ -94,8 +94,8 @@ class SqliteJobs:
         self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want]
     ) -> Exchanged:
         crashpoint("worker.before_settle" if settlements else "worker.before_claim")
-        careful = [settlement for settlement in settlements if settlement.lease.lane.careful]
-        plain = [it for it in settlements if not it.lease.lane.careful] if careful else settlements
+        careful = [it for it in settlements if it.lease.lane >= CAREFUL]
+        plain = [it for it in settlements if it.lease.lane < CAREFUL] if careful else settlements
         lines: set[Line] = set()
         with self._database.write() as connection:
             now = self._clock.microseconds()

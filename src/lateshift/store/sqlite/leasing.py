@@ -93,13 +93,14 @@ def leases_of(rows: Iterable[tuple[Any, ...]], guards: Iterable[Guards] = repeat
         _,
         _,
         batch,
-    ), mine in zip(rows, guards, strict=False):
+    ), (session, kept, limit_key) in zip(rows, guards, strict=False):
         if limit not in limits:
             limits[limit] = timedelta(microseconds=limit)
         leases.append(
             Lease(
                 job_id_of(id), fence, task, payload, attempt, attempts, limits[limit], queue, LANES[lane],
-                exclusive, checkpoint, history, None if batch is None else job_id_of(batch), *mine,
+                exclusive, checkpoint, history, None if batch is None else job_id_of(batch), session,
+                kept, limit_key,
             )
         )  # fmt: skip
     return leases
