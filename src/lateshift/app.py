@@ -35,7 +35,6 @@ from lateshift.model.retry import Retry
 from lateshift.model.unique import Uniqueness
 from lateshift.runtime.aside import aside
 from lateshift.runtime.lock import Lock
-from lateshift.scheduler.ticker import Ticker
 from lateshift.scheduling import Scheduling
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
@@ -326,9 +325,8 @@ class Lateshift(Scheduling):
     async def running(self) -> AsyncIterator[None]:
         """`async with app.running():` works and supervises in this process, beside a web application or in a test."""
         store = await aside(lambda: self.store)
-        ticker = Ticker(store, self.name, lambda: list(self.schedules.values()))
         async with embedded.running(
-            store, self._tasks, self.settings, self.clock, program=self.program, beside=[ticker]
+            store, self._tasks, self.settings, self.clock, program=self.program, beside=[self.ticker()]
         ):
             yield
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any
 
 from msgspec import structs
 
@@ -13,13 +13,10 @@ from lateshift.model.batch import JOBS_LIMIT, BatchId, NewBatch, job_id_at
 from lateshift.model.ids import JobId, new_job_id
 from lateshift.model.job import NewJob
 from lateshift.model.scheduling.schedule import ScheduleView
-from lateshift.model.scheduling.timing import count_ticks, ticks
+from lateshift.model.scheduling.timing import count_ticks, ticks, upcoming
 from lateshift.runtime.aside import aside
 from lateshift.store.contract import Store
 from lateshift.store.firing import with_tick
-from lateshift.task import Bound, Call, Task
-
-Scheduled: TypeAlias = Task[..., Any] | Bound[..., Any] | Call[Any]
 
 CHUNK = 1000  # jobs of a backfill in one commit
 
@@ -66,7 +63,7 @@ class Schedule:
         """Its next ticks. Those of a pause so far are none of them: they are skipped when it is resumed."""
         view = self.view()
         after = max(view.cursor, self._open().clock.now())
-        return list(islice(ticks(view.plan.timing, after, _FAR), count))
+        return upcoming(view.plan.timing, after, count)
 
     def pause(self, by: str = "the caller") -> bool:
         """Until it is resumed no tick fires. False if it was paused."""
@@ -104,9 +101,6 @@ class Schedule:
 
     async def abackfill(self, start: datetime, end: datetime) -> BatchId:
         return await aside(self.backfill, start, end)
-
-
-_FAR = datetime(9990, 1, 1, tzinfo=UTC)
 
 
 class _Backfill:

@@ -11,6 +11,7 @@ from lateshift.model import checks
 from lateshift.model.scheduling.plan import CATCH_UP_MOST, GRACE, CatchUp, Overlap, Plan, plan_of
 from lateshift.model.scheduling.schedule import SCHEDULE_NAME_LIMIT, NewSchedule
 from lateshift.model.scheduling.timing import EPOCH, next_tick, timing_of
+from lateshift.scheduler.ticker import Ticker
 from lateshift.schedules import Schedule, one_at_a_time
 from lateshift.store.contract import Store
 from lateshift.store.firing import with_tick
@@ -21,6 +22,8 @@ Scheduled: TypeAlias = Task[..., Any] | Bound[..., Any] | Call[Any]
 
 class Scheduling:
     """What an app does about schedules."""
+
+    name: str
 
     def __init__(self) -> None:
         self._schedules: dict[str, NewSchedule] = {}
@@ -81,6 +84,10 @@ class Scheduling:
     def schedules(self) -> Mapping[str, NewSchedule]:
         """Those that this app's code makes, by name."""
         return MappingProxyType(self._schedules)
+
+    def ticker(self) -> Ticker:
+        """What fires schedules, for whoever runs the parts of this app."""
+        return Ticker(self.store, self.name, lambda: list(self._schedules.values()))
 
     def find_schedule(self, name: str) -> Schedule:
         """A schedule in the store, whoever made it."""

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from difflib import get_close_matches
-from itertools import islice
 
 import click
 
@@ -22,17 +21,16 @@ from lateshift.cli.schedule_view import (
     schedule_document,
     schedule_row,
 )
-from lateshift.cli.short_ids import meant
+from lateshift.cli.short_ids import digits_in, meant
 from lateshift.clock import SYSTEM
 from lateshift.errors import ScheduleUnknown
 from lateshift.model.job import JobView, State
-from lateshift.model.scheduling.timing import Timing, ticks, timing_of
-from lateshift.model.scheduling.zones import instant, zone
+from lateshift.model.scheduling.timing import Timing, in_zone, timing_of, upcoming
+from lateshift.model.scheduling.zones import zone
 from lateshift.schedules import Schedule
 from lateshift.store.contract import Store
 
 PAGE = 1000
-FAR = datetime(9990, 1, 1, tzinfo=UTC)
 
 
 @click.group()
@@ -93,11 +91,11 @@ def _list_once(found: list[JobView]) -> None:
 def show(name: str) -> None:
     """One schedule: its plan, its next ticks, and what became of the last ones."""
     with _found(name) as schedule:
-        view, upcoming = schedule.view(), schedule.upcoming()
+        view, coming = schedule.view(), schedule.upcoming()
     if wants_json():
-        print_json(schedule_document(view) | {"upcoming": upcoming})
+        print_json(schedule_document(view) | {"upcoming": coming})
     else:
-        print_schedule(view, upcoming, SYSTEM.now())
+        print_schedule(view, coming, SYSTEM.now())
 
 
 @schedules.command("next")
@@ -115,14 +113,13 @@ def next_ticks(
     """When a schedule fires next, in its time zone and in UTC, and in words what its expression means."""
     if (name is None) == (cron is None and every is None):
         raise click.UsageError("Give the NAME of a schedule, or try --cron or --every.")
-    after = SYSTEM.now()
     if name is None:
         timing = timing_of(cron=cron, every=every, at=None, timezone=timezone, start=None, end=None)
+        found = upcoming(timing, SYSTEM.now(), count)
     else:
         with _found(name) as schedule:
-            view = schedule.view()
-        timing, after = view.plan.timing, max(after, view.cursor)
-    _print_next(timing, list(islice(ticks(timing, after, FAR), count)))
+            timing, found = schedule.view().plan.timing, schedule.upcoming(count)
+    _print_next(timing, found)
 
 
 def _print_next(timing: Timing, found: list[datetime]) -> None:
@@ -173,10 +170,8 @@ def remove(name: str) -> None:
 
 def _cancelled(store: Store, named: str) -> bool:
     """If it is the id of a job that waits for its time."""
-    digits = named.strip("… ").replace("-", "").lower()
-    if len(digits) < 4 or not all(digit in "0123456789abcdef" for digit in digits):
-        return False
-    id = meant(store, digits)
+    digits = digits_in(named)
+    id = None if digits is None else meant(store, digits)
     view = None if id is None else store.reports.job(id)
     if view is None or view.state is not State.SCHEDULED:
         return False
@@ -215,7 +210,7 @@ def backfill(name: str, start: datetime, end: datetime) -> None:
     with opened() as store:
         schedule = _schedule(store, name)
         timing = schedule.view().plan.timing
-        begin, last = (_instant(each, timing.timezone) for each in (start, end))
+        begin, last = (in_zone(each, timing.timezone) for each in (start, end))
         with bar("enqueueing", None) as told:
             batch = schedule.backfill(begin, last, told)
         view = Batch(batch, lambda: store, {}).progress()
@@ -225,10 +220,6 @@ def backfill(name: str, start: datetime, end: datetime) -> None:
     click.echo(
         f"{counted(view.total, 'tick')}, each with its job, in batch {batch}. `lateshift batches watch {batch}` shows how far it is."
     )
-
-
-def _instant(given: datetime, timezone: str) -> datetime:
-    return instant(given, zone(timezone)) if given.tzinfo is None else given.astimezone(UTC)
 
 
 @contextmanager

@@ -31,9 +31,15 @@ def batch_digits(text: str) -> str:
     return _read(text, "batch")
 
 
-def _read(text: str, kind: str) -> str:
+def digits_in(text: str) -> str | None:
+    """As an id is written, whole or in part; None if it is something else."""
     found = text.strip("… ").removeprefix("...").replace("-", "").lower()
-    if not _DIGITS.fullmatch(found):
+    return found if _DIGITS.fullmatch(found) else None
+
+
+def _read(text: str, kind: str) -> str:
+    found = digits_in(text)
+    if found is None:
         listing = {"job": "jobs", "batch": "batches"}[kind]
         raise click.BadParameter(
             f"{text!r} is no {kind} id. `lateshift {listing} list` shows them; the last {LEAST_DIGITS} or more digits will do."

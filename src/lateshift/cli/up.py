@@ -113,7 +113,6 @@ async def _run_parts(app: "Lateshift", program: str, processes: int, watch: "Wat
     from lateshift.runtime.host import Host
     from lateshift.runtime.loop import drive
     from lateshift.runtime.stopping import stop_on_signals
-    from lateshift.scheduler.ticker import Ticker
     from lateshift.supervisor.sweep import Sweep
 
     stopping, over = asyncio.Event(), asyncio.Event()
@@ -143,8 +142,7 @@ async def _run_parts(app: "Lateshift", program: str, processes: int, watch: "Wat
     sweep = Sweep(app.store, new_member_id(), app.clock, heartbeat=app.settings.heartbeat)
     host = Host(app.store, program, processes, app.settings, app.clock, died=sweep.wake)
     watch.stopping = stopping
-    ticker = Ticker(app.store, app.name, lambda: list(app.schedules.values()))
-    beside = [asyncio.create_task(drive(part, over)) for part in (sweep, ticker, watch)]
+    beside = [asyncio.create_task(drive(part, over)) for part in (sweep, app.ticker(), watch)]
     try:
         await host.run(stopping)
     finally:

@@ -9,9 +9,10 @@ from msgspec import Struct, structs
 
 from lateshift.model.edit import named, written
 from lateshift.model.ids import new_job_id
+from lateshift.model.instants import to_number
 from lateshift.model.job import Enqueued, NewJob
 from lateshift.model.scheduling.plan import Decision, Outcome, Plan, decide, due_at
-from lateshift.model.scheduling.schedule import RECENT_LIMIT, Reader, last_jobs, number, record
+from lateshift.model.scheduling.schedule import RECENT_LIMIT, Reader, last_jobs, record
 
 JOBS_AT_ONCE = 2000  # of one commit; a schedule that catches up may make as many itself
 
@@ -109,10 +110,10 @@ class Firing:
 
 def _in_numbers(decision: Decision) -> _Verdict:
     return _Verdict(
-        [(tick, number(tick)) for tick in decision.fire],
-        [(number(skip.first), number(skip.last), skip.count, skip.why) for skip in decision.skip],
-        number(decision.cursor),
-        None if decision.next_at is None else number(decision.next_at),
+        [(tick, to_number(tick)) for tick in decision.fire],
+        [(to_number(skip.first), to_number(skip.last), skip.count, skip.why) for skip in decision.skip],
+        to_number(decision.cursor),
+        None if decision.next_at is None else to_number(decision.next_at),
     )
 
 

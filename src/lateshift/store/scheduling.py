@@ -7,6 +7,7 @@ from typing import Any, get_args
 from msgspec import Struct, structs
 
 from lateshift.model.ids import JobId, new_job_id
+from lateshift.model.instants import to_number
 from lateshift.model.job import NewJob
 from lateshift.model.scheduling.plan import Outcome, Overlap, paused_for
 from lateshift.model.scheduling.schedule import (
@@ -16,18 +17,16 @@ from lateshift.model.scheduling.schedule import (
     ScheduleView,
     TickView,
     keep,
-    number,
     record,
     remembered,
 )
 from lateshift.model.scheduling.timing import next_tick
-from lateshift.model.scheduling.zones import ZONES
 from lateshift.store.firing import TickRow, remember, with_tick
 
 OVERLAPS = get_args(Overlap)
 NO_GENERATION = 0  # of what is no tick: a schedule's own begin with the instant at which it was made
 _MOMENT = timedelta(microseconds=1)
-VIEW = """name, plan, spec, payload, guards, app, generation, cursor, next_at, recent, paused_at, paused_by, removed_at,
+VIEW = """name, plan, spec, payload, guards, app, generation, cursor, next_at, recent, paused_at, paused_by,
  created_at, changed_at, changed_by"""
 
 
@@ -42,13 +41,11 @@ class Had(Struct, frozen=True):
 class Put(Struct, frozen=True):
     """How it is from now on."""
 
-    name: str
     kept: Kept
     overlap: int
     generation: int
     cursor: datetime
     next_at: datetime | None
-    zones: str
 
 
 def put(new: NewSchedule, now: datetime, had: Had | None) -> Put:
@@ -57,13 +54,13 @@ def put(new: NewSchedule, now: datetime, had: Had | None) -> Put:
     kept = keep(new)
     timing = new.plan.timing
     if had is None:
-        generation, cursor = int(now.timestamp() * 1_000_000), now
+        generation, cursor = to_number(now), now
     elif Reader().plan(had.plan).timing == timing:
         generation, cursor = had.generation, had.cursor
     else:
         generation, cursor = had.generation + 1, max(had.cursor, now)
     overlap = OVERLAPS.index(new.plan.overlap)
-    return Put(new.name, kept, overlap, generation, cursor, next_tick(timing, cursor), ZONES)
+    return Put(kept, overlap, generation, cursor, next_tick(timing, cursor))
 
 
 class News(Struct, frozen=True):
@@ -106,7 +103,15 @@ def resumed(view: ScheduleView, now: datetime) -> Step:
     upcoming = next_tick(view.plan.timing, cursor)
     if skip is None:
         return Step(cursor, upcoming, _recent(view), None)
-    row = (number(skip.first), view.name, view.generation, number(skip.last), skip.count, skip.why, None)
+    row = (
+        to_number(skip.first),
+        view.name,
+        view.generation,
+        to_number(skip.last),
+        skip.count,
+        skip.why,
+        None,
+    )
     return Step(cursor, upcoming, remember(_recent(view), [row]), row)
 
 
@@ -122,14 +127,14 @@ def fired(view: ScheduleView, now: datetime, job: JobId) -> Step:
     """By hand. It is of no generation, so that it takes no tick's place, and never at the instant of another: a test's clock
     stands still."""
     by_hand = [tick.at for tick in view.recent if tick.outcome is Outcome.BY_HAND]
-    at = number(max(now, max(by_hand) + _MOMENT) if by_hand else now)
+    at = to_number(max(now, max(by_hand) + _MOMENT) if by_hand else now)
     row = (at, view.name, NO_GENERATION, at, 1, Outcome.BY_HAND, job.bytes)
     return Step(view.cursor, view.next_at, remember(_recent(view), [row]), row)
 
 
 def _recent(view: ScheduleView) -> bytes:
     ticks = (
-        record(number(tick.at), tick.count, tick.outcome, None if tick.job is None else tick.job.bytes)
+        record(to_number(tick.at), tick.count, tick.outcome, None if tick.job is None else tick.job.bytes)
         for tick in view.recent
     )
     return b"".join(ticks)
@@ -138,11 +143,11 @@ def _recent(view: ScheduleView) -> bytes:
 def seen(reader: Reader, row: Sequence[Any]) -> ScheduleView:
     """Of a row of VIEW, with its times as datetimes."""
     name, plan, spec, payload, guards, app, generation, cursor, next_at, recent, *rest = row
-    paused_at, paused_by, removed_at, created_at, changed_at, changed_by = rest
+    paused_at, paused_by, created_at, changed_at, changed_by = rest
     return ScheduleView(
         name=name, plan=reader.plan(plan), job=reader.job(new_job_id(), spec, payload, guards), app=app,
         generation=generation, cursor=cursor, next_at=next_at, recent=remembered(recent), paused_at=paused_at,
-        paused_by=paused_by, removed_at=removed_at, created_at=created_at, changed_at=changed_at, changed_by=changed_by,
+        paused_by=paused_by, created_at=created_at, changed_at=changed_at, changed_by=changed_by,
     )  # fmt: skip
 
 

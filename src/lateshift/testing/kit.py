@@ -160,7 +160,7 @@ class Kit:
     def _fire(self) -> None:
         """Schedules whose time has come, as a scheduler does; at first it learns of those of the app."""
         if self._ticker is None:
-            self._ticker = Ticker(self.app.store, self.app.name, lambda: list(self.app.schedules.values()))
+            self._ticker = self.app.ticker()
         while self._ticker.round() <= timedelta(0):
             pass
 

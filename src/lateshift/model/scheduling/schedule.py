@@ -1,7 +1,7 @@
 """A schedule as it is asked for and as it is shown, and what is remembered of its last ticks. Plain data."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from hashlib import blake2b
 from struct import Struct as Layout
 from uuid import UUID
@@ -10,14 +10,13 @@ import msgspec
 from msgspec import Struct
 
 from lateshift.model.ids import JobId
+from lateshift.model.instants import to_instant
 from lateshift.model.job import Identity, NewJob, Place, Spec
 from lateshift.model.scheduling.plan import Outcome, Plan
 
 REMEMBERED = 10  # ticks that a schedule shows, however long ago they were
 SCHEDULE_NAME_LIMIT = 200  # characters
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _RECORD = Layout(">qIB16s")
 _NO_JOB = bytes(16)
 
@@ -60,7 +59,6 @@ class ScheduleView(Struct, frozen=True, kw_only=True):
     recent: list[Tick]
     paused_at: datetime | None
     paused_by: str | None
-    removed_at: datetime | None
     created_at: datetime
     changed_at: datetime
     changed_by: str
@@ -125,11 +123,6 @@ class Reader:
 RECENT_LIMIT = REMEMBERED * _RECORD.size
 
 
-def number(instant: datetime) -> int:
-    """Microseconds since 1970."""
-    return (instant - _EPOCH) // _MICROSECOND
-
-
 def record(at: int, count: int, outcome: int, job: bytes | None) -> bytes:
     """How a tick is remembered. The newest stand first."""
     return _RECORD.pack(at, count, outcome, job or _NO_JOB)
@@ -138,7 +131,7 @@ def record(at: int, count: int, outcome: int, job: bytes | None) -> bytes:
 def remembered(recent: bytes) -> list[Tick]:
     return [
         Tick(
-            at=_EPOCH + at * _MICROSECOND, outcome=Outcome(outcome), count=count,
+            at=to_instant(at), outcome=Outcome(outcome), count=count,
             job=None if job == _NO_JOB else UUID(bytes=job),
         )
         for at, count, outcome, job in _RECORD.iter_unpack(recent)

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 
 from msgspec import Struct
 
@@ -14,6 +15,7 @@ from lateshift.model.scheduling.zones import instant, next_instant, zone
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LEAST_INTERVAL = timedelta(seconds=1)
 _FIRST_WINDOW = timedelta(minutes=1)
+_FAR = datetime(9990, 1, 1, tzinfo=UTC)
 
 
 class Timing(Struct, frozen=True, kw_only=True, array_like=True):
@@ -82,6 +84,11 @@ def ticks(timing: Timing, after: datetime, until: datetime) -> Iterator[datetime
         after = found
 
 
+def upcoming(timing: Timing, after: datetime, count: int) -> list[datetime]:
+    """So many later than `after`, or as many as there are."""
+    return list(islice(ticks(timing, after, _FAR), count))
+
+
 def last_ticks(timing: Timing, after: datetime, until: datetime, most: int) -> list[datetime]:
     """The last of those, in order. Looks back further and further, so that what nobody asks for is not counted."""
     window = max(_FIRST_WINDOW, (timing.every or timedelta(0)) * most)
@@ -112,6 +119,11 @@ def _instant(what: str, given: datetime | None, timezone: str) -> datetime | Non
         return None
     if not isinstance(given, datetime):
         raise ScheduleInvalid(f"{what}= is a datetime, not {given!r}.")
+    return in_zone(given, timezone)
+
+
+def in_zone(given: datetime, timezone: str) -> datetime:
+    """The instant of a time that may say its own zone."""
     return instant(given, zone(timezone)) if given.tzinfo is None else given.astimezone(UTC)
 
 

@@ -105,7 +105,7 @@ class PostgresSchedules:
                 )
                 news = scheduling.news(schedules, declared, others)
                 for new in news.write:
-                    self._put(connection, new, by=f"app {app}", app=app)
+                    self._put(connection, new, self._had(connection, new.name), by=f"app {app}", app=app)
                 if news.removed:
                     connection.execute(DELETE, {"names": news.removed})
             return Declared(news.added, news.changed, news.removed)
@@ -116,10 +116,10 @@ class PostgresSchedules:
         def work(connection: Connection, again: bool) -> bool:
             with connection.transaction():
                 connection.execute(LOCK_DECLARING)
-                had = connection.execute(HAD, {"name": schedule.name}).fetchall()
-                if had:  # ours, if its answer was lost
-                    return again and bytes(had[0][0]) == keep(schedule).plan
-                self._put(connection, schedule, by=by)
+                had = self._had(connection, schedule.name)
+                if had is not None:  # ours, if its answer was lost
+                    return again and had.plan == keep(schedule).plan
+                self._put(connection, schedule, None, by=by)
                 self._audit(connection, "add", schedule.name, by)
             return True
 
@@ -128,9 +128,10 @@ class PostgresSchedules:
     def edit(self, schedule: NewSchedule, *, by: str) -> bool:
         def work(connection: Connection, again: bool) -> bool:
             with connection.transaction():
-                if not connection.execute(HAD, {"name": schedule.name}).fetchall():
+                had = self._had(connection, schedule.name)
+                if had is None:
                     return False
-                self._put(connection, schedule, by=by)
+                self._put(connection, schedule, had, by=by)
                 self._audit(connection, "edit", schedule.name, by)
             return True
 
@@ -276,20 +277,22 @@ class PostgresSchedules:
         rows = connection.execute(sql, {"name": name}).fetchall()
         return _seen(Reader(), rows[0]) if rows else None
 
-    def _put(self, connection: Connection, new: NewSchedule, *, by: str, app: str | None = None) -> None:
-        rows = connection.execute(HAD, {"name": new.name}).fetchall()
-        had = [
-            scheduling.Had(bytes(plan), generation, cursor.astimezone(UTC))
-            for plan, generation, cursor in rows
-        ]
-        put = scheduling.put(new, self._now(connection), had[0] if had else None)
+    def _had(self, connection: Connection, name: str) -> scheduling.Had | None:
+        for plan, generation, cursor in connection.execute(HAD, {"name": name}).fetchall():
+            return scheduling.Had(bytes(plan), generation, cursor.astimezone(UTC))
+        return None
+
+    def _put(
+        self, connection: Connection, new: NewSchedule, had: scheduling.Had | None, *, by: str, app: str | None = None
+    ) -> None:  # fmt: skip
+        put = scheduling.put(new, self._now(connection), had)
         kept = put.kept
         connection.execute(
             PUT,
             {
                 "name": new.name, "app": app, "declared": kept.digest if app is not None else None, "plan": kept.plan,
                 "spec": kept.spec, "payload": kept.payload, "guards": kept.guards, "overlap": put.overlap,
-                "generation": put.generation, "cursor": put.cursor, "next_at": put.next_at, "zones": put.zones,
+                "generation": put.generation, "cursor": put.cursor, "next_at": put.next_at, "zones": ZONES,
                 "skew": self._skew, "by": by,
             },
         )  # fmt: skip

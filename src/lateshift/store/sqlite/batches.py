@@ -9,6 +9,7 @@ from uuid import UUID
 from lateshift.model.batch import BatchId, BatchView, NewBatch, Standing, due
 from lateshift.model.guard import Guarded, Turns
 from lateshift.model.ids import JobId
+from lateshift.model.instants import MICROSECOND, to_instant
 from lateshift.model.job import JobView, Line, NewJob, State
 from lateshift.store import batching
 from lateshift.store.contract import ENDINGS_LOOKED_AT, Wakes
@@ -18,7 +19,6 @@ from lateshift.store.sqlite import enqueue, guarding, settling
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.sqlite.listing import COLD
 from lateshift.store.sqlite.reports import view_of
-from lateshift.store.sqlite.times import MICROSECOND, to_instant
 
 # Primary key; batch_key.
 OPEN = """INSERT INTO batch (id, name, key, digest, total, created_at, then_call, failure_call)

@@ -6,13 +6,13 @@ from typing import Any
 from uuid import UUID
 
 from lateshift.errors import SequenceUsed
+from lateshift.model.instants import MICROSECOND, to_number
 from lateshift.model.job import Enqueued, NewJob, Place, Spec, State
 from lateshift.store.contract import Asked, Rows, Statements
 from lateshift.store.keys import key_conflict, number_passed, number_used, numbered
 from lateshift.store.sqlite import uniques
 from lateshift.store.sqlite.database import Connection
 from lateshift.store.sqlite.sessions import STAY_FIRST
-from lateshift.store.sqlite.times import MICROSECOND, to_number
 
 # Plain question marks: the standard library's sqlite3, on which callers run these, wants no numbers.
 _INSERT = """INSERT INTO job (id, queue, lane, state, priority, attempts, due_at, created_at, time_limit, exclusive,

@@ -19,12 +19,12 @@ from lateshift.model.explaining.facts import (
     Session,
 )
 from lateshift.model.guard import FIRST_NUMBER, scopes_of
+from lateshift.model.instants import to_instant, to_number
 from lateshift.model.job import Holds, JobView, State
 from lateshift.model.member import MemberView, Program
 from lateshift.store.contract import LANES
 from lateshift.store.guards import IN_LINE
 from lateshift.store.sqlite.database import Connection
-from lateshift.store.sqlite.times import to_instant, to_number
 
 # Where the job stands, beyond what JOB shows. Primary keys.
 GUARD = """SELECT lane, holds, blocked_by, session, turn, sequence, tenant, limit_key, cancel_by, NULL FROM job WHERE id = ?1

@@ -16,6 +16,7 @@ from lateshift.model.guard import (
     limits_freed,
 )
 from lateshift.model.ids import MemberId
+from lateshift.model.instants import MICROSECOND
 from lateshift.model.job import Lane, Lease, Line
 from lateshift.model.outcome import Completed, Settlement
 from lateshift.store.contract import Want
@@ -34,7 +35,6 @@ from lateshift.store.guards import (
 from lateshift.store.sqlite import rules, sessions, settling
 from lateshift.store.sqlite.database import Connection
 from lateshift.store.sqlite.leasing import COLUMNS, OLDEST_LEVEL, TAKE, Guards, leases_of
-from lateshift.store.sqlite.times import MICROSECOND
 from lateshift.store.taking import GAP_AFTER, guarded
 
 # Each candidate with what is known of its session. See sessions.SEEN.

@@ -2,11 +2,11 @@
 
 from datetime import timedelta
 
+from lateshift.model.instants import to_instant
 from lateshift.model.job import Lane, Line
 from lateshift.store.contract import COUNT_LIMIT, QueueView, Wakes
 from lateshift.store.sqlite import pressure
 from lateshift.store.sqlite.database import Database
-from lateshift.store.sqlite.times import to_instant
 
 PAUSE = """INSERT INTO queue (name, paused_at, paused_by) VALUES (?1, ?2, ?3)
  ON CONFLICT (name) DO UPDATE SET paused_at = ?2, paused_by = ?3"""

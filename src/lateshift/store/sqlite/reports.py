@@ -9,13 +9,13 @@ import msgspec
 from lateshift.model import history
 from lateshift.model.explaining.facts import MEMBERS_LOOKED_AT, Facts
 from lateshift.model.ids import JobId
+from lateshift.model.instants import to_instant
 from lateshift.model.job import JobFilter, JobView, Progress, State
 from lateshift.model.member import MemberView, Serves
 from lateshift.store.contract import ENDINGS_LOOKED_AT
 from lateshift.store.sqlite import explaining
 from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.listing import COLD, HOT, HOT_JOBS, read
-from lateshift.store.sqlite.times import to_instant
 
 # One job, wherever it stands. Primary keys.
 JOB = f"SELECT {HOT} FROM job WHERE id = ?1 UNION ALL SELECT {COLD} FROM settled WHERE id = ?1"

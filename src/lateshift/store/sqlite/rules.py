@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from lateshift.model.guard import Bucket, Rule, Rules, Turns, news, rule_of, slots
+from lateshift.model.instants import MICROSECOND
 from lateshift.model.job import Line
 from lateshift.store.contract import LANES
 from lateshift.store.guards import WAITS_FOR_A_PLACE
 from lateshift.store.sqlite.blocks import blocks
 from lateshift.store.sqlite.database import Connection, Database
-from lateshift.store.sqlite.times import MICROSECOND
 
 SECOND = 1_000_000
 AT_ONCE = 1000  # jobs made ready for one limit and line

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from lateshift.model.ids import JobId
+from lateshift.model.instants import to_instant, to_number
 from lateshift.model.scheduling.schedule import NewSchedule, Reader, ScheduleView, TickView, last_jobs
 from lateshift.model.scheduling.timing import next_tick
 from lateshift.model.scheduling.zones import ZONES
@@ -18,10 +19,9 @@ from lateshift.store.schedule_contract import Declared, Fired
 from lateshift.store.sqlite import enqueue
 from lateshift.store.sqlite.blocks import blocks
 from lateshift.store.sqlite.database import Connection, Database
-from lateshift.store.sqlite.times import to_instant, to_number
 
 # Primary key.
-GET = f"SELECT {scheduling.VIEW} FROM schedule WHERE name = ?"
+GET = f"SELECT {scheduling.VIEW} FROM schedule WHERE name = ? AND removed_at IS NULL"
 LIST = f"SELECT {scheduling.VIEW} FROM schedule WHERE name > ? AND removed_at IS NULL ORDER BY name LIMIT ?"
 HAD = "SELECT plan, generation, cursor FROM schedule WHERE name = ? AND removed_at IS NULL"
 PUT = """INSERT INTO schedule (name, app, declared, plan, spec, payload, guards, overlap, generation, cursor, next_at, recent,
@@ -64,7 +64,7 @@ OUTDATED = f"SELECT name, plan, cursor FROM schedule WHERE zones <> ? AND {_LIVE
 REFRESH = "UPDATE schedule SET next_at = ?2, zones = ?3 WHERE name = ?1"
 AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 
-_TIMES = (7, 8, 10, 12, 13, 14)  # their places in VIEW
+_TIMES = (7, 8, 10, 12, 13)  # their places in VIEW
 
 
 class SqliteSchedules:
@@ -85,23 +85,24 @@ class SqliteSchedules:
             }
             news = scheduling.news(schedules, declared, others)
             for new in news.write:
-                self._put(connection, new, by=f"app {app}", app=app)
+                self._put(connection, new, self._had(connection, new.name), by=f"app {app}", app=app)
             connection.executemany(DELETE, [(name,) for name in news.removed])
         return Declared(news.added, news.changed, news.removed)
 
     def add(self, schedule: NewSchedule, *, by: str) -> bool:
         with self._database.write() as connection:
-            if connection.execute(HAD, (schedule.name,)).fetchall():
+            if self._had(connection, schedule.name) is not None:
                 return False
-            self._put(connection, schedule, by=by)
+            self._put(connection, schedule, None, by=by)
             self._audit(connection, "add", schedule.name, by)
         return True
 
     def edit(self, schedule: NewSchedule, *, by: str) -> bool:
         with self._database.write() as connection:
-            if not connection.execute(HAD, (schedule.name,)).fetchall():
+            had = self._had(connection, schedule.name)
+            if had is None:
                 return False
-            self._put(connection, schedule, by=by)
+            self._put(connection, schedule, had, by=by)
             self._audit(connection, "edit", schedule.name, by)
         return True
 
@@ -221,20 +222,22 @@ class SqliteSchedules:
 
     def _view(self, connection: Connection, name: str) -> ScheduleView | None:
         rows = connection.execute(GET, (name,)).fetchall()
-        view = _seen(Reader(), rows[0]) if rows else None
-        return None if view is None or view.removed_at is not None else view
+        return _seen(Reader(), rows[0]) if rows else None
 
-    def _put(self, connection: Connection, new: NewSchedule, *, by: str, app: str | None = None) -> None:
-        had = [
-            scheduling.Had(plan, generation, to_instant(cursor))
-            for plan, generation, cursor in connection.execute(HAD, (new.name,)).fetchall()
-        ]
-        put = scheduling.put(new, self._clock.now(), had[0] if had else None)
+    def _had(self, connection: Connection, name: str) -> scheduling.Had | None:
+        for plan, generation, cursor in connection.execute(HAD, (name,)).fetchall():
+            return scheduling.Had(plan, generation, to_instant(cursor))
+        return None
+
+    def _put(
+        self, connection: Connection, new: NewSchedule, had: scheduling.Had | None, *, by: str, app: str | None = None
+    ) -> None:  # fmt: skip
+        put = scheduling.put(new, self._clock.now(), had)
         kept = put.kept
         connection.execute(
             PUT,
             (new.name, app, kept.digest if app is not None else None, kept.plan, kept.spec, kept.payload, kept.guards, put.overlap,
-             put.generation, to_number(put.cursor), _number(put.next_at), put.zones, self._clock.microseconds(), by),
+             put.generation, to_number(put.cursor), _number(put.next_at), ZONES, self._clock.microseconds(), by),
         )  # fmt: skip
 
     def _audit(self, connection: Connection, action: str, name: str, by: str) -> None:

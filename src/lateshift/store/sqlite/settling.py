@@ -7,11 +7,11 @@ from typing import Any
 from uuid import UUID
 
 from lateshift.model.ids import JobId
+from lateshift.model.instants import MICROSECOND
 from lateshift.model.job import Lease, State
 from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later, Settlement
 from lateshift.store.guards import BEGUN
 from lateshift.store.sqlite.database import Connection
-from lateshift.store.sqlite.times import MICROSECOND
 from lateshift.store.taking import KEEP_CANCELLED, KEEP_LEAST
 
 _MINE = "id = ?1 AND fence = ?2 AND state = 2"

@@ -4,6 +4,7 @@ from collections import Counter
 from uuid import UUID
 
 from lateshift.model.guard import Turns, rule_of
+from lateshift.model.instants import MICROSECOND
 from lateshift.model.job import Line, State
 from lateshift.store.contract import LANES, Gap, TakenBack
 from lateshift.store.crashpoints import crashpoint
@@ -11,7 +12,6 @@ from lateshift.store.guards import BEGUN
 from lateshift.store.sqlite import batches, guarding, rules, sessions
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.sqlite.settling import COPY, READY_NEXT
-from lateshift.store.sqlite.times import MICROSECOND
 from lateshift.store.taking import GRACE, KEEP_CANCELLED, KEEP_DEAD, Overdue, Verdict, left_by, split, verdict
 
 TERM = "SELECT 1 FROM lock WHERE name = 'supervisor' AND fence = ? AND owner IS NOT NULL"

@@ -5,8 +5,8 @@ from collections.abc import Generator, Sequence
 from typing import Any
 from uuid import UUID
 
+from lateshift.model.instants import MICROSECOND
 from lateshift.model.job import Enqueued, NewJob
-from lateshift.store.sqlite.times import MICROSECOND
 from lateshift.store.taking import IDENTITY_KEPT
 
 # Take an identity that is free, or whose job stands for nobody any more: by its state, by its window, or because it was

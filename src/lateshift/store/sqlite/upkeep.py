@@ -5,11 +5,11 @@ from pathlib import Path
 
 from lateshift.errors import OptionInvalid
 from lateshift.model.ids import JobId
+from lateshift.model.instants import MICROSECOND
 from lateshift.store import private
 from lateshift.store.sqlite import batches
 from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.sweeping import TERM
-from lateshift.store.sqlite.times import MICROSECOND
 from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT, SESSION_KEPT, TICKS_KEPT
 
 # Settled jobs past their retention. settled_expires.

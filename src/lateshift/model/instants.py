@@ -1,4 +1,4 @@
-"""Instants as SQLite keeps them: whole microseconds since 1970, never through a float."""
+"""Instants as numbers, as SQLite keeps them: whole microseconds since 1970, never through a float."""
 
 from datetime import UTC, datetime, timedelta
 
