@@ -264,4 +264,4 @@ def _counting(made: Callable[[], int]) -> Iterator[None]:
 
 
 def _made(chunk: Sequence[NewJob], answers: list[Enqueued]) -> int:
-    return sum(job.first and answer.created for job, answer in zip(chunk, answers, strict=True))
+    return sum([job.first and answer.created for job, answer in zip(chunk, answers, strict=True)])

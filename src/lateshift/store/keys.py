@@ -7,6 +7,14 @@ from lateshift.model.ids import JobId
 from lateshift.model.job import NewJob, Place
 
 
+def any_claims(jobs: Sequence[NewJob]) -> bool:
+    """Whether any of them must be the only one of its key, its identity, or its number. Most calls make none."""
+    for job in jobs:
+        if job.key is not None or job.unique is not None or job.place is not None:
+            return True
+    return False
+
+
 def key_conflict(job: NewJob) -> KeyConflict:
     assert job.key is not None
     return KeyConflict(

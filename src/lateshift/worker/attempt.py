@@ -1,10 +1,12 @@
 """One try at a job, from the lease to its outcome."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from lateshift.model.job import Lease, Progress
 from lateshift.task import Task
+from lateshift.worker.room import Room
 
 
 class Attempt:
@@ -12,13 +14,16 @@ class Attempt:
 
     __slots__ = (
         "args", "cancelled_by", "checkpoint", "deadline", "desk", "ended", "kwargs", "lease", "lost", "progress",
-        "received", "runner", "session_state", "started", "stopping", "task",
+        "received", "rooms", "runner", "session_state", "started", "stopping", "task",
     )  # fmt: skip
 
-    def __init__(self, lease: Lease, task: Task[..., Any], received: float, desk: Any) -> None:
+    def __init__(
+        self, lease: Lease, task: Task[..., Any], received: float, desk: Any, rooms: Sequence[Room] = ()
+    ) -> None:
         self.lease = lease
         self.task = task
         self.args, self.kwargs = task.arguments.decode(lease.payload)
+        self.rooms = rooms  # where it takes a place
         self.desk = desk  # where checkpoints are saved: the worker's, or in a child the pipe to it
         self.received = received  # monotonic, from before the lease was asked for
         self.deadline = received + lease.time_limit.total_seconds() if lease.time_limit is not None else None

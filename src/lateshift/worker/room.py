@@ -48,3 +48,9 @@ def rooms(concurrency: int, threads: int, processes: int) -> dict[Lane, Room]:
         Lane.PROCESS: Room(processes),
         Lane.SOLO: Room(1, ahead=False),  # what it holds beside a poison is lost a third time, and dead
     }
+
+
+def rooms_of(leased_from: Lane, runs_in: Lane) -> tuple[Lane, ...]:
+    """Where a job takes a place: in the room it was leased for, and in the one where its body runs."""
+    leased_for = leased_from.room
+    return (leased_for,) if runs_in is leased_for else (leased_for, runs_in)

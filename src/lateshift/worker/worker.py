@@ -38,7 +38,7 @@ from lateshift.worker.executors.contract import Executor
 from lateshift.worker.executors.coroutines import Coroutines
 from lateshift.worker.executors.threads import Threads
 from lateshift.worker.lines import Lines
-from lateshift.worker.room import rooms
+from lateshift.worker.room import Room, rooms, rooms_of
 from lateshift.worker.settler import Settler
 from lateshift.worker.starts import Starts
 from lateshift.worker.tally import Tally
@@ -180,7 +180,7 @@ class Worker:
         if self.stopping:
             return []
         self._turns += 1
-        coming = Counter([room for lease in arrived for room in self._rooms_of(lease)])
+        coming = self._places(arrived)
         by_age = self._turns % BY_AGE_EVERY == 0
         wants: list[Want] = []
         lines = self._lines.hot()
@@ -196,13 +196,14 @@ class Worker:
                     wants.append(Want(line, share, by_age=by_age and lane is not Lane.SOLO))
         return wants
 
-    def _rooms_of(self, lease: Lease) -> tuple[Lane, ...]:
-        """Where it takes a place: in the room it was leased for, and in the one where its body runs."""
-        task = self._tasks.get(lease.task)
-        leased_for = lease.lane.room
-        if task is None or task.lane is leased_for:
-            return (leased_for,)
-        return (leased_for, task.lane)
+    def _places(self, leases: Sequence[Lease]) -> Counter[Lane]:
+        """How many places they take in each room."""
+        places: Counter[Lane] = Counter()
+        for (name, lane), count in Counter([(lease.task, lease.lane) for lease in leases]).items():
+            task = self._tasks.get(name)
+            for room in rooms_of(lane, lane.room if task is None else task.lane):
+                places[room] += count
+        return places
 
     async def _find_unknown_leases(self) -> None:
         asked = self._clock.monotonic()
@@ -223,19 +224,22 @@ class Worker:
                 self._settler.put(Settlement(lease, HANDED_BACK))
             return
         lots: dict[Lane, list[Attempt]] = {}
+        taken: dict[tuple[Lane, Lane], list[Room]] = {}
         for lease in leases:
             task = self._tasks.get(lease.task)
             if task is None or task.lane not in self._executors:
                 self._missing.tell(lease)
                 self._settler.put(Settlement(lease, Later(self._settings.unknown_delay, counts=False)))
                 continue
+            if (lease.lane, task.lane) not in taken:
+                taken[lease.lane, task.lane] = [self._rooms[it] for it in rooms_of(lease.lane, task.lane)]
             try:
-                attempt = Attempt(lease, task, asked, self._desk)
+                attempt = Attempt(lease, task, asked, self._desk, taken[lease.lane, task.lane])
             except Exception as error:  # reading arguments runs user code, which may raise anything
                 self._settle_unreadable(lease, task, error)
                 continue
-            for room in self._rooms_of(lease):
-                self._rooms[room].held += 1
+            for room in attempt.rooms:
+                room.held += 1
             self.held.add(attempt)
             lots.setdefault(task.lane, []).append(attempt)
         for lane, attempts in lots.items():
@@ -292,8 +296,8 @@ class Worker:
         attempt.ended = True
         self.held.discard(attempt)
         seconds = self._clock.monotonic() - (attempt.started or attempt.received)
-        for room in self._rooms_of(attempt.lease):
-            self._rooms[room].end(seconds)
+        for room in attempt.rooms:
+            room.end(seconds)
         return seconds
 
     # -- what control does ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from lateshift.errors import SequenceUsed
 from lateshift.model.job import Enqueued, NewJob, Place, Spec
 from lateshift.store.contract import Asked, Rows, Statements
 from lateshift.store.hints import written
-from lateshift.store.keys import key_conflict, number_passed, number_used, numbered
+from lateshift.store.keys import any_claims, key_conflict, number_passed, number_used, numbered
 from lateshift.store.postgres import uniques
 from lateshift.store.postgres.database import Connection
 
@@ -131,6 +131,41 @@ def statements(
     jobs: Sequence[NewJob], skew: timedelta, *, again: bool = False, notify: bool = False
 ) -> Statements:
     """Yields (statement, one row of parameters in a list) and is sent the rows it gave."""
+    fresh, answers = jobs, [Enqueued(job.id, True) for job in jobs]
+    if any_claims(jobs):
+        fresh, answers = yield from _claim(jobs, skew, again)
+    for (spec, first), group in groupby(fresh, key=_spec_and_first):
+        same = list(group)
+        first = first and not again
+        when = (spec.at, spec.delay, skew)
+        if spec.lane.careful:
+            yield INSERT_GUARDED, [(*when, *_how(spec), spec.batch, *_guards(same))]
+        elif spec.batch is not None:
+            ids, payloads = [job.id for job in same], [job.payload for job in same]
+            yield INSERT_BATCH, [(*when, *_how(spec), spec.batch, ids, payloads)]
+        elif len(same) == 1:
+            [job] = same
+            if first and is_plain(job, skew):
+                yield INSERT_NOW, [plain_row(job)]
+                continue
+            row = (job.id, *_how(spec), job.payload, *when)
+            yield (INSERT_FIRST, [row]) if first else (INSERT_ONE, [(*row, job.id, job.id)])
+        else:
+            ids, payloads = [job.id for job in same], [job.payload for job in same]
+            rows = (*when, *_how(spec), ids, payloads)
+            yield (INSERT_FIRSTS, [rows]) if first else (INSERT_MANY, [(*rows, ids, ids)])
+    if again and fresh:
+        yield UNDO_REPEAT, [([job.id for job in fresh],)]
+    if notify:
+        for line in {job.spec.line for job in fresh}:
+            yield NOTIFY, [(written(line),)]
+    return answers
+
+
+def _claim(
+    jobs: Sequence[NewJob], skew: timedelta, again: bool
+) -> Generator[Asked, Rows, tuple[list[NewJob], list[Enqueued]]]:
+    """The jobs that are to be made, and the answers to all: of some a key or an identity has been taken before."""
     answers: list[Enqueued] = []
     fresh: list[NewJob] = []
     taken: list[tuple[Any, ...]] = []
@@ -159,32 +194,7 @@ def statements(
             yield FREE_KEY, [(task, text, owners[id])]
         yield from uniques.give_up(fresh)
         raise wrong
-    for (spec, first), group in groupby(fresh, key=_spec_and_first):
-        same = list(group)
-        first = first and not again
-        when = (spec.at, spec.delay, skew)
-        if spec.lane.careful:
-            yield INSERT_GUARDED, [(*when, *_how(spec), spec.batch, *_guards(same))]
-        elif spec.batch is not None:
-            ids, payloads = [job.id for job in same], [job.payload for job in same]
-            yield INSERT_BATCH, [(*when, *_how(spec), spec.batch, ids, payloads)]
-        elif len(same) == 1:
-            [job] = same
-            if first and is_plain(job, skew):
-                yield INSERT_NOW, [plain_row(job)]
-                continue
-            row = (job.id, *_how(spec), job.payload, *when)
-            yield (INSERT_FIRST, [row]) if first else (INSERT_ONE, [(*row, job.id, job.id)])
-        else:
-            ids, payloads = [job.id for job in same], [job.payload for job in same]
-            rows = (*when, *_how(spec), ids, payloads)
-            yield (INSERT_FIRSTS, [rows]) if first else (INSERT_MANY, [(*rows, ids, ids)])
-    if again and fresh:
-        yield UNDO_REPEAT, [([job.id for job in fresh],)]
-    if notify:
-        for line in {job.spec.line for job in fresh}:
-            yield NOTIFY, [(written(line),)]
-    return answers
+    return fresh, answers
 
 
 def _guards(jobs: Sequence[NewJob]) -> tuple[list[Any], ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Sequence
 from itertools import chain, groupby
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +10,7 @@ from lateshift.errors import SequenceUsed
 from lateshift.model.instants import MICROSECOND, to_number
 from lateshift.model.job import Enqueued, NewJob, Place, Spec, State
 from lateshift.store.contract import Asked, Rows, Statements
-from lateshift.store.keys import key_conflict, number_passed, number_used, numbered
+from lateshift.store.keys import any_claims, key_conflict, number_passed, number_used, numbered
 from lateshift.store.sqlite import uniques
 from lateshift.store.sqlite.database import Connection
 from lateshift.store.sqlite.sessions import STAY_FIRST
@@ -54,9 +55,35 @@ READ_KEY = "SELECT job_id, digest, expires_at FROM job_key WHERE task = ? AND te
 # A key that this call took, given back because the call fails. Primary key.
 FREE_KEY = "DELETE FROM job_key WHERE task = ? AND text = ? AND job_id = ?"
 
+_spec_and_first = attrgetter("spec", "first")
+
 
 def statements(jobs: Sequence[NewJob], now: int) -> Statements:
     """Yields (statement, list of parameter rows) and is sent the rows of the last one."""
+    fresh, answers = jobs, [Enqueued(job.id, True) for job in jobs]
+    if any_claims(jobs):
+        fresh, answers = yield from _claim(jobs, now)
+    for (spec, first), group in groupby(fresh, key=_spec_and_first):
+        same, how = list(group), _how(spec, now)
+        if spec.lane.careful:
+            yield from _insert_guarded(same, how)
+            continue
+        if spec.batch is not None:
+            yield from _of_batch(same, how, spec.batch.bytes)
+            continue
+        if first:
+            for start in range(0, len(same) - BLOCK + 1, BLOCK):
+                pairs = [(job.id.bytes, job.payload) for job in same[start : start + BLOCK]]
+                yield INSERT_BLOCK, [(*how, *chain.from_iterable(pairs))]
+            same = same[len(same) // BLOCK * BLOCK :]
+        rows = [(job.id.bytes, *how, job.payload) for job in same]
+        if rows:
+            yield (INSERT_FIRST, rows) if first else (INSERT, [(*row, row[0]) for row in rows])
+    return answers
+
+
+def _claim(jobs: Sequence[NewJob], now: int) -> Generator[Asked, Rows, tuple[list[NewJob], list[Enqueued]]]:
+    """The jobs that are to be made, and the answers to all: of some a key or an identity has been taken before."""
     answers: list[Enqueued] = []
     fresh: list[NewJob] = []
     taken: list[tuple[Any, ...]] = []
@@ -86,23 +113,7 @@ def statements(jobs: Sequence[NewJob], now: int) -> Statements:
             yield FREE_KEY, [(task, text, owners[id])]
         yield from uniques.give_up(fresh)
         raise wrong
-    for (spec, first, guarded), group in groupby(fresh, key=_alike):
-        same, how = list(group), _how(spec, now)
-        if guarded:
-            yield from _insert_guarded(same, how)
-            continue
-        if spec.batch is not None:
-            yield from _of_batch(same, how, spec.batch.bytes)
-            continue
-        if first:
-            for start in range(0, len(same) - BLOCK + 1, BLOCK):
-                pairs = [(job.id.bytes, job.payload) for job in same[start : start + BLOCK]]
-                yield INSERT_BLOCK, [(*how, *chain.from_iterable(pairs))]
-            same = same[len(same) // BLOCK * BLOCK :]
-        rows = [(job.id.bytes, *how, job.payload) for job in same]
-        if rows:
-            yield (INSERT_FIRST, rows) if first else (INSERT, [(*row, row[0]) for row in rows])
-    return answers
+    return fresh, answers
 
 
 def _of_batch(jobs: Sequence[NewJob], how: tuple[Any, ...], batch: bytes) -> Generator[Asked, Rows, None]:
@@ -129,10 +140,6 @@ def run(connection: Connection, statements: Statements) -> list[Enqueued]:
     except StopIteration as stop:
         answers: list[Enqueued] = stop.value
         return answers
-
-
-def _alike(job: NewJob) -> tuple[Spec, bool, bool]:
-    return job.spec, job.first, job.spec.lane.careful
 
 
 def _insert_guarded(jobs: Sequence[NewJob], how: tuple[Any, ...]) -> Generator[Asked, Rows, None]:

@@ -17,7 +17,8 @@ from lateshift.store.taking import KEEP_CANCELLED, KEEP_LEAST
 _MINE = "id = ?1 AND fence = ?2 AND state = 2"
 # A completion after the complete-by is refused; that an attempt failed or was stopped may still be said.
 _IN_TIME = "(?4 <> 4 OR complete_by IS NULL OR complete_by > ?3)"
-_GUARDS = "session, turn, sequence, gap_after, holds, tenant, limit_key, batch"
+# In the order of the table: any other costs a copy of every column.
+_GUARDS = "session, turn, sequence, tenant, limit_key, gap_after, holds, batch"
 _KEPT = f"""id, queue, lane, state, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
  leased_at, settled_at, expires_at, exclusive, task, payload, progress, checkpoint, history, result, reason,
  {_GUARDS}"""
@@ -29,18 +30,20 @@ _MOVED = f"""id, queue, lane, ?4, priority, attempt, attempts, losses, fence, du
 COPY = f"""INSERT INTO settled ({_KEPT}) SELECT {_MOVED} FROM job WHERE {_MINE} AND {_IN_TIME}
  ON CONFLICT (id) DO NOTHING"""
 DROP = f"DELETE FROM job WHERE {_MINE} AND {_IN_TIME}"
-# The same for so many completions with one retention: few statements for many jobs, each of which lets the bodies run
-# beside it. Primary keys, by the order of the join.
+# The same for so many completions of plain lanes with one retention and batch: few statements for many jobs, each of
+# which lets the bodies run beside it. Primary keys, by the order of the join.
 BLOCK = 100
 _SAID = f"""WITH said(id, fence, result) AS (VALUES {", ".join(["(?, ?, ?)"] * BLOCK)}),
  mine AS (SELECT job.*, said.result FROM said CROSS JOIN job ON job.id = said.id
   WHERE job.fence = said.fence AND job.state = 2 AND (job.complete_by IS NULL OR job.complete_by > ?))"""
 COPY_BLOCK = f"""{_SAID} INSERT INTO settled ({_KEPT})
  SELECT id, queue, lane, 4, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
- leased_at, ?, ?, exclusive, task, payload, progress, checkpoint, history, result, NULL, {_GUARDS}
- FROM mine WHERE true
+ leased_at, ?, ?, exclusive, task, payload, progress, checkpoint, history, result,
+ NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ? FROM mine WHERE true
  ON CONFLICT (id) DO NOTHING"""
 DROP_BLOCK = f"{_SAID} DELETE FROM job WHERE id IN (SELECT id FROM mine)"
+# When all of a block were copied, nothing is left to compare. Primary key.
+DROP_THESE = f"DELETE FROM job WHERE id IN ({', '.join('?' * BLOCK)})"
 # Whether this very settlement was written before (its answer had been lost). Primary key.
 SETTLED_BY = "SELECT 1 FROM settled WHERE id = ? AND fence = ? AND state = ? AND reason IS ?"
 
@@ -89,7 +92,7 @@ def settle(
     for (keep, batch), group in completed.items():
         whole = len(group) // BLOCK * BLOCK
         for start in range(0, whole, BLOCK):
-            late, written = _complete_block(connection, group[start : start + BLOCK], keep, now)
+            late, written = _complete_block(connection, group[start : start + BLOCK], keep, batch, now)
             lost += late
             if batch is not None:
                 counts[batch.bytes, 4] += written
@@ -109,16 +112,22 @@ def settle(
 
 
 def _complete_block(
-    connection: Connection, block: Sequence[tuple[Lease, bytes | None]], keep: timedelta, now: int
+    connection: Connection,
+    block: Sequence[tuple[Lease, bytes | None]],
+    keep: timedelta,
+    batch: UUID | None,
+    now: int,
 ) -> tuple[list[Lease], int]:
     """The leases that were lost, and how many jobs it settled."""
     said = [part for lease, result in block for part in (lease.id.bytes, lease.fence, result)]
     before = connection.total_changes()
-    connection.execute(COPY_BLOCK, (*said, now, now, now + _kept(keep)))
+    whose = None if batch is None else batch.bytes
+    connection.execute(COPY_BLOCK, (*said, now, now, now + _kept(keep), whose))
     written = connection.total_changes() - before
-    connection.execute(DROP_BLOCK, (*said, now))
     if written == len(block):
+        connection.execute(DROP_THESE, said[::3])
         return [], written
+    connection.execute(DROP_BLOCK, (*said, now))
     rows = [(lease, _completion(lease, result, keep, now)) for lease, result in block]
     return [lease for lease, row in rows if not _settled_by(connection, row)], written
 
