@@ -84,6 +84,7 @@ SQLITE: list[tuple[str, str, str]] = [
     ("DROP", sqlite.settling.DROP, "PRIMARY KEY (id=?)"),
     ("COPY_BLOCK", sqlite.settling.COPY_BLOCK, "SEARCH job USING PRIMARY KEY (id=?)"),
     ("DROP_BLOCK", sqlite.settling.DROP_BLOCK, "PRIMARY KEY (id=?)"),
+    ("DROP_THESE", sqlite.settling.DROP_THESE, "PRIMARY KEY (id=?)"),
     ("SETTLED_BY", sqlite.settling.SETTLED_BY, "PRIMARY KEY (id=?)"),
     ("AGAIN", sqlite.settling.AGAIN, "PRIMARY KEY (id=?)"),
     ("CANCELLED_BY", sqlite.settling.CANCELLED_BY, "PRIMARY KEY (id=?)"),
@@ -339,6 +340,12 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     (
         "COMPLETE",
         postgres.settling.COMPLETE,
+        {**LEASES, "results": [b"1"] * 100, "keep": NO_TIME},
+        {"job_pkey"},
+    ),
+    (
+        "COMPLETE_ANY",
+        postgres.settling.COMPLETE_ANY,
         {**LEASES, "results": [b"1"] * 100, "keep": NO_TIME},
         {"job_pkey"},
     ),

@@ -196,7 +196,8 @@ def _send(connection: Connection, settlements: Sequence[Settlement], skew: timed
     telling = [settlement for settlement in settlements if leaves_word(settlement)]
     silent = [it for it in settlements if not leaves_word(it)] if telling else settlements
     return _OnTheWay(
-        settling.send(connection, silent, skew), settling.send(connection, telling, skew, telling=True)
+        settling.send(connection, silent, skew, settling.COMPLETE_ANY),
+        settling.send(connection, telling, skew, settling.COMPLETE_TELLING),
     )
 
 

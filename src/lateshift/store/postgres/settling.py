@@ -15,10 +15,16 @@ from lateshift.store.postgres.arrays import BigInts, Blobs, Uuids
 from lateshift.store.postgres.database import Connection
 from lateshift.store.taking import KEEP_CANCELLED, KEEP_LEAST
 
-KEPT = """id, queue, lane, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
- leased_at, exclusive, task, payload, progress, checkpoint, session, turn, sequence, gap_after, holds, tenant, limit_key,
- batch"""
-GONE = ", ".join(f"gone.{column.strip()}" for column in KEPT.split(","))
+_PLAIN = """id, queue, lane, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
+ leased_at, exclusive, task, payload, progress, checkpoint"""
+KEPT = f"{_PLAIN}, session, turn, sequence, gap_after, holds, tenant, limit_key, batch"
+
+
+def of(table: str, columns: str) -> str:
+    return ", ".join(f"{table}.{column.strip()}" for column in columns.split(","))
+
+
+GONE = of("gone", KEPT)
 _NOW = "clock_timestamp() + %(skew)s::interval"
 # What was said of a job stands at its place in arrays sorted by id, found by bisection. No statement joins: a join's plan
 # is a guess, kept while the tables change, and the wrong one compares all with all. Running is having a holder.
@@ -40,17 +46,26 @@ def _failures(state: str) -> str:
     return f"count(*) FILTER (WHERE {state} = 6)"
 
 
-# Completed jobs whose leases still hold are settled with their results. Primary keys.
-COMPLETE = f"""WITH gone AS (DELETE FROM lateshift.job j WHERE {_MINE} AND {_IN_TIME} RETURNING j.*, {_PLACE} AS place)
-INSERT INTO lateshift.settled ({KEPT}, history, state, settled_at, expires_at, result)
-SELECT {GONE}, gone.history, 4, {_NOW}, {_NOW} + %(keep)s::interval, (%(results)b::bytea[])[gone.place]
+def _complete_with(columns: str) -> str:
+    return f"""WITH gone AS (DELETE FROM lateshift.job j WHERE {_MINE} AND {_IN_TIME}
+ RETURNING {of("j", columns)}, j.history, {_PLACE} AS place)
+INSERT INTO lateshift.settled ({columns}, history, state, settled_at, expires_at, result)
+SELECT {of("gone", columns)}, gone.history, 4, {_NOW}, {_NOW} + %(keep)s::interval, (%(results)b::bytea[])[gone.place]
 FROM gone"""
-COMPLETE_OF_BATCH = COMPLETE.replace("\nINSERT", f",\n{counted('count(*)', '4', '0')}\nINSERT")
+
+
+# Completed jobs whose leases still hold are settled with their results; of plain lanes and no batch, then of any.
+# Primary keys.
+COMPLETE = _complete_with(_PLAIN)
+COMPLETE_ANY = _complete_with(KEPT)
+COMPLETE_OF_BATCH = COMPLETE_ANY.replace("\nINSERT", f",\n{counted('count(*)', '4', '0')}\nINSERT")
 
 # The same, saying which: for those that leave something to others.
-COMPLETE_TELLING = f"{COMPLETE} RETURNING id, fence"
+COMPLETE_TELLING = f"{COMPLETE_ANY} RETURNING id, fence"
 COMPLETE_OF_BATCH_TELLING = f"{COMPLETE_OF_BATCH} RETURNING id, fence"
-_OF_BATCH = {COMPLETE: COMPLETE_OF_BATCH, COMPLETE_TELLING: COMPLETE_OF_BATCH_TELLING}
+_OF_BATCH = {
+    COMPLETE: COMPLETE_OF_BATCH, COMPLETE_ANY: COMPLETE_OF_BATCH, COMPLETE_TELLING: COMPLETE_OF_BATCH_TELLING,
+}  # fmt: skip
 
 # The same for any end, with its reason and history. Primary keys.
 END = f"""WITH gone AS (DELETE FROM lateshift.job j WHERE {_MINE} RETURNING j.*, {_PLACE} AS place)
@@ -105,9 +120,10 @@ class Sent(Struct, frozen=True):
 
 
 def send(
-    connection: Connection, settlements: Sequence[Settlement], skew: timedelta, *, telling: bool = False
+    connection: Connection, settlements: Sequence[Settlement], skew: timedelta, complete: str = COMPLETE
 ) -> list[Sent]:
-    """Queue the statements in the caller's pipeline: one for each kind of end. `telling`: each says what it wrote."""
+    """Queue the statements in the caller's pipeline: one for each kind of end. `complete`: the statement for those of
+    a guarded lane, or the one that says what it wrote."""
     settlements = sorted(settlements, key=_by_id)
     completed: dict[timedelta, list[Settlement]] = {}
     ended: list[Settlement] = []
@@ -120,8 +136,9 @@ def send(
             later.append(settlement)
         else:
             ended.append(settlement)
-    sql = COMPLETE_TELLING if telling else COMPLETE
-    sent = [Sent(_complete(connection, sql, group, keep, skew), group) for keep, group in completed.items()]
+    sent = [
+        Sent(_complete(connection, complete, group, keep, skew), group) for keep, group in completed.items()
+    ]
     if ended:
         sent.append(Sent(_end(connection, ended, skew), ended))
     if later:
