@@ -9,7 +9,7 @@ from lateshift.model.job import NewJob, Place
 
 def any_claims(jobs: Sequence[NewJob]) -> bool:
     """Whether any of them must be the only one of its key, its identity, or its number. Most calls make none."""
-    for job in jobs:
+    for job in jobs:  # noqa: SIM110 - half the time of a generator, for each bulk enqueue
         if job.key is not None or job.unique is not None or job.place is not None:
             return True
     return False
