@@ -39,6 +39,7 @@ from lateshift.scheduling import Scheduling
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
 from lateshift.task import HOUR, AsyncTask, Call, Limits, Task
+from lateshift.triggering import Triggering
 
 LOCK_NAME_LIMIT = 200  # characters
 LIMIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,49}")
@@ -64,7 +65,7 @@ class Registrar:
         return self._app._register(function, self._name, self._limits)
 
 
-class Lateshift(Scheduling):
+class Lateshift(Scheduling, Triggering):
     """An app: a name, its tasks and its store.
 
     `store` is a URL; without it LATESHIFT_STORE or lateshift.toml name one, else it is a file, ./lateshift.db.
@@ -326,13 +327,18 @@ class Lateshift(Scheduling):
         """`async with app.running():` works and supervises in this process, beside a web application or in a test."""
         store = await aside(lambda: self.store)
         async with embedded.running(
-            store, self._tasks, self.settings, self.clock, program=self.program, beside=[self.ticker()]
+            store,
+            self._tasks,
+            self.settings,
+            self.clock,
+            program=self.program,
+            beside=[self.ticker(), *self.readers()],
         ):
             yield
 
     @contextmanager
-    def on(self, store: Store) -> Iterator[None]:
-        """`with app.on(store):` this app works on another store, by that store's clock; it is closed at the end, and what
+    def using(self, store: Store) -> Iterator[None]:
+        """`with app.using(store):` this app works on another store, by that store's clock; it is closed at the end, and what
         the app had before is there again. For tests: see lateshift.testing."""
         before = self._store, self.clock, self.settings
         self._store, self.clock = store, store.clock

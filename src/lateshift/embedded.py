@@ -13,7 +13,7 @@ from lateshift.model.member import Program
 from lateshift.runtime.aside import aside
 from lateshift.runtime.heartbeat import Heartbeat
 from lateshift.runtime.log import log
-from lateshift.runtime.loop import Part, drive
+from lateshift.runtime.loop import Part, drive, resign
 from lateshift.runtime.patience import patiently, pause
 from lateshift.store.contract import MemberView, Store
 from lateshift.supervisor.sweep import Sweep
@@ -117,4 +117,4 @@ async def running(
         ending.set()
         sweep.wake()
         await asyncio.gather(*parts)
-        await aside(sweep.resign)
+        await resign(sweep, *beside)

@@ -4,7 +4,7 @@ LateshiftError
 ├── UsageError            the call was wrong; nothing was written
 │   ├── TaskInvalid · TaskUnknown · ArgumentsInvalid · OptionInvalid · AppInvalid
 │   ├── PayloadTooLarge · KeyConflict · SequenceUsed · ConnectionUnsupported
-│   ├── ScheduleInvalid · ScheduleUnknown
+│   ├── ScheduleInvalid · ScheduleUnknown · TriggerInvalid · TriggerUnknown · EventInvalid
 │   └── JobUnknown · BatchUnknown
 ├── StoreError            the store refused, or did not answer
 │   ├── StoreUrlInvalid · StoreUnavailable · StoreReadOnly · StoreFull · StoreUnsafe · StoreCorrupt
@@ -61,6 +61,18 @@ class ScheduleInvalid(UsageError, ValueError):
 
 class ScheduleUnknown(UsageError, LookupError):
     """No schedule of that name is in the store."""
+
+
+class TriggerInvalid(UsageError, ValueError):
+    """A trigger that cannot be: where it looks, or what it makes of what it sees."""
+
+
+class TriggerUnknown(UsageError, LookupError):
+    """No trigger of that name is in the store."""
+
+
+class EventInvalid(UsageError, ValueError):
+    """An event that no job can be made of: its name, its data, or a message's body."""
 
 
 class KeyConflict(UsageError):

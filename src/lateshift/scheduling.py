@@ -26,6 +26,7 @@ class Scheduling:
     name: str
 
     def __init__(self) -> None:
+        super().__init__()
         self._schedules: dict[str, NewSchedule] = {}
 
     @property

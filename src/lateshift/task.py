@@ -98,7 +98,7 @@ class Bound(Generic[P, R]):
         connection: object, unique: Unique | Literal[False] | None = None,
     ) -> None:  # fmt: skip
         self.task = task
-        self._spec = spec
+        self.spec = spec
         self._place = place
         self._key = key
         self._window = window
@@ -116,8 +116,8 @@ class Bound(Generic[P, R]):
         key = None
         if self._key is not None:
             key = Key(self._key, self.task.arguments.digest(payload), self._window)
-        unique = self.task.identity(payload, self._spec.queue, self._unique)
-        return Call(self.task, NewJob(new_job_id(), self._spec, payload, key, True, self._place, unique))
+        unique = self.task.identity(payload, self.spec.queue, self._unique)
+        return Call(self.task, NewJob(new_job_id(), self.spec, payload, key, True, self._place, unique))
 
 
 class Task(Generic[P, R]):

@@ -111,7 +111,7 @@ async def _run_parts(app: "Lateshift", program: str, processes: int, watch: "Wat
     from lateshift.model.ids import new_member_id
     from lateshift.runtime.aside import aside
     from lateshift.runtime.host import Host
-    from lateshift.runtime.loop import drive
+    from lateshift.runtime.loop import Part, drive, resign
     from lateshift.runtime.stopping import stop_on_signals
     from lateshift.supervisor.sweep import Sweep
 
@@ -142,7 +142,8 @@ async def _run_parts(app: "Lateshift", program: str, processes: int, watch: "Wat
     sweep = Sweep(app.store, new_member_id(), app.clock, heartbeat=app.settings.heartbeat)
     host = Host(app.store, program, processes, app.settings, app.clock, died=sweep.wake)
     watch.stopping = stopping
-    beside = [asyncio.create_task(drive(part, over)) for part in (sweep, app.ticker(), watch)]
+    parts: list[Part] = [sweep, app.ticker(), watch, *app.readers()]
+    beside = [asyncio.create_task(drive(part, over)) for part in parts]
     try:
         await host.run(stopping)
     finally:
@@ -153,7 +154,7 @@ async def _run_parts(app: "Lateshift", program: str, processes: int, watch: "Wat
                 await asyncio.gather(*beside)
                 await sweep.turn()  # what a killed worker left behind goes back now
                 await watch.turn()
-                await aside(sweep.resign)
+                await resign(*parts)
 
 
 def _tell_unmatched(app: "Lateshift") -> None:

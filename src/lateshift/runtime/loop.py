@@ -5,6 +5,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Protocol
 
+from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
 
 AFTER_A_FAULT = timedelta(seconds=1)
@@ -34,3 +35,10 @@ async def drive(part: Part, stopping: asyncio.Event) -> None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause.total_seconds()):
                     await stopping.wait()
+
+
+async def resign(*parts: Part) -> None:
+    """Those that lead let others lead at once."""
+    for part in parts:
+        if hasattr(part, "resign"):
+            await aside(part.resign)

@@ -22,6 +22,7 @@ from lateshift.model.member import MemberView as MemberView
 from lateshift.model.member import Program, Serves
 from lateshift.model.outcome import Settlement
 from lateshift.store.schedule_contract import Schedules as Schedules
+from lateshift.store.trigger_contract import Triggers as Triggers
 
 Asked = tuple[str, Sequence[Any]]
 Rows = list[tuple[Any, ...]]
@@ -339,6 +340,8 @@ class Store(Protocol):
     def batches(self) -> Batches: ...
     @property
     def schedules(self) -> Schedules: ...
+    @property
+    def triggers(self) -> Triggers: ...
     @property
     def members(self) -> Members: ...
     @property

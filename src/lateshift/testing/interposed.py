@@ -16,6 +16,7 @@ from lateshift.store.contract import (
     Schedules,
     Sessions,
     Store,
+    Triggers,
     Upkeep,
 )
 
@@ -52,6 +53,7 @@ class Interposed:
         self.queues = cast(Queues, Verbs("queues", store.queues, around))
         self.rules = cast(RuleBook, Verbs("rules", store.rules, around))
         self.schedules = cast(Schedules, Verbs("schedules", store.schedules, around))
+        self.triggers = cast(Triggers, Verbs("triggers", store.triggers, around))
         self.sessions = cast(Sessions, Verbs("sessions", store.sessions, around))
         self.locks = cast(Locks, Verbs("locks", store.locks, around))
         self.reports = cast(Reports, Verbs("reports", store.reports, around))

@@ -53,7 +53,9 @@ class Kit:
         store.ready()
         seen = Interposed(store, self._ledger)
         with ExitStack() as stack:
-            stack.enter_context(self.app.on(seen if self._around is None else Interposed(seen, self._around)))
+            stack.enter_context(
+                self.app.using(seen if self._around is None else Interposed(seen, self._around))
+            )
             stack.callback(_open.remove, self)
             _open.append(self)
             self._opened = True

@@ -19,6 +19,7 @@ from lateshift.store.postgres.reports import PostgresReports
 from lateshift.store.postgres.rules import PostgresRules
 from lateshift.store.postgres.schedules import PostgresSchedules
 from lateshift.store.postgres.sessions import PostgresSessions
+from lateshift.store.postgres.triggers import PostgresTriggers
 from lateshift.store.postgres.upkeep import PostgresUpkeep
 from lateshift.store.postgres.wakes import NotifyWakes
 from lateshift.store.urls import shown
@@ -42,6 +43,7 @@ class PostgresStore:
         self.rules = PostgresRules(self._database)
         self.sessions = PostgresSessions(self._database, self.wakes)
         self.schedules = PostgresSchedules(self._database, self.wakes)
+        self.triggers = PostgresTriggers(self._database, self.wakes)
         self.locks = PostgresLocks(self._database)
         self.reports = PostgresReports(self._database)
         self.upkeep = PostgresUpkeep(self._database)

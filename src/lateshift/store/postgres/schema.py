@@ -161,6 +161,29 @@ STEPS: tuple[tuple[str, ...], ...] = (
             count integer NOT NULL, outcome smallint NOT NULL, job uuid, PRIMARY KEY (at, schedule, generation)
         )""",
     ),
+    (
+        # Triggers: how far each has read, what came of it, and what keeps it from reading. Of an event's subscription also what
+        # the event becomes.
+        """CREATE TABLE lateshift.trigger (
+            name text COLLATE "C" PRIMARY KEY, app text NOT NULL, kind text NOT NULL, about text NOT NULL, task text NOT NULL,
+            subscription bytea, position bytea, made bigint NOT NULL DEFAULT 0, repeated bigint NOT NULL DEFAULT 0,
+            refused bigint NOT NULL DEFAULT 0, rate double precision NOT NULL DEFAULT 0, counted_since timestamptz NOT NULL,
+            counted bigint NOT NULL DEFAULT 0, lag bigint, last_at timestamptz, looked_at timestamptz, error text, error_at timestamptz,
+            paused_at timestamptz, paused_by text
+        ) WITH (fillfactor = 50)""",
+        # Each event that has arrived, and which version of it: a job was made of it, or it was refused, or passed over.
+        """CREATE TABLE lateshift.receipt (
+            trigger text COLLATE "C" NOT NULL, event text COLLATE "C" NOT NULL, mark text NOT NULL, expires_at timestamptz, PRIMARY KEY (trigger, event)
+        )""",
+        "CREATE INDEX receipt_expires ON lateshift.receipt (expires_at) WHERE expires_at IS NOT NULL",
+        # Events that no job can be made of, as they came.
+        """CREATE TABLE lateshift.refused (
+            id uuid PRIMARY KEY, trigger text COLLATE "C" NOT NULL, event text COLLATE "C" NOT NULL, mark text NOT NULL, at timestamptz NOT NULL,
+            raw bytea NOT NULL, rest bytea NOT NULL, reason text NOT NULL, expires_at timestamptz NOT NULL
+        )""",
+        "CREATE INDEX refused_trigger ON lateshift.refused (trigger, id)",
+        "CREATE INDEX refused_expires ON lateshift.refused (expires_at)",
+    ),
 )
 
 VERSION = len(STEPS)

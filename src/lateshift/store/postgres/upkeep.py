@@ -57,6 +57,11 @@ PURGE_BUCKETS = """DELETE FROM lateshift.bucket WHERE ctid = ANY(ARRAY(SELECT ct
 # Ticks of longer ago than TICKS_KEPT. Primary key.
 PURGE_TICKS = """DELETE FROM lateshift.tick WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.tick
  WHERE at <= (SELECT clock_timestamp() + %(skew)s::interval - %(ticks)s::interval) ORDER BY at LIMIT %(limit)s))"""
+# What has arrived and need not be known any more, and what was refused too long ago. receipt_expires, refused_expires.
+PURGE_RECEIPTS = f"""DELETE FROM lateshift.receipt WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.receipt
+ WHERE expires_at <= {_NOW} ORDER BY expires_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED))"""
+PURGE_REFUSED = f"""DELETE FROM lateshift.refused WHERE id = ANY(ARRAY(SELECT id FROM lateshift.refused
+ WHERE expires_at <= {_NOW} ORDER BY expires_at LIMIT %(limit)s))"""
 
 # What must never be: an id in both tables, a running job without a holder, a waiting one with a holder.
 RULES = {
@@ -103,6 +108,8 @@ class PostgresUpkeep:
                         PURGE_SESSIONS,
                         PURGE_BUCKETS,
                         PURGE_TICKS,
+                        PURGE_RECEIPTS,
+                        PURGE_REFUSED,
                     )
                 )
                 return deleted + batches.purge(connection, self._clock.offset, limit)

@@ -153,6 +153,29 @@ STEPS: tuple[tuple[str, ...], ...] = (
             count INTEGER NOT NULL, outcome INTEGER NOT NULL, job BLOB, PRIMARY KEY (at, schedule, generation)
         ) WITHOUT ROWID""",
     ),
+    (
+        # Triggers: how far each has read, what came of it, and what keeps it from reading. Of an event's subscription also what
+        # the event becomes.
+        """CREATE TABLE trigger (
+            name TEXT PRIMARY KEY, app TEXT NOT NULL, kind TEXT NOT NULL, about TEXT NOT NULL, task TEXT NOT NULL,
+            subscription BLOB, position BLOB, made INTEGER NOT NULL DEFAULT 0, repeated INTEGER NOT NULL DEFAULT 0,
+            refused INTEGER NOT NULL DEFAULT 0, rate REAL NOT NULL DEFAULT 0, counted_since INTEGER NOT NULL,
+            counted INTEGER NOT NULL DEFAULT 0, lag INTEGER, last_at INTEGER, looked_at INTEGER, error TEXT, error_at INTEGER,
+            paused_at INTEGER, paused_by TEXT
+        ) WITHOUT ROWID""",
+        # Each event that has arrived, and which version of it: a job was made of it, or it was refused, or passed over.
+        """CREATE TABLE receipt (
+            trigger TEXT NOT NULL, event TEXT NOT NULL, mark TEXT NOT NULL, expires_at INTEGER, PRIMARY KEY (trigger, event)
+        ) WITHOUT ROWID""",
+        "CREATE INDEX receipt_expires ON receipt (expires_at) WHERE expires_at IS NOT NULL",
+        # Events that no job can be made of, as they came.
+        """CREATE TABLE refused (
+            id BLOB PRIMARY KEY, trigger TEXT NOT NULL, event TEXT NOT NULL, mark TEXT NOT NULL, at INTEGER NOT NULL,
+            raw BLOB NOT NULL, rest BLOB NOT NULL, reason TEXT NOT NULL, expires_at INTEGER NOT NULL
+        ) WITHOUT ROWID""",
+        "CREATE INDEX refused_trigger ON refused (trigger, id)",
+        "CREATE INDEX refused_expires ON refused (expires_at)",
+    ),
 )
 
 VERSION = len(STEPS)

@@ -21,6 +21,7 @@ from lateshift.store.sqlite.reports import SqliteReports
 from lateshift.store.sqlite.rules import SqliteRules
 from lateshift.store.sqlite.schedules import SqliteSchedules
 from lateshift.store.sqlite.sessions import SqliteSessions
+from lateshift.store.sqlite.triggers import SqliteTriggers
 from lateshift.store.sqlite.upkeep import SqliteUpkeep
 
 
@@ -48,6 +49,7 @@ class SqliteStore:
         self.rules = SqliteRules(self._database)
         self.sessions = SqliteSessions(self._database, self.wakes)
         self.schedules = SqliteSchedules(self._database, self.wakes)
+        self.triggers = SqliteTriggers(self._database, self.wakes)
         self.locks = SqliteLocks(self._database)
         self.reports = SqliteReports(self._database)
         self.upkeep = SqliteUpkeep(self._database)

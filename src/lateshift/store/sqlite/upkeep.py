@@ -43,6 +43,10 @@ PURGE_BUCKETS = "DELETE FROM bucket WHERE key IN (SELECT key FROM bucket WHERE a
 # Ticks of longer ago than TICKS_KEPT. Primary key.
 PURGE_TICKS = """DELETE FROM tick WHERE (at, schedule, generation) IN
  (SELECT at, schedule, generation FROM tick WHERE at <= ? LIMIT ?)"""
+# What has arrived and need not be known any more, and what was refused too long ago. receipt_expires, refused_expires.
+PURGE_RECEIPTS = """DELETE FROM receipt WHERE (trigger, event) IN
+ (SELECT trigger, event FROM receipt WHERE expires_at <= ? LIMIT ?)"""
+PURGE_REFUSED = "DELETE FROM refused WHERE id IN (SELECT id FROM refused WHERE expires_at <= ? LIMIT ?)"
 
 # What must never be: an id in both tables, a running job without a holder, a waiting one with a holder.
 RULES = {
@@ -70,7 +74,8 @@ class SqliteUpkeep:
                 return 0
             before = connection.total_changes()
             connection.execute(PURGE_SETTLED, (now, limit))
-            connection.execute(PURGE_KEYS, (now, limit))
+            for sql in (PURGE_KEYS, PURGE_RECEIPTS, PURGE_REFUSED):
+                connection.execute(sql, (now, limit))
             identities = (now, limit, now + IDENTITY_KEPT // MICROSECOND)
             connection.execute(PURGE_IDENTITIES, identities)
             connection.execute(KEEP_IDENTITIES, identities)

@@ -1,0 +1,291 @@
+"""Triggers in PostgreSQL: what has arrived is written with the jobs that it becomes."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from lateshift.model.job import NewJob
+from lateshift.model.triggering.trigger import (
+    RATE_WINDOW,
+    Arrival,
+    NewTrigger,
+    RefusedView,
+    Subscription,
+    TriggerView,
+)
+from lateshift.store import triggering
+from lateshift.store.crashpoints import crashpoint
+from lateshift.store.hints import lines_of
+from lateshift.store.postgres import enqueue
+from lateshift.store.postgres.arrays import Texts, Uuids
+from lateshift.store.postgres.database import Connection, Database
+from lateshift.store.postgres.wakes import NotifyWakes
+from lateshift.store.schedule_contract import Declared
+from lateshift.store.taking import REFUSED_KEPT
+from lateshift.store.trigger_contract import Standing, Taken
+
+_NOW = "clock_timestamp() + %(skew)s::interval"
+# Whether this is the present term of whoever reads it, which then stays so until we commit. Primary keys.
+TERM = """SELECT 1 FROM lateshift.lock l JOIN lateshift.trigger t ON l.name = 'trigger ' || t.name
+ WHERE t.name = %(name)s AND l.fence = %(term)s AND l.owner IS NOT NULL FOR SHARE OF l"""
+# One declares at a time: two releases that start together must not see each other's half.
+LOCK_DECLARING = "SELECT pg_advisory_xact_lock(hashtextextended('lateshift triggers', 0))"
+# Triggers are few: each statement on them goes by the primary key, or reads them all.
+ALL = "SELECT name, app, kind, about, task, subscription FROM lateshift.trigger"
+PUT = f"""INSERT INTO lateshift.trigger (name, app, kind, about, task, subscription, counted_since)
+ VALUES (%(name)s, %(app)s, %(kind)s, %(about)s, %(task)s, %(subscription)s, {_NOW})
+ ON CONFLICT (name) DO UPDATE SET app = excluded.app, kind = excluded.kind, about = excluded.about, task = excluded.task,
+ subscription = excluded.subscription"""
+DELETE = "DELETE FROM lateshift.trigger WHERE name = ANY(%s)"
+STANDING = "SELECT position, paused_at IS NOT NULL FROM lateshift.trigger WHERE name = %s"
+_OVER = f"t.counted_since <= n.at - interval '{RATE_WINDOW} seconds'"
+MOVE = f"""UPDATE lateshift.trigger t SET position = coalesce(%(position)s::bytea, position), made = made + %(made)s,
+ repeated = repeated + %(repeated)s, refused = refused + %(refused)s, lag = %(lag)s, looked_at = n.at,
+ last_at = CASE WHEN %(made)s + %(refused)s > 0 THEN n.at ELSE last_at END,
+ rate = CASE WHEN {_OVER} THEN counted / extract(epoch FROM n.at - counted_since)::float ELSE rate END,
+ counted = CASE WHEN {_OVER} THEN %(made)s ELSE counted + %(made)s END,
+ counted_since = CASE WHEN {_OVER} THEN n.at ELSE counted_since END
+ FROM (SELECT {_NOW} AS at) n WHERE t.name = %(name)s"""
+TELL = f"""UPDATE lateshift.trigger SET error = %(error)s, looked_at = {_NOW},
+ error_at = CASE WHEN %(error)s::text IS NULL THEN error_at ELSE {_NOW} END, lag = coalesce(%(lag)s::bigint, lag)
+ WHERE name = %(name)s"""
+PAUSE = f"""UPDATE lateshift.trigger SET paused_at = {_NOW}, paused_by = %(by)s
+ WHERE name = %(name)s AND paused_at IS NULL RETURNING 1"""
+RESUME = """UPDATE lateshift.trigger SET paused_at = NULL, paused_by = NULL
+ WHERE name = %(name)s AND paused_at IS NOT NULL RETURNING 1"""
+_SECONDS = f"extract(epoch FROM {_NOW} - counted_since)::float"
+GET = f"SELECT {triggering.VIEW}, {_SECONDS} FROM lateshift.trigger WHERE name = %(name)s"
+LIST = f"SELECT {triggering.VIEW}, {_SECONDS} FROM lateshift.trigger ORDER BY name"
+SUBSCRIPTIONS = (
+    "SELECT app, name, subscription FROM lateshift.trigger WHERE subscription IS NOT NULL ORDER BY name"
+)
+
+# Primary key of the receipts.
+MARKS = "SELECT event, mark FROM lateshift.receipt WHERE trigger = %s AND event = ANY(%b::text[])"
+RECEIVE = f"""INSERT INTO lateshift.receipt AS r (trigger, event, mark, expires_at)
+ SELECT %(name)s, event, mark, {_NOW} + %(keep)s::interval FROM unnest(%(events)b::text[], %(marks)b::text[])
+ AS n (event, mark) ORDER BY event COLLATE "C"
+ ON CONFLICT (trigger, event) DO UPDATE SET mark = excluded.mark, expires_at = excluded.expires_at
+ WHERE r.mark <> excluded.mark OR r.expires_at <= {_NOW} RETURNING event"""
+RECEIPTS = "SELECT event FROM lateshift.receipt WHERE trigger = %s AND event > %s ORDER BY event LIMIT %s"
+FORGET = "DELETE FROM lateshift.receipt WHERE trigger = %s AND event = ANY(%b::text[])"
+FORGET_BEFORE = "DELETE FROM lateshift.receipt WHERE trigger = %s AND event < %s"
+FORGET_ALL = "DELETE FROM lateshift.receipt WHERE trigger = ANY(%s)"
+
+_REFUSED = "id, trigger, event, mark, at, raw, rest, reason"
+REFUSE = f"""INSERT INTO lateshift.refused ({_REFUSED}, expires_at) VALUES (%(id)s, %(name)s, %(event)s, %(mark)s, {_NOW},
+ %(raw)s, %(rest)s, %(reason)s, {_NOW} + %(keep)s::interval) ON CONFLICT (id) DO NOTHING"""
+# refused_trigger; primary key.
+REFUSED_OF = f"SELECT {_REFUSED} FROM lateshift.refused WHERE trigger = %s AND id > %s ORDER BY id LIMIT %s"
+REFUSED = f"SELECT {_REFUSED} FROM lateshift.refused WHERE id > %s ORDER BY id LIMIT %s"
+FIND_REFUSED = f"SELECT {_REFUSED} FROM lateshift.refused WHERE id = %s"
+DISCARD = "DELETE FROM lateshift.refused WHERE id = ANY(%b::uuid[]) RETURNING id, trigger"
+# Whether an earlier try, whose answer was lost, has made the job. Primary keys.
+ACCEPTED = """SELECT 1 FROM lateshift.job WHERE id = %(id)s UNION ALL SELECT 1 FROM lateshift.settled WHERE id = %(id)s"""
+AUDIT = f"""INSERT INTO lateshift.audit (at, action, subject, actor)
+ SELECT {_NOW}, %(action)s, subject, %(by)s FROM unnest(%(subjects)s::text[]) subject"""
+
+_FIRST = UUID(int=0)
+
+
+class PostgresTriggers:
+    """See trigger_contract.Triggers."""
+
+    def __init__(self, database: Database, wakes: NotifyWakes) -> None:
+        self._database = database
+        self._wakes = wakes
+
+    @property
+    def _skew(self) -> timedelta:
+        return self._database.clock.offset
+
+    def declare(self, triggers: Sequence[NewTrigger], *, app: str) -> Declared:
+        def work(connection: Connection, again: bool) -> Declared:
+            with connection.transaction():
+                connection.execute(LOCK_DECLARING)
+                rows = connection.execute(ALL).fetchall()
+                there = {name: tuple(map(_plain, rest)) for name, *rest in rows}
+                news = triggering.news(triggers, there, app)
+                for new in news.write:
+                    kind, about, task, subscription = triggering.row(new)
+                    told = {"kind": kind, "about": about, "task": task, "subscription": subscription}
+                    connection.execute(PUT, {"name": new.name, "app": app, "skew": self._skew, **told})
+                if news.removed:
+                    connection.execute(DELETE, (news.removed,))
+                    connection.execute(FORGET_ALL, (news.removed,))
+            return Declared(news.added, news.changed, news.removed)
+
+        return self._database.run(work)
+
+    def standing(self, name: str) -> Standing | None:
+        rows = self._read(STANDING, (name,))
+        return Standing(_plain(rows[0][0]), rows[0][1]) if rows else None
+
+    def unseen(self, name: str, events: Sequence[tuple[str, str]]) -> list[bool]:
+        marks = dict(self._read(MARKS, (name, Texts(event for event, _ in events))))
+        return [marks.get(event) != mark for event, mark in events]
+
+    def take(
+        self, name: str, arrivals: Sequence[Arrival], *, term: int, position: bytes | None = None,
+        keep: timedelta | None = None, lag: int | None = None,
+    ) -> Taken | None:  # fmt: skip
+        made: list[NewJob] = []
+
+        def work(connection: Connection, again: bool) -> Taken | None:
+            with connection.transaction():
+                if not connection.execute(TERM, {"name": name, "term": term}).fetchall():
+                    return None
+                new = self._receive(connection, name, arrivals, keep)
+                jobs = [arrival.job for arrival in new if arrival.job is not None]
+                if jobs:
+                    enqueue.run(connection, enqueue.statements(jobs, self._skew, again=again))
+                refused = [arrival for arrival in new if arrival.refused is not None]
+                for arrival in refused:
+                    self._refuse(connection, name, arrival)
+                taken = Taken(len(jobs), len(arrivals) - len(new), len(refused))
+                counts = {"made": taken.made, "repeated": taken.repeated, "refused": taken.refused}
+                told = {"name": name, "position": position, "lag": lag, "skew": self._skew}
+                connection.execute(MOVE, {**told, **counts})
+                crashpoint("trigger.before_commit")
+            made[:] = jobs
+            return taken
+
+        taken = self._database.run(work)
+        self._wakes.hint(lines_of(made))
+        return taken
+
+    def receipts(self, name: str, after: str, limit: int) -> list[str]:
+        return [event for (event,) in self._read(RECEIPTS, (name, after, limit))]
+
+    def forget(self, name: str, events: Sequence[str] = (), *, before: str | None = None, term: int) -> int:
+        def work(connection: Connection, again: bool) -> int:
+            with connection.transaction():
+                if not connection.execute(TERM, {"name": name, "term": term}).fetchall():
+                    return 0
+                gone = connection.execute(FORGET, (name, Texts(events))).rowcount if events else 0
+                if before is not None:
+                    gone += connection.execute(FORGET_BEFORE, (name, before)).rowcount
+            return gone
+
+        return self._database.run(work)
+
+    def tell(self, name: str, *, error: str | None, lag: int | None = None) -> None:
+        told = {"name": name, "error": error, "lag": lag, "skew": self._skew}
+        self._database.run(lambda connection, again: connection.execute(TELL, told))
+
+    def pause(self, name: str, *, by: str) -> bool:
+        return self._change(PAUSE, "pause", name, by)
+
+    def resume(self, name: str, *, by: str) -> bool:
+        return self._change(RESUME, "resume", name, by)
+
+    def get(self, name: str) -> TriggerView | None:
+        rows = self._read(GET, {"name": name, "skew": self._skew})
+        return _seen(rows[0]) if rows else None
+
+    def all(self) -> list[TriggerView]:
+        return [_seen(row) for row in self._read(LIST, {"skew": self._skew})]
+
+    def refused(self, name: str | None, after: UUID | None, limit: int) -> list[RefusedView]:
+        start = after or _FIRST
+        rows = (
+            self._read(REFUSED, (start, limit))
+            if name is None
+            else self._read(REFUSED_OF, (name, start, limit))
+        )
+        return [_refused_view(row) for row in rows]
+
+    def find_refused(self, id: UUID) -> RefusedView | None:
+        rows = self._read(FIND_REFUSED, (id,))
+        return _refused_view(rows[0]) if rows else None
+
+    def accept(self, id: UUID, job: NewJob, *, by: str) -> bool:
+        def work(connection: Connection, again: bool) -> bool:
+            with connection.transaction():
+                gone = connection.execute(DISCARD, (Uuids([id]),)).fetchall()
+                if not gone:
+                    return again and bool(connection.execute(ACCEPTED, {"id": job.id}).fetchall())
+                enqueue.run(connection, enqueue.statements([job], self._skew, again=again))
+                self._audit(connection, "accept", [f"refused {id} of trigger {gone[0][1]}"], by)
+            return True
+
+        accepted = self._database.run(work)
+        if accepted:
+            self._wakes.hint(lines_of([job]))
+        return accepted
+
+    def discard(self, ids: Sequence[UUID], *, by: str) -> int:
+        def work(connection: Connection, again: bool) -> int:
+            with connection.transaction():
+                gone = connection.execute(DISCARD, (Uuids(ids),)).fetchall()
+                subjects = [f"refused {id} of trigger {trigger}" for id, trigger in gone]
+                self._audit(connection, "discard", subjects, by)
+            return len(gone)
+
+        return self._database.run(work)
+
+    def subscriptions(self) -> list[tuple[str, str, Subscription]]:
+        rows = self._read(SUBSCRIPTIONS)
+        return [(app, name, triggering.subscription_of(bytes(kept))) for app, name, kept in rows]
+
+    def _read(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
+        return self._database.run(lambda connection, again: connection.execute(sql, parameters).fetchall())
+
+    def _change(self, sql: str, action: str, name: str, by: str) -> bool:
+        def work(connection: Connection, again: bool) -> bool:
+            with connection.transaction():
+                told = {"name": name, "by": by, "skew": self._skew}
+                changed = bool(connection.execute(sql, told).fetchall())
+                if changed:
+                    self._audit(connection, action, [f"trigger {name}"], by)
+            return changed
+
+        return self._database.run(work)
+
+    def _receive(
+        self, connection: Connection, name: str, arrivals: Sequence[Arrival], keep: timedelta | None
+    ) -> list[Arrival]:
+        """Those that have not arrived before."""
+        if not arrivals:
+            return []
+        each = triggering.last_of_each(arrivals)
+        told = {
+            "name": name, "keep": keep, "skew": self._skew, "events": Texts(arrival.event for arrival in each),
+            "marks": Texts(arrival.mark for arrival in each),
+        }  # fmt: skip
+        new = {event for (event,) in connection.execute(RECEIVE, told).fetchall()}
+        return [arrival for arrival in each if arrival.event in new]
+
+    def _refuse(self, connection: Connection, name: str, arrival: Arrival) -> None:
+        refused = arrival.refused
+        assert refused is not None
+        connection.execute(
+            REFUSE,
+            {
+                "id": refused.id, "name": name, "event": arrival.event, "mark": arrival.mark, "raw": refused.raw,
+                "rest": refused.rest, "reason": refused.reason, "keep": REFUSED_KEPT, "skew": self._skew,
+            },
+        )  # fmt: skip
+
+    def _audit(self, connection: Connection, action: str, subjects: list[str], by: str) -> None:
+        told = {"action": action, "subjects": subjects, "by": by, "skew": self._skew}
+        connection.execute(AUDIT, told)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC)
+    return bytes(value) if isinstance(value, memoryview) else value
+
+
+def _seen(row: Sequence[Any]) -> TriggerView:
+    *told, seconds = row
+    return triggering.seen([_plain(value) for value in told], seconds)
+
+
+def _refused_view(row: Sequence[Any]) -> RefusedView:
+    id, trigger, event, mark, at, raw, rest, reason = map(_plain, row)
+    return RefusedView(
+        id=id, trigger=trigger, event=event, mark=mark, at=at, raw=raw, rest=rest, reason=reason
+    )  # fmt: skip

@@ -1,0 +1,228 @@
+"""Triggers in SQLite: what has arrived is written with the jobs that it becomes."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from lateshift.model.instants import MICROSECOND, to_instant
+from lateshift.model.job import NewJob
+from lateshift.model.triggering.trigger import (
+    RATE_WINDOW,
+    Arrival,
+    NewTrigger,
+    RefusedView,
+    Subscription,
+    TriggerView,
+)
+from lateshift.store import triggering
+from lateshift.store.contract import Wakes
+from lateshift.store.crashpoints import crashpoint
+from lateshift.store.hints import lines_of
+from lateshift.store.schedule_contract import Declared
+from lateshift.store.sqlite import enqueue
+from lateshift.store.sqlite.database import Connection, Database
+from lateshift.store.taking import REFUSED_KEPT
+from lateshift.store.trigger_contract import Standing, Taken
+
+# Whether this is the present term of whoever reads it. Primary keys.
+TERM = """SELECT 1 FROM lock, trigger WHERE lock.name = 'trigger ' || trigger.name AND trigger.name = ? AND fence = ?
+ AND owner IS NOT NULL"""
+# Triggers are few: each statement on them goes by the primary key, or reads them all.
+ALL = "SELECT name, app, kind, about, task, subscription FROM trigger"
+PUT = """INSERT INTO trigger (name, app, kind, about, task, subscription, counted_since) VALUES (?, ?, ?, ?, ?, ?, ?)
+ ON CONFLICT (name) DO UPDATE SET app = excluded.app, kind = excluded.kind, about = excluded.about, task = excluded.task,
+ subscription = excluded.subscription"""
+DELETE = "DELETE FROM trigger WHERE name = ?"
+STANDING = "SELECT position, paused_at IS NOT NULL FROM trigger WHERE name = ?"
+MOVE = f"""UPDATE trigger SET position = coalesce(?2, position), made = made + ?3, repeated = repeated + ?4,
+ refused = refused + ?5, lag = ?6, looked_at = ?7, last_at = CASE WHEN ?3 + ?5 > 0 THEN ?7 ELSE last_at END,
+ rate = CASE WHEN ?7 - counted_since >= {int(RATE_WINDOW * 1e6)} THEN counted * 1e6 / (?7 - counted_since) ELSE rate END,
+ counted = CASE WHEN ?7 - counted_since >= {int(RATE_WINDOW * 1e6)} THEN ?3 ELSE counted + ?3 END,
+ counted_since = CASE WHEN ?7 - counted_since >= {int(RATE_WINDOW * 1e6)} THEN ?7 ELSE counted_since END
+ WHERE name = ?1"""
+TELL = """UPDATE trigger SET error = ?2, error_at = CASE WHEN ?2 IS NULL THEN error_at ELSE ?3 END, looked_at = ?3,
+ lag = coalesce(?4, lag) WHERE name = ?1"""
+PAUSE = "UPDATE trigger SET paused_at = ?2, paused_by = ?3 WHERE name = ?1 AND paused_at IS NULL RETURNING 1"
+RESUME = "UPDATE trigger SET paused_at = NULL, paused_by = NULL WHERE name = ? AND paused_at IS NOT NULL RETURNING 1"
+GET = f"SELECT {triggering.VIEW} FROM trigger WHERE name = ?"
+LIST = f"SELECT {triggering.VIEW} FROM trigger ORDER BY name"
+SUBSCRIPTIONS = "SELECT app, name, subscription FROM trigger WHERE subscription IS NOT NULL ORDER BY name"
+
+# Primary key of the receipts.
+MARK = "SELECT mark FROM receipt WHERE trigger = ? AND event = ?"
+RECEIVE = """INSERT INTO receipt (trigger, event, mark, expires_at) VALUES (?1, ?2, ?3, ?4)
+ ON CONFLICT (trigger, event) DO UPDATE SET mark = ?3, expires_at = ?4
+ WHERE mark <> ?3 OR expires_at <= ?5 RETURNING 1"""
+RECEIPTS = "SELECT event FROM receipt WHERE trigger = ? AND event > ? ORDER BY event LIMIT ?"
+FORGET = "DELETE FROM receipt WHERE trigger = ? AND event = ?"
+FORGET_BEFORE = "DELETE FROM receipt WHERE trigger = ? AND event < ?"
+FORGET_ALL = "DELETE FROM receipt WHERE trigger = ?"
+
+_REFUSED = "id, trigger, event, mark, at, raw, rest, reason"
+REFUSE = f"INSERT INTO refused ({_REFUSED}, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+# refused_trigger; primary key.
+REFUSED_OF = f"SELECT {_REFUSED} FROM refused WHERE trigger = ? AND id > ? ORDER BY id LIMIT ?"
+REFUSED = f"SELECT {_REFUSED} FROM refused WHERE id > ? ORDER BY id LIMIT ?"
+FIND_REFUSED = f"SELECT {_REFUSED} FROM refused WHERE id = ?"
+DISCARD = "DELETE FROM refused WHERE id = ? RETURNING trigger"
+AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
+
+_TIMES = (11, 12, 14, 15)  # their places in VIEW
+
+
+class SqliteTriggers:
+    """See trigger_contract.Triggers."""
+
+    def __init__(self, database: Database, wakes: Wakes) -> None:
+        self._database = database
+        self._clock = database.clock
+        self._wakes = wakes
+
+    def declare(self, triggers: Sequence[NewTrigger], *, app: str) -> Declared:
+        with self._database.write() as connection:
+            there = {name: tuple(rest) for name, *rest in connection.execute(ALL).fetchall()}
+            news = triggering.news(triggers, there, app)
+            now = self._clock.microseconds()
+            connection.executemany(PUT, [(new.name, app, *triggering.row(new), now) for new in news.write])
+            for sql in (DELETE, FORGET_ALL):
+                connection.executemany(sql, [(name,) for name in news.removed])
+        return Declared(news.added, news.changed, news.removed)
+
+    def standing(self, name: str) -> Standing | None:
+        with self._database.read() as connection:
+            rows = connection.execute(STANDING, (name,)).fetchall()
+        return Standing(rows[0][0], bool(rows[0][1])) if rows else None
+
+    def unseen(self, name: str, events: Sequence[tuple[str, str]]) -> list[bool]:
+        with self._database.read() as connection:
+            return [connection.execute(MARK, (name, event)).fetchall() != [(mark,)] for event, mark in events]
+
+    def take(
+        self, name: str, arrivals: Sequence[Arrival], *, term: int, position: bytes | None = None,
+        keep: timedelta | None = None, lag: int | None = None,
+    ) -> Taken | None:  # fmt: skip
+        with self._database.write() as connection:
+            now = self._clock.microseconds()
+            if not connection.execute(TERM, (name, term)).fetchall():
+                return None
+            expires = None if keep is None else now + keep // MICROSECOND
+            new = [
+                arrival
+                for arrival in triggering.last_of_each(arrivals)
+                if connection.execute(RECEIVE, (name, arrival.event, arrival.mark, expires, now)).fetchall()
+            ]
+            jobs = [arrival.job for arrival in new if arrival.job is not None]
+            if jobs:
+                enqueue.run(connection, enqueue.statements(jobs, now))
+            refused = [arrival for arrival in new if arrival.refused is not None]
+            for arrival in refused:
+                self._refuse(connection, name, arrival, now)
+            taken = Taken(len(jobs), len(arrivals) - len(new), len(refused))
+            counts = (taken.made, taken.repeated, taken.refused)
+            connection.execute(MOVE, (name, position, *counts, lag, now))
+            crashpoint("trigger.before_commit")
+        self._wakes.hint(lines_of(jobs))
+        return taken
+
+    def receipts(self, name: str, after: str, limit: int) -> list[str]:
+        with self._database.read() as connection:
+            return [event for (event,) in connection.execute(RECEIPTS, (name, after, limit)).fetchall()]
+
+    def forget(self, name: str, events: Sequence[str] = (), *, before: str | None = None, term: int) -> int:
+        with self._database.write() as connection:
+            if not connection.execute(TERM, (name, term)).fetchall():
+                return 0
+            was = connection.total_changes()
+            connection.executemany(FORGET, [(name, event) for event in events])
+            if before is not None:
+                connection.execute(FORGET_BEFORE, (name, before))
+            return connection.total_changes() - was
+
+    def tell(self, name: str, *, error: str | None, lag: int | None = None) -> None:
+        with self._database.write() as connection:
+            connection.execute(TELL, (name, error, self._clock.microseconds(), lag))
+
+    def pause(self, name: str, *, by: str) -> bool:
+        return self._change(PAUSE, (name, self._clock.microseconds(), by), "pause", name, by)
+
+    def resume(self, name: str, *, by: str) -> bool:
+        return self._change(RESUME, (name,), "resume", name, by)
+
+    def get(self, name: str) -> TriggerView | None:
+        with self._database.read() as connection:
+            rows = connection.execute(GET, (name,)).fetchall()
+        return self._seen(rows[0]) if rows else None
+
+    def all(self) -> list[TriggerView]:
+        with self._database.read() as connection:
+            return [self._seen(row) for row in connection.execute(LIST).fetchall()]
+
+    def refused(self, name: str | None, after: UUID | None, limit: int) -> list[RefusedView]:
+        start = b"" if after is None else after.bytes
+        with self._database.read() as connection:
+            if name is None:
+                rows = connection.execute(REFUSED, (start, limit)).fetchall()
+            else:
+                rows = connection.execute(REFUSED_OF, (name, start, limit)).fetchall()
+        return [_refused_view(row) for row in rows]
+
+    def find_refused(self, id: UUID) -> RefusedView | None:
+        with self._database.read() as connection:
+            rows = connection.execute(FIND_REFUSED, (id.bytes,)).fetchall()
+        return _refused_view(rows[0]) if rows else None
+
+    def accept(self, id: UUID, job: NewJob, *, by: str) -> bool:
+        with self._database.write() as connection:
+            now = self._clock.microseconds()
+            gone = connection.execute(DISCARD, (id.bytes,)).fetchall()
+            if gone:
+                enqueue.run(connection, enqueue.statements([job], now))
+                connection.execute(AUDIT, (now, "accept", f"refused {id} of trigger {gone[0][0]}", by))
+        if gone:
+            self._wakes.hint(lines_of([job]))
+        return bool(gone)
+
+    def discard(self, ids: Sequence[UUID], *, by: str) -> int:
+        with self._database.write() as connection:
+            now = self._clock.microseconds()
+            gone = [
+                (now, "discard", f"refused {id} of trigger {trigger}", by)
+                for id in ids
+                for (trigger,) in connection.execute(DISCARD, (id.bytes,)).fetchall()
+            ]
+            connection.executemany(AUDIT, gone)
+        return len(gone)
+
+    def subscriptions(self) -> list[tuple[str, str, Subscription]]:
+        with self._database.read() as connection:
+            rows = connection.execute(SUBSCRIPTIONS).fetchall()
+        return [(app, name, triggering.subscription_of(kept)) for app, name, kept in rows]
+
+    def _change(self, sql: str, row: tuple[Any, ...], action: str, name: str, by: str) -> bool:
+        with self._database.write() as connection:
+            changed = bool(connection.execute(sql, row).fetchall())
+            if changed:
+                connection.execute(AUDIT, (self._clock.microseconds(), action, f"trigger {name}", by))
+        return changed
+
+    def _refuse(self, connection: Connection, name: str, arrival: Arrival, now: int) -> None:
+        refused = arrival.refused
+        assert refused is not None
+        until = now + REFUSED_KEPT // MICROSECOND
+        row = (refused.id.bytes, name, arrival.event, arrival.mark, now, refused.raw, refused.rest)
+        connection.execute(REFUSE, (*row, refused.reason, until))
+
+    def _seen(self, row: Sequence[Any]) -> TriggerView:
+        told = [
+            to_instant(value) if place in _TIMES and value is not None else value
+            for place, value in enumerate(row)
+        ]
+        return triggering.seen(told, (self._clock.microseconds() - row[-2]) / 1e6)
+
+
+def _refused_view(row: Sequence[Any]) -> RefusedView:
+    id, trigger, event, mark, at, raw, rest, reason = row
+    return RefusedView(
+        id=UUID(bytes=id), trigger=trigger, event=event, mark=mark, at=to_instant(at), raw=raw, rest=rest, reason=reason
+    )  # fmt: skip

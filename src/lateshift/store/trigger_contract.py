@@ -1,0 +1,87 @@
+"""What every store does about triggers. See contract.py for what holds of all verbs."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Protocol
+from uuid import UUID
+
+from msgspec import Struct
+
+from lateshift.model.job import NewJob
+from lateshift.model.triggering.trigger import Arrival, NewTrigger, RefusedView, Subscription, TriggerView
+from lateshift.store.schedule_contract import Declared
+
+
+class Standing(Struct, frozen=True):
+    """Where a trigger stands: how far it has read, as its source wrote it, and whether it is paused."""
+
+    position: bytes | None
+    paused: bool
+
+
+class Taken(Struct, frozen=True):
+    """What became of arrivals: jobs made, events that had arrived before, events refused."""
+
+    made: int
+    repeated: int
+    refused: int
+
+
+class Triggers(Protocol):
+    """Names, positions and receipts. An event, its receipt and its job are written in one commit, once."""
+
+    def declare(self, triggers: Sequence[NewTrigger], *, app: str) -> Declared:
+        """As the code of an app has them now. Positions and pauses stay; one that the code does not have any more goes, with
+        its receipts. What it refused stays."""
+
+    def standing(self, name: str) -> Standing | None:
+        """None if it is not declared."""
+
+    def unseen(self, name: str, events: Sequence[tuple[str, str]]) -> list[bool]:
+        """For each event and its mark, whether none such has arrived. A hint: `take` decides."""
+
+    def take(
+        self,
+        name: str,
+        arrivals: Sequence[Arrival],
+        *,
+        term: int,
+        position: bytes | None = None,
+        keep: timedelta | None = None,
+        lag: int | None = None,
+    ) -> Taken | None:
+        """Write the receipts, the jobs, what is refused and how far it has read, in one commit. What has arrived before, with
+        the same mark, makes nothing. Receipts go after `keep`; without it they stay until they are forgotten. `position`:
+        None leaves it. None, and nothing is written, unless `term` is the present one of "trigger NAME"."""
+
+    def receipts(self, name: str, after: str, limit: int) -> list[str]:
+        """Events that have arrived, in their order (by bytes), after one."""
+
+    def forget(self, name: str, events: Sequence[str] = (), *, before: str | None = None, term: int) -> int:
+        """Receipts that are needed no more: of these events, and of all that sort before one. Gives how many went."""
+
+    def tell(self, name: str, *, error: str | None, lag: int | None = None) -> None:
+        """What keeps it from reading; None if nothing does. Said when it changes."""
+
+    def pause(self, name: str, *, by: str) -> bool: ...
+
+    def resume(self, name: str, *, by: str) -> bool: ...
+
+    def get(self, name: str) -> TriggerView | None: ...
+
+    def all(self) -> list[TriggerView]:
+        """By name."""
+
+    def refused(self, name: str | None, after: UUID | None, limit: int) -> list[RefusedView]:
+        """The oldest first; of one trigger or of all."""
+
+    def find_refused(self, id: UUID) -> RefusedView | None: ...
+
+    def accept(self, id: UUID, job: NewJob, *, by: str) -> bool:
+        """What was refused becomes this job, in one commit. False if it is not there any more."""
+
+    def discard(self, ids: Sequence[UUID], *, by: str) -> int:
+        """What was refused goes. Gives how many."""
+
+    def subscriptions(self) -> list[tuple[str, str, Subscription]]:
+        """Of all apps: the app, the trigger's name, and what an event becomes."""

@@ -1,0 +1,233 @@
+"""`@app.on_message(…)`, `@app.on_file(…)`, `@app.on_row(…)`, `@app.on(…)` and `app.emit(…)`: triggers as a program makes them."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar
+from urllib.parse import urlsplit
+
+from lateshift.clock import Clock
+from lateshift.emitting import Emitting
+from lateshift.errors import OptionInvalid, TriggerInvalid
+from lateshift.model import checks
+from lateshift.model.ids import new_member_id
+from lateshift.model.queue import PLAIN, QueueSettings
+from lateshift.model.triggering.naming import event_pattern
+from lateshift.model.triggering.sources import (
+    MESSAGE_WINDOW,
+    POLL_EVERY,
+    SCAN_EVERY,
+    SETTLE,
+    BlobSource,
+    EventSource,
+    FileSource,
+    MessageSource,
+    RowSource,
+    Source,
+)
+from lateshift.model.triggering.trigger import TRIGGER_NAME_LIMIT
+from lateshift.runtime.loop import Part
+from lateshift.store.contract import Store
+from lateshift.store.urls import shown
+from lateshift.task import Bound, Task
+from lateshift.triggers.declaring import Declaring
+from lateshift.triggers.open import open_source
+from lateshift.triggers.reader import Reader
+from lateshift.triggers.trigger import Decode, Trigger, first_parameter
+
+T = TypeVar("T")
+
+PREFETCH_MOST = 10_000
+GLOB = ("*", "?", "[")
+
+
+class Triggering(Emitting):
+    """What an app does about triggers."""
+
+    name: str
+    clock: Clock
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._triggers: dict[str, Trigger] = {}
+
+    @property
+    @abstractmethod
+    def tasks(self) -> Mapping[str, Task[..., Any]]: ...
+
+    @property
+    @abstractmethod
+    def queues(self) -> Mapping[str, QueueSettings]: ...
+
+    @property
+    @abstractmethod
+    def store(self) -> Store: ...
+
+    @abstractmethod
+    def task(self, function: Callable[..., Any], /) -> Task[..., Any]: ...
+
+    @property
+    def triggers(self) -> Mapping[str, Trigger]:
+        """Those that this app's code makes, by name."""
+        return MappingProxyType(self._triggers)
+
+    def on_message(
+        self,
+        url: str,
+        queue: str,
+        *,
+        key: str | Callable[[Any], str] | None = None,
+        decode: Decode | None = None,
+        prefetch: int = 100,
+        window: timedelta = MESSAGE_WINDOW,
+        options: Mapping[str, str | int | float | bool] | None = None,
+        name: str | None = None,
+    ) -> Callable[[T], T]:
+        """Each message on a queue of a broker is one job of the task that this decorates: amqp://, redis://, sqs://,
+        azurestoragequeues:// or azureservicebus://, as kombu has them.
+
+        The task's first parameter is given the message's body, read as JSON, or all of the message where it is annotated
+        Message. `decode`: makes of a Message a call, the argument, or None to pass it over. `key`: what a message is known by,
+        a field of its body or a function of the Message; without it, its id. For `window`, the same makes no second job.
+        `prefetch`: so many are taken from the broker at a time. `options`: of kombu's transport.
+        """
+        if not 1 <= prefetch <= PREFETCH_MOST:
+            raise TriggerInvalid(f"prefetch must be 1 to {PREFETCH_MOST:,}, not {prefetch!r}.")
+        if checks.duration("window", window) <= timedelta(0):
+            raise TriggerInvalid("window must be longer than nothing.")
+        where = MessageSource(
+            url=_url(url), queue=checks.text("queue", queue, 1024), prefetch=prefetch, window=window,
+            options=dict(options or {}), key=key,
+        )  # fmt: skip
+        return self._registering(where, f"{shown(url)} queue {queue}", name, decode)
+
+    def on_file(
+        self,
+        pattern: str,
+        *,
+        settle: timedelta = SETTLE,
+        renamed: bool = False,
+        every: timedelta = SCAN_EVERY,
+        decode: Decode | None = None,
+        options: Mapping[str, str] | None = None,
+        name: str | None = None,
+    ) -> Callable[[T], T]:
+        """Each new or changed file that matches, such as `inbox/*.csv` or `inbox/**/*.csv`, is one job; and each blob, where
+        the pattern begins with s3://, az:// or gs://.
+
+        The task's first parameter is given the path (of a blob, its URL), or all that is known where it is annotated FileChange.
+        A file is taken once it has not changed for `settle`; at once if `renamed` says that files come whole, by a rename. `every`:
+        what nobody told of is found by then. `options`: of obstore, for blobs.
+        """
+        where: FileSource | BlobSource
+        for what, value in (("settle", settle), ("every", every)):
+            if checks.duration(what, value) < timedelta(0):
+                raise TriggerInvalid(f"{what} must not be less than nothing.")
+        checks.text("pattern", pattern, 1024)
+        if "://" in pattern:
+            root, path = _blobs(pattern)
+            where = BlobSource(url=root, pattern=path, every=every, options=dict(options or {}))
+        else:
+            where = FileSource(pattern=pattern, settle=settle, renamed=renamed, every=every)
+        return self._registering(where, shown(pattern), name, decode)
+
+    def on_row(
+        self,
+        url: str,
+        *,
+        table: str,
+        cursor: str,
+        key: str = "id",
+        behind: int | timedelta | None = None,
+        every: timedelta = POLL_EVERY,
+        from_start: bool = False,
+        by: Literal["polling", "database"] = "polling",
+        decode: Decode | None = None,
+        name: str | None = None,
+    ) -> Callable[[T], T]:
+        """Each new or changed row of a table is one job. `cursor`: a column that only grows: a number, or the time of the last
+        change. `key`: the column that names the row.
+
+        The task's first parameter is given the row, or all that is known where it is annotated RowChange. A row that commits
+        late is found if its cursor is at most `behind` the newest: 1,000 numbers or a minute, unless said. It begins with what
+        comes after its first look, or `from_start`. `by="database"`: on the PostgreSQL that is the store, a trigger in the
+        database writes the job in the very transaction that changes the row.
+        """
+        if by not in ("polling", "database"):
+            raise TriggerInvalid(f'by= is "polling" or "database", not {by!r}.')
+        where = RowSource(
+            url=_url(url), table=checks.text("table", table, 200), cursor=checks.text("cursor", cursor, 200),
+            key=checks.text("key", key, 200), behind=behind, every=checks.duration("every", every), by=by,
+            from_start=from_start,
+        )  # fmt: skip
+        return self._registering(where, f"{shown(url)} table {table}", name, decode)
+
+    def on(self, pattern: str, *, name: str | None = None) -> Callable[[T], T]:
+        """Each event that `app.emit` tells under a matching name, such as `order.*`, is one job: its first parameter is given
+        the data, or the whole event where it is annotated Event."""
+        where = EventSource(pattern=event_pattern(pattern))
+        return self._registering(where, pattern, name, None)
+
+    def readers(self) -> list[Part]:
+        """What reads this app's triggers, for whoever runs its parts."""
+        member = new_member_id()
+        declaring = Declaring(
+            self.store, self.name, lambda: [trigger.declared for trigger in self._triggers.values()]
+        )
+        read = [trigger for trigger in self._triggers.values() if trigger.is_read]
+        return [declaring, *(Reader(self.store, trigger, member, self.clock) for trigger in read)]
+
+    def _registering(
+        self, where: Source, about: str, name: str | None, decode: Decode | None
+    ) -> Callable[[T], T]:
+        def register(what: T) -> T:
+            given: Any = what
+            bound: Any = given if isinstance(given, Task | Bound) else self.task(given)
+            self._register_trigger(where, about, bound, name, decode)
+            return bound  # type: ignore[no-any-return]
+
+        return register
+
+    def _register_trigger(
+        self,
+        where: Source,
+        about: str,
+        what: Task[..., Any] | Bound[..., Any],
+        name: str | None,
+        decode: Decode | None,
+    ) -> None:
+        task = what if isinstance(what, Task) else what.task
+        if task.name not in self.tasks:
+            raise OptionInvalid(f"The task {task.name!r} is not one of this app.")
+        if isinstance(where, EventSource) and task.limits.unique:
+            raise TriggerInvalid(
+                f"{task.name} is unique, and whoever emits may not know its arguments. Leave unique= out, or enqueue it from a task."
+            )
+        first_parameter(task)
+        name = checks.text("The name of a trigger", task.name if name is None else name, TRIGGER_NAME_LIMIT)
+        if name in self._triggers:
+            raise TriggerInvalid(
+                f"There are two triggers {name!r} in this app. Give one of them another name=."
+            )
+        self._triggers[name] = Trigger(
+            name, where, about, what, decode, lambda: open_source(where),
+            lambda queue: self.queues.get(queue, PLAIN).max_ready,
+        )  # fmt: skip
+
+
+def _url(url: str) -> str:
+    checks.text("url", url, 2048)
+    if "://" not in url:
+        raise TriggerInvalid(f"{shown(url)!r} is no URL: it begins with the kind of server, such as amqp://")
+    return url
+
+
+def _blobs(pattern: str) -> tuple[str, str]:
+    """`s3://bucket/in/*.csv` → the URL up to the first pattern, and the pattern of the paths below it."""
+    parts = urlsplit(pattern)
+    if parts.scheme not in ("s3", "az", "gs") or not parts.netloc:
+        raise TriggerInvalid(
+            f"{shown(pattern)!r}: blobs are found under s3://BUCKET/…, az://CONTAINER/… or gs://BUCKET/…"
+        )
+    return f"{parts.scheme}://{parts.netloc}", pattern.split("://", 1)[1].partition("/")[2]

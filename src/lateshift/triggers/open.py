@@ -1,0 +1,47 @@
+"""From where a trigger looks to what looks there. What a source needs is imported when one is opened: each is an extra."""
+
+from lateshift.errors import TriggerInvalid
+from lateshift.model.triggering.sources import (
+    BlobSource,
+    EventSource,
+    FileSource,
+    MessageSource,
+    RowSource,
+)  # fmt: skip
+from lateshift.model.triggering.sources import (
+    Source as Where,
+)
+from lateshift.triggers.source import Source
+
+EXTRAS = {"kombu": "brokers", "watchfiles": "files", "obstore": "blobs", "sqlalchemy": "sqlalchemy"}
+
+
+def open_source(where: Where) -> Source:
+    """Not connected yet. Raises TriggerInvalid, with what to install, where a library is missing."""
+    try:
+        match where:
+            case MessageSource():
+                from lateshift.triggers.messages import Messages
+
+                return Messages(where)
+            case FileSource():
+                from lateshift.triggers.files import Files
+
+                return Files(where)
+            case BlobSource():
+                from lateshift.triggers.blobs import Blobs
+
+                return Blobs(where)
+            case RowSource():
+                from lateshift.triggers.rows import Rows
+
+                return Rows(where)
+            case EventSource():
+                raise TypeError("events come by app.emit, not from a source")
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        raise TriggerInvalid(
+            f"{error.name} is not installed, which this trigger needs: pip install 'lateshift[{extra}]'"
+        ) from error

@@ -1,0 +1,166 @@
+"""Reads one trigger's source: one reader at a time over all machines, under a term; the others stand by."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import timedelta
+
+from lateshift.clock import Clock
+from lateshift.errors import LateshiftError, StoreError
+from lateshift.model.ids import MemberId
+from lateshift.model.triggering.trigger import ERROR_LIMIT, Arrival
+from lateshift.runtime.aside import aside
+from lateshift.runtime.leadership import Leadership
+from lateshift.runtime.log import log
+from lateshift.store.contract import Store
+from lateshift.store.crashpoints import crashpoint
+from lateshift.triggers.source import Incoming, Read, Source, SourceAway
+from lateshift.triggers.trigger import Trigger
+
+AT_ONCE = 500  # events in one commit
+WAIT = 0.5  # seconds that a look at a quiet source may take; the term outlasts it
+STAND_BY = timedelta(seconds=2)
+PAUSED = timedelta(seconds=1)
+FIRST_PAUSE = 0.5  # seconds after a source did not answer; doubled each time
+LAST_PAUSE = 30.0
+FULL = timedelta(milliseconds=500)  # until it is looked again whether the queue has room
+
+
+class Reader:
+    """Turned by a loop."""
+
+    def __init__(self, store: Store, trigger: Trigger, member: MemberId, clock: Clock) -> None:
+        self._store = store
+        self._trigger = trigger
+        self._name = trigger.name
+        self._leadership = Leadership(store.locks, f"trigger {trigger.name}", member, clock)
+        self._source: Source | None = None
+        self._term: int | None = None
+        self._away = 0  # how often in a row the source did not answer
+        self._told: str | None = ""  # nothing yet
+
+    async def turn(self) -> timedelta:
+        try:
+            return await aside(self.round)
+        except StoreError as error:
+            self._close()
+            log.warning("trigger %s cannot reach the store: %s", self._name, error)
+            return STAND_BY
+
+    def round(self) -> timedelta:
+        """One look, and what came of it is stored and acknowledged. Gives how long to pause. Blocking."""
+        term = self._leadership.term()
+        if term is None or term != self._term:  # whatever we hold of the source was read in another's time
+            self._close()
+            self._term = term
+        if term is None:
+            return STAND_BY
+        standing = self._store.triggers.standing(self._name)
+        if standing is None or standing.paused:
+            self._close()
+            return PAUSED
+        if self._no_room():
+            return FULL
+        try:
+            if self._source is None:
+                source = self._trigger.open()
+                source.open(standing.position, Receipts(self._store, self._name, term))
+                self._source = source
+            read = self._source.read(AT_ONCE, WAIT)
+            crashpoint("trigger.after_read")
+            return self._store_all(self._source, read, term)
+        except SourceAway as error:
+            return self._back_off(str(error))
+        except StoreError:
+            raise
+        except Exception as error:  # a driver's own, or the program's
+            log.exception("trigger %s failed", self._name)
+            return self._back_off(f"{type(error).__name__}: {error}")
+
+    def resign(self) -> None:
+        """Let another take over at once. Blocking."""
+        self._close()
+        with suppress(StoreError):
+            self._leadership.resign()
+
+    def _store_all(self, source: Source, read: Read, term: int) -> timedelta:
+        if read.events or read.position is not None:
+            arrivals = [self._trigger.arrive(incoming) for incoming in read.events]
+            if not self._take(source, read, arrivals, term):
+                self._close()
+                return STAND_BY
+            crashpoint("trigger.after_commit")
+            source.done(read.events)
+        self._tell(None, read.lag)
+        self._away = 0
+        return timedelta(0) if read.more else read.pause
+
+    def _take(self, source: Source, read: Read, arrivals: Sequence[Arrival], term: int) -> bool:
+        """All in one commit; one by one if something is wrong with one of them. False if the term is over."""
+        take = self._store.triggers.take
+        try:
+            return (
+                take(self._name, arrivals, term=term, position=read.position, keep=source.keep, lag=read.lag)
+                is not None
+            )
+        except StoreError:
+            raise
+        except LateshiftError:
+            for incoming, arrival in zip(read.events, arrivals, strict=True):
+                if not self._take_one(source, incoming, arrival, term):
+                    return False
+            return take(self._name, [], term=term, position=read.position, lag=read.lag) is not None
+
+    def _take_one(self, source: Source, incoming: Incoming, arrival: Arrival, term: int) -> bool:
+        take = self._store.triggers.take
+        try:
+            return take(self._name, [arrival], term=term, keep=source.keep) is not None
+        except StoreError:
+            raise
+        except LateshiftError as error:
+            refused = self._trigger.refuse(incoming, str(error))
+            return take(self._name, [refused], term=term, keep=source.keep) is not None
+
+    def _no_room(self) -> bool:
+        """Whether its queue holds as much as it may: then the source is left to keep what it has."""
+        most = self._trigger.max_ready()
+        if most is None or self._store.queues.waiting(self._trigger.queue, most) < most:
+            return False
+        self._tell(f"the queue {self._trigger.queue} is full: {most:,} jobs wait")
+        return True
+
+    def _back_off(self, why: str) -> timedelta:
+        self._close()
+        self._tell(why)
+        seconds = min(LAST_PAUSE, FIRST_PAUSE * 2.0 ** min(self._away, 10))
+        self._away += 1
+        log.warning("trigger %s: %s; tried again in %g s", self._name, why, seconds)
+        return timedelta(seconds=seconds)
+
+    def _tell(self, error: str | None, lag: int | None = None) -> None:
+        error = None if error is None else error[:ERROR_LIMIT]
+        if error != self._told or lag:
+            self._store.triggers.tell(self._name, error=error, lag=lag)
+            self._told = error
+
+    def _close(self) -> None:
+        source, self._source = self._source, None
+        if source is not None:
+            source.close()
+
+
+class Receipts:
+    """See source.Receipts."""
+
+    def __init__(self, store: Store, name: str, term: int) -> None:
+        self._triggers = store.triggers
+        self._name = name
+        self._term = term
+
+    def unseen(self, events: list[tuple[str, str]]) -> list[bool]:
+        return self._triggers.unseen(self._name, events) if events else []
+
+    def after(self, event: str, limit: int) -> list[str]:
+        return self._triggers.receipts(self._name, event, limit)
+
+    def forget(self, events: list[str], *, before: str | None = None) -> int:
+        return self._triggers.forget(self._name, events, before=before, term=self._term)

@@ -1,0 +1,128 @@
+"""What a program's trigger is made of: a source, and the task that its events become jobs of."""
+
+import typing
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from lateshift.errors import LateshiftError, OptionInvalid
+from lateshift.model.ids import new_job_id
+from lateshift.model.outcome import clip
+from lateshift.model.triggering.events import KINDS, Event, Message, Seen
+from lateshift.model.triggering.sources import KIND_NAMES, EventSource
+from lateshift.model.triggering.sources import Source as Where
+from lateshift.model.triggering.trigger import (
+    ERROR_LIMIT,
+    Arrival,
+    NewTrigger,
+    Refused,
+    Subscription,
+    known_by,
+)
+from lateshift.task import Bound, Call, Task
+from lateshift.triggers.source import Incoming, Source
+
+Decode = Callable[[Any], Any]
+
+
+class Trigger:
+    """`what`: a task, or a task with options. `decode`: makes of what was seen a call, an argument, or None to pass it over."""
+
+    def __init__(
+        self,
+        name: str,
+        where: Where,
+        about: str,
+        what: Task[..., Any] | Bound[..., Any],
+        decode: Decode | None,
+        open: Callable[[], Source],
+        max_ready: Callable[[str], int | None],
+    ) -> None:
+        self.name = name
+        self.where = where
+        self.task = what if isinstance(what, Task) else what.task
+        self.open = open
+        self._about = about
+        self._what = what
+        self._decode = decode
+        self._max_ready = max_ready
+
+    @property
+    def declared(self) -> NewTrigger:
+        return NewTrigger(
+            name=self.name, kind=KIND_NAMES[type(self.where)], about=self._about, task=self.task.name,
+            subscription=self._subscription(),
+        )  # fmt: skip
+
+    @property
+    def is_read(self) -> bool:
+        """Whether somebody must look; the others are written where they happen."""
+        return not isinstance(self.where, EventSource) and getattr(self.where, "by", "polling") == "polling"
+
+    @property
+    def queue(self) -> str:
+        return self._what.spec.queue
+
+    def max_ready(self) -> int | None:
+        return self._max_ready(self.queue)
+
+    def call(self, seen: Seen) -> Call[Any] | None:
+        """The call that this becomes; None where the program passes it over. Raises what the program or the arguments do."""
+        argument: Any = seen if takes_whole(self.task, type(seen)) else None
+        if self._decode is not None:
+            argument = self._decode(seen)
+            if argument is None or isinstance(argument, Call):
+                return argument
+        elif argument is None:
+            argument = seen.content
+        return self._what.call(argument)
+
+    def arrive(self, incoming: Incoming) -> Arrival:
+        try:
+            call = self.call(incoming.seen)
+        except LateshiftError as error:
+            return self.refuse(incoming, str(error))
+        except Exception as error:  # the program's own
+            return self.refuse(incoming, f"{type(error).__name__}: {error}")
+        job = None if call is None else call.take()
+        return Arrival(event=known_by(incoming.event), mark=incoming.mark, job=job)
+
+    def refuse(self, incoming: Incoming, why: str) -> Arrival:
+        refused = Refused(
+            id=new_job_id(), raw=incoming.seen.raw, rest=_rest(incoming.seen), reason=clip(why, ERROR_LIMIT)
+        )
+        return Arrival(event=known_by(incoming.event), mark=incoming.mark, refused=refused)
+
+    def again(self, raw: bytes, rest: bytes) -> Seen:
+        """What was refused, as it was seen."""
+        told = msgspec.json.decode(rest)
+        if told["kind"] == Message.__name__:
+            return Message(body=raw, **told["seen"])
+        [kind] = [kind for kind in KINDS if kind.__name__ == told["kind"]]
+        return msgspec.json.decode(raw, type=kind)
+
+    def _subscription(self) -> Subscription | None:
+        if not isinstance(self.where, EventSource):
+            return None
+        whole = takes_whole(self.task, Event)
+        return Subscription(self.where.pattern, self._what.spec, self.task.arguments.names[0], whole)
+
+
+def takes_whole(task: Task[..., Any], kind: type[Seen]) -> bool:
+    """Whether its first parameter asks for all that was seen, not for its content."""
+    name = first_parameter(task)
+    return typing.get_type_hints(task.function).get(name) is kind
+
+
+def first_parameter(task: Task[..., Any]) -> str:
+    if not task.arguments.names:
+        raise OptionInvalid(f"{task.name} takes no argument, and a trigger gives it one: what was seen.")
+    return task.arguments.names[0]
+
+
+def _rest(seen: Seen) -> bytes:
+    told = {
+        name: getattr(seen, name) for name in seen.__struct_fields__ if name != "body"
+    }  # headers may hold anything
+    return msgspec.json.encode({"kind": type(seen).__name__, "seen": told}, enc_hook=str)
