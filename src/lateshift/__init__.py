@@ -10,6 +10,7 @@ from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.limit import Limit
 from lateshift.model.retry import NO_RETRY, Retry
 from lateshift.model.scheduling.schedule import ScheduleView
+from lateshift.model.triggering.events import Event, FileChange, Message, RowChange
 from lateshift.model.unique import Unique
 from lateshift.runtime.lock import Lock
 from lateshift.schedules import Schedule
@@ -22,7 +23,9 @@ __all__ = [
     "BatchResult",
     "BatchView",
     "Cancel",
+    "Event",
     "Explanation",
+    "FileChange",
     "Job",
     "JobFilter",
     "JobView",
@@ -31,10 +34,12 @@ __all__ = [
     "LeaseLost",
     "Limit",
     "Lock",
+    "Message",
     "Permanent",
     "QueueFull",
     "Reason",
     "Retry",
+    "RowChange",
     "Schedule",
     "ScheduleView",
     "Snooze",

@@ -6,12 +6,13 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from lateshift.clock import Clock
 from lateshift.emitting import Emitting
-from lateshift.errors import OptionInvalid, TriggerInvalid
+from lateshift.errors import OptionInvalid, TriggerInvalid, TriggerUnknown
 from lateshift.model import checks
-from lateshift.model.ids import new_member_id
+from lateshift.model.ids import JobId, new_member_id
 from lateshift.model.queue import PLAIN, QueueSettings
 from lateshift.model.triggering.naming import event_pattern
 from lateshift.model.triggering.sources import (
@@ -177,6 +178,21 @@ class Triggering(Emitting):
         )
         read = [trigger for trigger in self._triggers.values() if trigger.is_read]
         return [declaring, *(Reader(self.store, trigger, member, self.clock) for trigger in read)]
+
+    def retry_refused(self, id: UUID, *, by: str = "the caller") -> JobId | None:
+        """Make a job of an event that was refused, with the code as it is now. None if the code passes it over. Raises what is
+        wrong with it still."""
+        found = self.store.triggers.find_refused(id)
+        if found is None:
+            raise TriggerUnknown(f"Nothing that was refused has the id {id}; it may have been retried.")
+        trigger = self._triggers.get(found.trigger)
+        if trigger is None:
+            raise TriggerUnknown(f"The app {self.name} has no trigger {found.trigger!r}, which refused {id}.")
+        call = trigger.call(trigger.again(found.raw, found.rest))
+        if call is None:
+            self.store.triggers.discard([id], by=by)
+            return None
+        return call.id if self.store.triggers.accept(id, call.take(), by=by) else None
 
     def _registering(
         self, where: Source, about: str, name: str | None, decode: Decode | None

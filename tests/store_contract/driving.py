@@ -43,6 +43,9 @@ TABLES = (
     "session",
     "rule",
     "bucket",
+    "trigger",
+    "receipt",
+    "refused",
 )
 LINE = Line("default", Lane.COROUTINE)
 GUARDED = Line("default", Lane.GUARDED)

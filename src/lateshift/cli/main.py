@@ -19,6 +19,7 @@ from lateshift.cli.queues import queues
 from lateshift.cli.schedules import schedules
 from lateshift.cli.sessions import sessions
 from lateshift.cli.store import store
+from lateshift.cli.triggers import triggers
 from lateshift.cli.up import up, work
 from lateshift.errors import LateshiftError
 
@@ -62,7 +63,9 @@ def lateshift() -> None:
     """
 
 
-for command in (up, work, check, jobs, batches, queues, schedules, sessions, limits, members, store, bench):
+for command in (
+    up, work, check, jobs, batches, queues, schedules, triggers, sessions, limits, members, store, bench,
+):  # fmt: skip
     lateshift.add_command(command)
 
 

@@ -1,0 +1,206 @@
+"""`lateshift triggers`: how far each has read, what keeps it, pause and resume; and what was refused."""
+
+import sys
+from difflib import get_close_matches
+from uuid import UUID
+
+import click
+
+from lateshift.cli import exits
+from lateshift.cli.options import listing, opened, opened_for, operator, wants_json
+from lateshift.cli.output import counted, print_json, print_sentences, print_table
+from lateshift.cli.trigger_view import (
+    COLUMNS,
+    REFUSED_COLUMNS,
+    print_trigger,
+    refused_document,
+    refused_row,
+    trigger_document,
+    trigger_row,
+)
+from lateshift.clock import SYSTEM
+from lateshift.errors import LateshiftError, TriggerInvalid, TriggerUnknown
+from lateshift.model.triggering.trigger import TriggerView
+from lateshift.store.contract import Store
+
+PAGE = 500
+
+
+def _refused_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no id. `lateshift triggers refused` shows them.") from None
+
+
+@click.group()
+def triggers() -> None:
+    """What starts jobs from outside: how far each has read, and what it refused."""
+
+
+@triggers.command("list")
+@listing
+def list_triggers() -> None:
+    """Triggers by name: jobs made, their rate, what waits, and what keeps one from reading."""
+    with opened() as store:
+        found = store.triggers.all()
+    if wants_json():
+        print_json({"triggers": [trigger_document(view) for view in found]})
+        return
+    nothing = "No triggers. @app.on_message, @app.on_file, @app.on_row and @app.on make them in code."
+    print_sentences(COLUMNS, [trigger_row(view, SYSTEM.now()) for view in found], nothing)
+
+
+@triggers.command()
+@click.argument("name", metavar="NAME")
+@listing
+def show(name: str) -> None:
+    """One trigger, with its position and its last error."""
+    with opened() as store:
+        view = _trigger(store, name)
+    if wants_json():
+        print_json(trigger_document(view))
+    else:
+        print_trigger(view, SYSTEM.now())
+
+
+@triggers.command()
+@click.argument("name", metavar="NAME")
+@listing
+def pause(name: str) -> None:
+    """Read no more until it is resumed. What comes waits where it is."""
+    with opened() as store:
+        view = _trigger(store, name)
+        if view.kind == "event":
+            raise TriggerInvalid(
+                f"{name} subscribes to events, which nobody keeps for it. Pause the queue of its task {view.task} instead: "
+                "`lateshift queues pause`."
+            )
+        paused = store.triggers.pause(name, by=operator())
+    _answer(name, "paused", paused, f"{name} is paused." if paused else f"{name} was paused before.")
+
+
+@triggers.command()
+@click.argument("name", metavar="NAME")
+@listing
+def resume(name: str) -> None:
+    """Read again, from where it stands."""
+    with opened() as store:
+        _trigger(store, name)
+        resumed = store.triggers.resume(name, by=operator())
+    _answer(name, "resumed", resumed, f"{name} goes on." if resumed else f"{name} was not paused.")
+
+
+@triggers.command()
+@click.argument("name", metavar="NAME", required=False)
+@click.option("--limit", type=click.IntRange(1, 10_000), metavar="N", default=100, show_default=True,
+              help="How many at most.")  # fmt: skip
+@click.option("--after", type=_refused_id, metavar="ID", help="Only what was refused after this one.")
+@listing
+def refused(name: str | None, limit: int, after: UUID | None) -> None:
+    """Events that no job could be made of, of one trigger or of all, the oldest first, and why."""
+    with opened() as store:
+        if name is not None and not store.triggers.refused(name, None, 1):
+            _trigger(store, name)
+        found = store.triggers.refused(name, after, limit)
+    more = str(found[-1].id) if len(found) == limit else None
+    if wants_json():
+        print_json({"refused": [refused_document(view) for view in found], "next_after": more})
+        return
+    rows = [refused_row(view, SYSTEM.now()) for view in found]
+    print_sentences(REFUSED_COLUMNS, rows, "Nothing was refused.")
+    if more:
+        click.echo(f"\nMore: add --after {more}")
+    if found:
+        click.echo(
+            f"\nSee it: lateshift triggers raw {found[0].id}. Once the program is mended: lateshift triggers retry PROGRAM ID"
+        )
+
+
+@triggers.command()
+@click.argument("id", type=_refused_id, metavar="ID")
+@listing
+def raw(id: UUID) -> None:
+    """What was refused, byte for byte as it came, to stdout."""
+    with opened() as store:
+        found = store.triggers.find_refused(id)
+    if found is None:
+        raise TriggerUnknown(
+            f"Nothing that was refused has the id {id}. `lateshift triggers refused` lists it."
+        )
+    if wants_json():
+        print_json(refused_document(found))
+        return
+    sys.stdout.buffer.write(found.raw)
+    sys.stdout.buffer.flush()
+
+
+@triggers.command()
+@click.argument("program")
+@click.argument("ids", type=_refused_id, metavar="[ID]…", nargs=-1)
+@click.option("--trigger", "name", metavar="NAME", help="All that this trigger refused.")
+@listing
+def retry(program: str, ids: tuple[UUID, ...], name: str | None) -> None:
+    """Make jobs of what was refused, with PROGRAM's code as it is now. Exit code 1 if some are refused again."""
+    from lateshift.worker.program import find_app
+
+    if bool(ids) == (name is not None):
+        raise click.UsageError("Name what to retry: ids, or --trigger for all of one.")
+    app = find_app(program)
+    made: list[str] = []
+    again: dict[str, str] = {}
+    with opened_for(app) as store, app.using(store):
+        for id in ids or _all_of(store, name or ""):
+            try:
+                job = app.retry_refused(id, by=operator())
+            except LateshiftError as error:
+                again[str(id)] = str(error)
+            else:
+                made += [] if job is None else [str(job)]
+    if wants_json():
+        print_json({"jobs": made, "refused": again})
+    else:
+        click.echo(f"{counted(len(made), 'job')} made.")
+        print_table(("id", "refused again"), [[id, why] for id, why in again.items()], "")
+    if again:
+        raise click.exceptions.Exit(exits.FOUND)
+
+
+@triggers.command()
+@click.argument("ids", type=_refused_id, metavar="ID…", nargs=-1, required=True)
+@listing
+def discard(ids: tuple[UUID, ...]) -> None:
+    """Let go of what was refused."""
+    with opened() as store:
+        gone = store.triggers.discard(ids, by=operator())
+    if wants_json():
+        print_json({"discarded": gone})
+    else:
+        click.echo(f"{counted(gone, 'event')} discarded.")
+    if not gone:
+        raise click.exceptions.Exit(exits.NOT_FOUND)
+
+
+def _all_of(store: Store, name: str) -> list[UUID]:
+    found: list[UUID] = []
+    while page := store.triggers.refused(name, found[-1] if found else None, PAGE):
+        found += [view.id for view in page]
+    return found
+
+
+def _trigger(store: Store, name: str) -> TriggerView:
+    """Raises TriggerUnknown, with close names."""
+    view = store.triggers.get(name)
+    if view is None:
+        names = [view.name for view in store.triggers.all()]
+        close = get_close_matches(name, names, 3) or names[:3]
+        hint = f" There are: {', '.join(close)}." if close else " There is none at all."
+        raise TriggerUnknown(f"There is no trigger {name!r} in the store.{hint}")
+    return view
+
+
+def _answer(name: str, key: str, changed: bool, sentence: str) -> None:
+    if wants_json():
+        print_json({"trigger": name, key: changed})
+    else:
+        click.echo(sentence)
