@@ -21,6 +21,7 @@ from lateshift.cli.limits import limit_document
 from lateshift.cli.main import lateshift as command_line
 from lateshift.cli.missing import REASONS
 from lateshift.cli.sessions import session_document
+from lateshift.cli.trigger_view import refused_document, trigger_document
 from lateshift.config import Settings
 from lateshift.model.guard import Rule
 from lateshift.model.scheduling.plan import Outcome
@@ -75,8 +76,10 @@ ANYTHING = Mock(progress=None, payload=None, result=None, checkpoint=None, histo
         (["lateshift members list"], output.member_document(ANYTHING)),
         (["lateshift sessions list"], session_document(Mock(state=None))),
         (["lateshift limits"], limit_document(Rule("key", "vendor"))),
+        (["lateshift triggers list"], trigger_document(ANYTHING)),
+        (["lateshift triggers refused"], refused_document(Mock(raw=b"", rest=b'{"seen":{}}'))),
     ],
-    ids=["job", "whole job", "batch", "queue", "member", "session", "limit"],
+    ids=["job", "whole job", "batch", "queue", "member", "session", "limit", "trigger", "refused"],
 )
 def test_every_field_of_a_json_document_is_documented(headings: list[str], document: dict[str, Any]) -> None:
     text = (DOCS / "cli.md").read_text()
@@ -130,6 +133,13 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("TICKS_KEPT", "store.taking"),
         ("SKIPS_COUNTED", "model.scheduling.plan"),
         ("AT_ONCE", "scheduler.ticker"),
+        ("TRIGGER_NAME_LIMIT", "model.triggering.trigger"),
+        ("EVENT_LIMIT", "model.triggering.trigger"),
+        ("ERROR_LIMIT", "model.triggering.trigger"),
+        ("EVENT_NAME_LIMIT", "model.triggering.naming"),
+        ("PREFETCH_MOST", "triggering"),
+        ("MESSAGE_WINDOW", "model.triggering.sources"),
+        ("REFUSED_KEPT", "store.taking"),
         ("TOGETHER", "client"),
         ("BATCH", "worker.room"),
         ("COUNT_LIMIT", "store.contract"),

@@ -356,6 +356,7 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
         {"job_pkey"},
     ),
     ("END", postgres.settling.END, LEASES | END, {"job_pkey"}),
+    ("ACCEPTED", postgres.triggers.ACCEPTED, {"id": ONE}, {"job_pkey", "settled_pkey"}),
     (
         "AGAIN",
         postgres.settling.AGAIN,

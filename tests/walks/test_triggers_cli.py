@@ -103,7 +103,7 @@ def test_a_subscription_is_not_paused_and_says_what_to_do(cli: Cli, store: Store
 def test_a_misspelt_name_is_answered_with_those_there_are(cli: Cli, store: Store) -> None:
     for command in ("show", "pause", "resume", "refused"):
         said = cli("triggers", command, "plce")
-        assert said.code == exits.USAGE
+        assert said.code == exits.NOT_FOUND
         assert "There are: place" in said.err
 
 
@@ -142,10 +142,10 @@ def test_what_was_refused_can_be_let_go(cli: Cli, store: Store) -> None:
     [refused] = store.triggers.refused(None, None, 10)
     assert cli("triggers", "discard", str(refused.id)).out == "1 event discarded.\n"
     assert cli("triggers", "discard", str(refused.id)).code == exits.NOT_FOUND
-    assert cli("triggers", "raw", str(refused.id)).code == exits.USAGE
+    assert cli("triggers", "raw", str(refused.id)).code == exits.NOT_FOUND
     assert cli("triggers", "discard", "nonsense").code == exits.USAGE
 
 
 def test_without_any_it_says_how_to_make_one(cli: Cli) -> None:
     assert "@app.on_message" in cli("triggers", "list").out
-    assert cli("triggers", "show", "x").code == exits.USAGE
+    assert cli("triggers", "show", "x").code == exits.NOT_FOUND

@@ -7,6 +7,7 @@ from lateshift.errors import (
     ScheduleUnknown,
     StoreError,
     StoreUrlInvalid,
+    TriggerUnknown,
 )
 
 OK = 0
@@ -21,7 +22,7 @@ OUTPUT_CLOSED = 141  # whoever read the output went away, as in `lateshift jobs 
 
 def exit_code_of(error: LateshiftError) -> int:
     match error:
-        case JobUnknown() | BatchUnknown() | ScheduleUnknown():
+        case JobUnknown() | BatchUnknown() | ScheduleUnknown() | TriggerUnknown():
             return NOT_FOUND
         case StoreUrlInvalid():
             return USAGE
