@@ -100,10 +100,14 @@ class Bound(Generic[P, R]):
         self.task = task
         self.spec = spec
         self._place = place
-        self._key = key
+        self.key = key
         self._window = window
         self._connection = connection
         self._unique = unique
+
+    @property
+    def is_numbered(self) -> bool:
+        return self._place is not None and self._place.sequence is not None
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         return self.task.sender.send(self.call(*args, **kwargs), self._connection)
@@ -114,8 +118,8 @@ class Bound(Generic[P, R]):
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         payload = self.task.arguments.encode(args, kwargs)
         key = None
-        if self._key is not None:
-            key = Key(self._key, self.task.arguments.digest(payload), self._window)
+        if self.key is not None:
+            key = Key(self.key, self.task.arguments.digest(payload), self._window)
         unique = self.task.identity(payload, self.spec.queue, self._unique)
         return Call(self.task, NewJob(new_job_id(), self.spec, payload, key, True, self._place, unique))
 

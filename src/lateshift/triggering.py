@@ -177,7 +177,7 @@ class Triggering(Emitting):
             self.store, self.name, lambda: [trigger.declared for trigger in self._triggers.values()]
         )
         read = [trigger for trigger in self._triggers.values() if trigger.is_read]
-        return [declaring, *(Reader(self.store, trigger, member, self.clock) for trigger in read)]
+        return [declaring, *(Reader(self.store, trigger, member, self.clock, self.name) for trigger in read)]
 
     def retry_refused(self, id: UUID, *, by: str = "the caller") -> JobId | None:
         """Make a job of an event that was refused, with the code as it is now. None if the code passes it over. Raises what is
@@ -221,6 +221,7 @@ class Triggering(Emitting):
                 f"{task.name} is unique, and whoever emits may not know its arguments. Leave unique= out, or enqueue it from a task."
             )
         first_parameter(task)
+        _refuse_unfit(what)
         name = checks.text("The name of a trigger", task.name if name is None else name, TRIGGER_NAME_LIMIT)
         if name in self._triggers:
             raise TriggerInvalid(
@@ -230,6 +231,14 @@ class Triggering(Emitting):
             name, where, about, what, decode, lambda: open_source(where),
             lambda queue: self.queues.get(queue, PLAIN).max_ready,
         )  # fmt: skip
+
+
+def _refuse_unfit(what: Task[..., Any] | Bound[..., Any]) -> None:
+    if isinstance(what, Bound) and (what.key is not None or what.is_numbered):
+        raise TriggerInvalid(
+            "A key or a number in a session is used once, and a trigger makes many jobs. Leave key= and sequence= out: each event "
+            "makes one job as it is; decode= may give a call with a key of its own."
+        )
 
 
 def _url(url: str) -> str:

@@ -7,13 +7,14 @@ import pytest
 
 from lateshift import Lateshift, Limit
 from lateshift.clock import ManualClock
-from lateshift.errors import StoreUnavailable
+from lateshift.errors import StoreUnavailable, TriggerInvalid
 from lateshift.model.ids import new_member_id
 from lateshift.model.job import JobFilter
 from lateshift.model.triggering.events import Message
 from lateshift.model.triggering.trigger import TriggerView
+from lateshift.runtime.leadership import TTL
 from lateshift.store.contract import Store
-from lateshift.triggers.reader import FIRST_PAUSE, LAST_PAUSE, STAND_BY, Reader
+from lateshift.triggers.reader import FIRST_PAUSE, LAST_PAUSE, LONGEST_PAUSE, STAND_BY, TELL_EVERY, Reader
 from lateshift.triggers.source import Incoming, Read, Receipts, SourceAway
 from lateshift.triggers.trigger import Trigger
 
@@ -31,7 +32,7 @@ class Broker:
 
 
 class FromBroker:
-    keep = timedelta(days=1)
+    keep: timedelta | None = timedelta(days=1)
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -281,3 +282,47 @@ def test_a_task_with_a_session_or_a_limit_gets_its_jobs_through_the_same_door(
     reader(app, "shipping").round()
     [view] = store.reports.jobs(JobFilter(), 10)
     assert (view.session, view.tenant) == ("one", "acme")
+
+
+def test_a_source_that_wants_a_long_pause_is_looked_at_while_the_term_lasts(
+    app: Lateshift, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FromBroker, "read", lambda *_: Read([], pause=timedelta(hours=1)))
+    assert reader(app).round() == LONGEST_PAUSE < TTL
+
+
+def test_that_somebody_looks_is_told_now_and_then_though_nothing_comes(
+    app: Lateshift, store: Store, clock: ManualClock
+) -> None:
+    mine = reader(app)
+    mine.round()
+    first = seen(store).looked_at
+    mine.round()
+    assert seen(store).looked_at == first
+    clock.move(seconds=TELL_EVERY)
+    mine.round()
+    later = seen(store).looked_at
+    assert first is not None
+    assert later is not None
+    assert later - first >= timedelta(seconds=TELL_EVERY)
+
+
+def test_an_app_whose_name_for_a_trigger_another_took_reads_no_more(
+    app: Lateshift, store: Store, broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = Lateshift("other", store="memory://unused")
+    mine = Reader(store, app.triggers["place"], new_member_id(), app.clock, "shop")
+    mine.round()
+    store.triggers.declare([app.triggers["place"].declared], app=other.name)
+    broker.put(("1", b'{"n":1}'))
+    mine.round()
+    assert payloads(store) == []
+    assert "give one of the two another name=" in caplog.text
+
+
+@pytest.mark.parametrize("options", [{"key": "k"}, {"session": "s", "sequence": 1}], ids=["key", "number"])
+def test_a_task_whose_options_make_one_job_of_all_events_is_refused(
+    app: Lateshift, options: dict[str, Any]
+) -> None:
+    with pytest.raises(TriggerInvalid, match="Leave key= and sequence= out"):
+        app.on_message("amqp://host", "more", name="more")(app.tasks["place"].options(**options))

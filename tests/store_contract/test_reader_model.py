@@ -5,7 +5,6 @@ LATESHIFT_EXAMPLES=1000 runs that many lives of each store instead of the usual 
 
 import os
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -131,10 +130,7 @@ def test_each_message_is_one_job_whoever_dies_and_whenever(
             suppress_health_check=list(HealthCheck),
         )  # fmt: skip
 
-        def lives() -> Any:
-            return Lives(app, clock, monkeypatch)
-
-        run_state_machine_as_test(lives, settings=few)
+        run_state_machine_as_test(lambda: Lives(app, clock, monkeypatch), settings=few)  # type: ignore[arg-type]
 
 
 def test_the_term_outlasts_a_look() -> None:

@@ -19,10 +19,11 @@ TTL = timedelta(seconds=10)
 DAY = timedelta(days=1)
 
 
-def trigger(name: str = "orders", **told: object) -> NewTrigger:
-    return NewTrigger(
-        **{"name": name, "kind": "message", "about": "amqp://host queue orders", "task": "noop"} | told
-    )  # type: ignore[arg-type]
+def trigger(
+    name: str = "orders", *, about: str = "amqp://host queue orders", kind: str = "message",
+    subscription: Subscription | None = None,
+) -> NewTrigger:  # fmt: skip
+    return NewTrigger(name=name, kind=kind, about=about, task="noop", subscription=subscription)
 
 
 def hold(store: Store, name: str = "orders") -> int:

@@ -11,6 +11,7 @@ from lateshift.model.triggering.trigger import RefusedView, TriggerView
 
 COLUMNS = ("trigger", "kind", ">jobs", ">a minute", ">waiting", ">refused", "last", "state")
 REFUSED_COLUMNS = ("id", "trigger", ">bytes", "when", "why")
+SILENCE = timedelta(minutes=1)  # a reader says more often that it looks
 POSITION_SHOWN = 60  # characters
 
 
@@ -28,7 +29,10 @@ def state_in_words(view: TriggerView, now: datetime) -> str:
         return "subscribed"
     if view.error is not None:
         return view.error
-    return "nobody has read it yet" if view.looked_at is None else "reading"
+    if view.looked_at is None:
+        return "nobody has read it yet"
+    silence = now - view.looked_at
+    return "reading" if silence < SILENCE else f"nobody has looked for {duration(silence)}"
 
 
 def trigger_document(view: TriggerView) -> dict[str, Any]:

@@ -13,10 +13,11 @@ from lateshift.store.schedule_contract import Declared
 
 
 class Standing(Struct, frozen=True):
-    """Where a trigger stands: how far it has read, as its source wrote it, and whether it is paused."""
+    """Where a trigger stands: how far it has read, as its source wrote it, whether it is paused, and whose it is."""
 
     position: bytes | None
     paused: bool
+    app: str
 
 
 class Taken(Struct, frozen=True):
@@ -32,7 +33,7 @@ class Triggers(Protocol):
 
     def declare(self, triggers: Sequence[NewTrigger], *, app: str) -> Declared:
         """As the code of an app has them now. Positions and pauses stay; one that the code does not have any more goes, with
-        its receipts. What it refused stays."""
+        its receipts. What it refused stays. A name that another app has is taken over."""
 
     def standing(self, name: str) -> Standing | None:
         """None if it is not declared."""

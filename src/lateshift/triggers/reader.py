@@ -7,6 +7,7 @@ from datetime import timedelta
 from lateshift.clock import Clock
 from lateshift.errors import LateshiftError, StoreError
 from lateshift.model.ids import MemberId
+from lateshift.model.outcome import clip
 from lateshift.model.triggering.trigger import ERROR_LIMIT, Arrival
 from lateshift.runtime.aside import aside
 from lateshift.runtime.leadership import Leadership
@@ -22,13 +23,19 @@ STAND_BY = timedelta(seconds=2)
 PAUSED = timedelta(seconds=1)
 FIRST_PAUSE = 0.5  # seconds after a source did not answer; doubled each time
 LAST_PAUSE = 30.0
+LONGEST_PAUSE = timedelta(
+    seconds=2
+)  # between two looks, however long the source would: the term is kept meanwhile
+TELL_EVERY = 10.0  # seconds after which it is told again that somebody looks
 FULL = timedelta(milliseconds=500)  # until it is looked again whether the queue has room
 
 
 class Reader:
     """Turned by a loop."""
 
-    def __init__(self, store: Store, trigger: Trigger, member: MemberId, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, trigger: Trigger, member: MemberId, clock: Clock, app: str | None = None
+    ) -> None:
         self._store = store
         self._trigger = trigger
         self._name = trigger.name
@@ -36,7 +43,10 @@ class Reader:
         self._source: Source | None = None
         self._term: int | None = None
         self._away = 0  # how often in a row the source did not answer
-        self._told: str | None = ""  # nothing yet
+        self._app = app
+        self._clock = clock
+        self._told: tuple[str | None, int | None] | None = None
+        self._told_at = 0.0
 
     async def turn(self) -> timedelta:
         try:
@@ -55,8 +65,14 @@ class Reader:
         if term is None:
             return STAND_BY
         standing = self._store.triggers.standing(self._name)
-        if standing is None or standing.paused:
+        if standing is None or standing.paused or standing.app != (self._app or standing.app):
             self._close()
+            if standing is not None and not standing.paused:
+                log.warning(
+                    "trigger %s is that of app %s now: give one of the two another name=",
+                    self._name,
+                    standing.app,
+                )
             return PAUSED
         if self._no_room():
             return FULL
@@ -92,7 +108,7 @@ class Reader:
             source.done(read.events)
         self._tell(None, read.lag)
         self._away = 0
-        return timedelta(0) if read.more else read.pause
+        return timedelta(0) if read.more else min(read.pause, LONGEST_PAUSE)
 
     def _take(self, source: Source, read: Read, arrivals: Sequence[Arrival], term: int) -> bool:
         """All in one commit; one by one if something is wrong with one of them. False if the term is over."""
@@ -137,10 +153,11 @@ class Reader:
         return timedelta(seconds=seconds)
 
     def _tell(self, error: str | None, lag: int | None = None) -> None:
-        error = None if error is None else error[:ERROR_LIMIT]
-        if error != self._told or lag:
+        error = None if error is None else clip(error, ERROR_LIMIT)
+        now = self._clock.monotonic()
+        if (error, lag) != self._told or now >= self._told_at + TELL_EVERY:
             self._store.triggers.tell(self._name, error=error, lag=lag)
-            self._told = error
+            self._told, self._told_at = (error, lag), now
 
     def _close(self) -> None:
         source, self._source = self._source, None

@@ -38,7 +38,7 @@ PUT = f"""INSERT INTO lateshift.trigger (name, app, kind, about, task, subscript
  ON CONFLICT (name) DO UPDATE SET app = excluded.app, kind = excluded.kind, about = excluded.about, task = excluded.task,
  subscription = excluded.subscription"""
 DELETE = "DELETE FROM lateshift.trigger WHERE name = ANY(%s)"
-STANDING = "SELECT position, paused_at IS NOT NULL FROM lateshift.trigger WHERE name = %s"
+STANDING = "SELECT position, paused_at IS NOT NULL, app FROM lateshift.trigger WHERE name = %s"
 _OVER = f"t.counted_since <= n.at - interval '{RATE_WINDOW} seconds'"
 MOVE = f"""UPDATE lateshift.trigger t SET position = coalesce(%(position)s::bytea, position), made = made + %(made)s,
  repeated = repeated + %(repeated)s, refused = refused + %(refused)s, lag = %(lag)s, looked_at = n.at,
@@ -120,7 +120,7 @@ class PostgresTriggers:
 
     def standing(self, name: str) -> Standing | None:
         rows = self._read(STANDING, (name,))
-        return Standing(_plain(rows[0][0]), rows[0][1]) if rows else None
+        return Standing(_plain(rows[0][0]), rows[0][1], rows[0][2]) if rows else None
 
     def unseen(self, name: str, events: Sequence[tuple[str, str]]) -> list[bool]:
         marks = dict(self._read(MARKS, (name, Texts(event for event, _ in events))))

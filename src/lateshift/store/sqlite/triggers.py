@@ -34,7 +34,7 @@ PUT = """INSERT INTO trigger (name, app, kind, about, task, subscription, counte
  ON CONFLICT (name) DO UPDATE SET app = excluded.app, kind = excluded.kind, about = excluded.about, task = excluded.task,
  subscription = excluded.subscription"""
 DELETE = "DELETE FROM trigger WHERE name = ?"
-STANDING = "SELECT position, paused_at IS NOT NULL FROM trigger WHERE name = ?"
+STANDING = "SELECT position, paused_at IS NOT NULL, app FROM trigger WHERE name = ?"
 MOVE = f"""UPDATE trigger SET position = coalesce(?2, position), made = made + ?3, repeated = repeated + ?4,
  refused = refused + ?5, lag = ?6, looked_at = ?7, last_at = CASE WHEN ?3 + ?5 > 0 THEN ?7 ELSE last_at END,
  rate = CASE WHEN ?7 - counted_since >= {int(RATE_WINDOW * 1e6)} THEN counted * 1e6 / (?7 - counted_since) ELSE rate END,
@@ -92,7 +92,7 @@ class SqliteTriggers:
     def standing(self, name: str) -> Standing | None:
         with self._database.read() as connection:
             rows = connection.execute(STANDING, (name,)).fetchall()
-        return Standing(rows[0][0], bool(rows[0][1])) if rows else None
+        return Standing(rows[0][0], bool(rows[0][1]), rows[0][2]) if rows else None
 
     def unseen(self, name: str, events: Sequence[tuple[str, str]]) -> list[bool]:
         with self._database.read() as connection:
