@@ -83,6 +83,7 @@ SQLITE: list[tuple[str, str, str]] = [
     ("COPY", sqlite.settling.COPY, "PRIMARY KEY (id=?)"),
     ("DROP", sqlite.settling.DROP, "PRIMARY KEY (id=?)"),
     ("COPY_BLOCK", sqlite.settling.COPY_BLOCK, "SEARCH job USING PRIMARY KEY (id=?)"),
+    ("COPY_GUARDED_BLOCK", sqlite.settling.COPY_GUARDED_BLOCK, "PRIMARY KEY (id=?)"),
     ("DROP_BLOCK", sqlite.settling.DROP_BLOCK, "PRIMARY KEY (id=?)"),
     ("DROP_THESE", sqlite.settling.DROP_THESE, "PRIMARY KEY (id=?)"),
     ("SETTLED_BY", sqlite.settling.SETTLED_BY, "PRIMARY KEY (id=?)"),
