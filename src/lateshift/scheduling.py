@@ -167,6 +167,6 @@ def _refuse_unfit(call: Call[Any], plan: Plan) -> None:
             "tick_as= makes every call another one, so that unique= has no say. Leave one out."
         )
     try:
-        call.task.arguments.decode(with_tick(job.payload, plan.tick_as, _some_tick(plan)))
+        call.task.arguments.decode(with_tick(job.payload, plan, _some_tick(plan)))
     except ArgumentsInvalid as error:
         raise ScheduleInvalid(f"tick_as={plan.tick_as!r}: a tick is a datetime in UTC. {error}") from None

@@ -122,39 +122,6 @@ def test_turned_by_hand_a_tick_cancels_the_job_of_the_last_one(app: Lateshift, k
     assert len(kit.drain()) == 1
 
 
-def test_a_tick_that_comes_due_while_a_scheduler_looks_cancels_the_old_job_too(
-    app: Lateshift, store_url: str
-) -> None:
-    """A scheduler sleeps until the tick, so that it often wakes a little before."""
-
-    @app.task
-    def mirror() -> None: ...
-
-    schedule = app.schedule(mirror, every=HOUR, overlap="cancel")
-    late = False
-
-    def around(verb: str, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        answer = call(*args, **kwargs)
-        if late and verb == "schedules.overlapped":
-            assert answer == []
-            opened.clock.move(seconds=30)
-        return answer
-
-    with Kit(app, store=store_url, around=around) as opened:
-        turn(app)
-        to_the_next_tick(opened, schedule)
-        next_at = schedule.view().next_at
-        assert next_at is not None
-        opened.clock.move_to(next_at - 20 * SECOND)
-        late = True
-        turn(app)
-        new, old = schedule.view().recent
-        assert old.job is not None
-        assert new.job is not None
-        assert app.job(old.job).view().state is State.CANCELLED
-        assert app.job(new.job).view().state is State.READY
-
-
 def test_a_scheduler_that_finds_all_that_is_due_in_the_hands_of_another_rests_a_moment(
     app: Lateshift, store_url: str
 ) -> None:

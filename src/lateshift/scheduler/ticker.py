@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from lateshift.errors import StoreError
-from lateshift.model.ids import JobId
 from lateshift.model.scheduling.schedule import NewSchedule
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
@@ -14,7 +13,6 @@ AT_ONCE = 2000  # schedules decided in one commit
 LOOK_EVERY = timedelta(seconds=1)  # for schedules that somebody adds or changes meanwhile
 PASSED_OVER = timedelta(milliseconds=20)  # what is due is in the hands of another scheduler: it may be slow
 STAND_BY = timedelta(seconds=2)
-CANCELLED_BY = "the next tick of its schedule"
 
 
 class Ticker:
@@ -34,26 +32,18 @@ class Ticker:
             return STAND_BY
 
     def round(self) -> timedelta:
-        """Cancel, decide and enqueue what is due; gives how long to pause. Blocking."""
+        """Decide and enqueue what is due; gives how long to pause. Blocking."""
         schedules = self._store.schedules
         if not self._ready:
             self._declare()
             while schedules.refresh(AT_ONCE):
                 pass
             self._ready = True
-        overlapped = schedules.overlapped(AT_ONCE)
-        self._cancel(overlapped)
         fired = schedules.fire(AT_ONCE)
-        # Of a schedule that came due in between: it is at its tick that a scheduler wakes.
-        self._cancel([job for job in fired.overtaken if job not in overlapped])
         if fired.next_in is None:
             return LOOK_EVERY
         least = timedelta(0) if fired.count else PASSED_OVER
         return min(LOOK_EVERY, max(least, fired.next_in))
-
-    def _cancel(self, jobs: Sequence[JobId]) -> None:
-        if jobs:
-            self._store.jobs.cancel(jobs, by=CANCELLED_BY)
 
     def _declare(self) -> None:
         told = self._store.schedules.declare(self._schedules(), app=self._app)
