@@ -132,6 +132,28 @@ def test_a_scheduler_that_finds_all_that_is_due_in_the_hands_of_another_rests_a_
         assert timedelta(0) < asyncio.run(ticker(app).turn()) < SECOND
 
 
+def test_a_scheduler_fires_many_with_more_than_one_hand_and_each_once(
+    app: Lateshift, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lateshift.scheduler.ticker.AT_ONCE", 10)
+
+    @app.task
+    def work() -> None: ...
+
+    for number in range(95):
+        app.schedule(work, every=HOUR, name=f"s{number}")
+    mine = ticker(app)
+    mine.round()
+    kit.clock.move(hours=1)
+    counts = []
+    while fired := mine.fire().count:
+        counts.append(fired)
+    assert sum(counts) == 95
+    assert counts[0] == 10
+    assert max(counts) == (10 if app.store.one_machine else 20)
+    assert len(kit.drain()) == 95
+
+
 def test_arguments_options_and_calls_are_those_of_the_jobs(app: Lateshift, kit: Kit) -> None:
     ran: list[tuple[Any, ...]] = []
 
