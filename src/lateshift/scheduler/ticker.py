@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from lateshift.errors import StoreError
 from lateshift.model.scheduling.schedule import NewSchedule
+from lateshift.model.scheduling.timing import next_tick
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
 from lateshift.store.contract import Store
@@ -62,7 +63,12 @@ class Ticker:
         return Fired(count, timedelta(0)) if count else each[0]
 
     def _declare(self) -> None:
-        told = self._store.schedules.declare(self._schedules(), app=self._app)
-        for what, names in (("new", told.added), ("changed", told.changed), ("gone", told.removed)):
+        schedules = self._schedules()
+        changes = self._store.schedules.declare(schedules, app=self._app)
+        for what, names in (("new", changes.added), ("changed", changes.changed), ("gone", changes.removed)):
             for name in names:
                 log.info("schedule %s: %s", name, what)
+        now, new = self._store.clock.now(), {*changes.added, *changes.changed}
+        for schedule in schedules:
+            if schedule.name in new and next_tick(schedule.plan.timing, now) is None:
+                log.error("schedule %s never fires: its time has passed", schedule.name)

@@ -14,7 +14,7 @@ from lateshift.model.edit import named, written
 from lateshift.model.ids import new_job_id, new_job_ids
 from lateshift.model.instants import to_number
 from lateshift.model.job import Enqueued, Line, NewJob, Spec
-from lateshift.model.scheduling.plan import Decision, Outcome, Plan, decide, due_at
+from lateshift.model.scheduling.plan import Decision, Outcome, Plan, decide, due_at, told
 from lateshift.model.scheduling.schedule import NO_JOB, RECENT_LIMIT, Reader, last_jobs, record
 from lateshift.store.hints import lines_of
 
@@ -204,7 +204,7 @@ def with_tick(payload: bytes, plan: Plan, tick: datetime) -> bytes:
     """The arguments, with the tick's time as one of them if the plan says so."""
     if plan.tick_as is None:
         return payload
-    return written(named(payload) | {plan.tick_as: msgspec.json.encode(tick)})
+    return written(named(payload) | {plan.tick_as: msgspec.json.encode(told(plan, tick))})
 
 
 def at(job: NewJob, when: datetime) -> NewJob:
