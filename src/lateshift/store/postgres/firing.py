@@ -1,7 +1,11 @@
 """Schedules that are due in PostgreSQL: found, and what was decided about them written."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from typing import Any, TypeAlias
+
+from psycopg import Cursor
+from psycopg.errors import SerializationFailure
 
 from lateshift.model.scheduling.schedule import NO_JOB
 from lateshift.model.scheduling.zones import ZONES
@@ -9,6 +13,9 @@ from lateshift.store.firing import FIRED, DueRow, Moved, Quick, TickRow
 from lateshift.store.postgres import enqueue
 from lateshift.store.postgres.arrays import BigInts, Blobs, Ids, Instants, Places, Texts
 from lateshift.store.postgres.database import Connection
+
+Sent: TypeAlias = tuple[Cursor[Any], int]
+"""Schedules on their way, and how many."""
 
 LIVE = "next_at IS NOT NULL AND paused_at IS NULL AND removed_at IS NULL"
 
@@ -50,7 +57,7 @@ def unsettled(connection: Connection, jobs: Sequence[bytes]) -> set[bytes]:
     return {id.bytes for (id,) in connection.execute(UNSETTLED, (Ids(jobs),)).fetchall()}
 
 
-def write(connection: Connection, quick: Quick, skew: timedelta) -> None:
+def write(connection: Connection, quick: Quick, skew: timedelta) -> Sent:
     """The jobs, their ticks, and how the schedules go on."""
     queue, lane, priority, attempts, limit, exclusive, task = enqueue.shared(quick.spec)
     how = {
@@ -62,7 +69,7 @@ def write(connection: Connection, quick: Quick, skew: timedelta) -> None:
         INSERT_DUE, {**how, "ids": ids, "due": Instants(quick.due), "payloads": Blobs(quick.payloads)}
     )
     connection.execute(TICK_FIRED, (at, Texts(quick.names), BigInts(quick.generations), ids))
-    _move(connection, quick.places, quick.at, quick.next_at, quick.recent)
+    return _move(connection, quick.places, quick.at, quick.next_at, quick.recent)
 
 
 def write_ticks(connection: Connection, ticks: Sequence[TickRow]) -> None:
@@ -74,9 +81,8 @@ def write_ticks(connection: Connection, ticks: Sequence[TickRow]) -> None:
         )
 
 
-def move(connection: Connection, moved: Sequence[Moved]) -> None:
-    if moved:
-        _move(connection, *zip(*moved, strict=True))
+def move(connection: Connection, moved: Sequence[Moved]) -> list[Sent]:
+    return [_move(connection, *zip(*moved, strict=True))] if moved else []
 
 
 def _move(
@@ -85,11 +91,13 @@ def _move(
     cursors: Sequence[int],
     nexts: Sequence[int | None],
     recent: Sequence[bytes],
-) -> None:
-    said = {
-        "places": Places(places),
-        "cursors": Instants(cursors),
-        "nexts": Instants(nexts),
-        "recent": Blobs(recent),
-    }
-    connection.execute(MOVE, {**said, "zones": ZONES})
+) -> Sent:
+    columns = Places(places), Instants(cursors), Instants(nexts), Blobs(recent)
+    said = dict(zip(("places", "cursors", "nexts", "recent"), columns, strict=True))
+    return connection.execute(MOVE, {**said, "zones": ZONES}), len(places)
+
+
+def refuse_lost(sent: Iterable[Sent]) -> None:
+    """None of them may have been elsewhere: it would have made its job, and would make it again. The whole is run again."""
+    if any(cursor.rowcount != count for cursor, count in sent):
+        raise SerializationFailure("a schedule was not where it was found")

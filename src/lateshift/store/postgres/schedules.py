@@ -199,11 +199,11 @@ class PostgresSchedules:
                 with (
                     connection.pipeline()
                 ):  # no answer is waited for: the next is made ready while one is written
-                    for quick in decided.quick:
-                        firing.write(connection, quick, self._skew)
+                    sent = [firing.write(connection, quick, self._skew) for quick in decided.quick]
                     ticks, moved = decided.written(answers)
                     firing.write_ticks(connection, ticks)
-                    firing.move(connection, moved)
+                    sent += firing.move(connection, moved)
+                firing.refuse_lost(sent)
                 crashpoint("schedule.before_commit")
             crashpoint("schedule.after_commit")
             lines.update(decided.lines)
