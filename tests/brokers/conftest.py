@@ -5,11 +5,14 @@ import importlib.util
 import os
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
 from tests.brokers import servers
+
+if TYPE_CHECKING:
+    from tests.brokers.queues import Queue
 
 T = TypeVar("T")
 
@@ -66,3 +69,25 @@ def azurite() -> Iterator[servers.Azurite]:
 @pytest.fixture(scope="session")
 def moto() -> Iterator[str]:
     yield from _lend(servers.moto())
+
+
+@pytest.fixture(params=["rabbitmq", "redis", "sqs", "azure"])
+def queue(request: pytest.FixtureRequest) -> Iterator["Queue"]:
+    """An empty queue, once on each broker."""
+    with lend_queue(request.param, request) as lent_one:
+        yield lent_one
+
+
+def lend_queue(kind: str, request: pytest.FixtureRequest) -> AbstractContextManager["Queue"]:
+    from tests.brokers import queues
+
+    match kind:
+        case "rabbitmq":
+            return queues.lent(queues.RabbitQueue(request.getfixturevalue("rabbitmq")))
+        case "redis":
+            return queues.lent(queues.RedisQueue(request.getfixturevalue("redis")))
+        case "sqs":
+            return queues.lent(queues.SqsQueue(request.getfixturevalue("moto")))
+        case "azure":
+            return queues.lent(queues.AzureQueue(request.getfixturevalue("azurite")))
+    raise AssertionError(kind)
