@@ -89,7 +89,9 @@ def cleaned(value: Any, depth: int = 0) -> Any:
             return {plain(str(name)): cleaned(each, depth + 1) for name, each in value.items()}
         case list() | tuple():
             return [cleaned(each, depth + 1) for each in value]
-        case bool() | int() | float() | None:
+        case bool() | float() | None:
+            return value
+        case int() if -(2**63) <= value < 2**64:
             return value
         case bytes() | bytearray() | memoryview():
             return plain(bytes(value).decode(errors="backslashreplace"))
