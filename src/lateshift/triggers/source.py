@@ -13,12 +13,14 @@ class SourceAway(Exception):
 
 
 class Incoming(Struct, frozen=True):
-    """One event: what it is known by in the receipts, its version, what was seen, and what the source needs to acknowledge it."""
+    """One event: what it is known by in the receipts, its version, what was seen, and what the source needs to acknowledge it.
+    `wrong`: why no job can be made of it, if the source can tell already."""
 
     event: str
     seen: Seen
     mark: str = ""
     receipt: Any = None
+    wrong: str | None = None
 
 
 class Read(Struct, frozen=True):

@@ -79,6 +79,8 @@ class Trigger:
         return self._what.call(argument)
 
     def arrive(self, incoming: Incoming) -> Arrival:
+        if incoming.wrong is not None:
+            return self.refuse(incoming, incoming.wrong)
         try:
             call = self.call(incoming.seen)
         except LateshiftError as error:
