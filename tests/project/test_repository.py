@@ -71,7 +71,18 @@ def test_ci_runs_the_checks_and_the_tests() -> None:
 
 def test_the_makefile_has_every_target_that_is_promised() -> None:
     targets = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
-    assert {"run", "test", "test-brokers", "check", "format", "bench", "crash", "lock", "clean", "help"} <= set(targets)
+    assert {
+        "run",
+        "test",
+        "test-brokers",
+        "check",
+        "format",
+        "bench",
+        "crash",
+        "lock",
+        "clean",
+        "help",
+    } <= set(targets)
 
 
 @pytest.mark.parametrize("command", ["make run", "make test"])
