@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from sqlalchemy import (
     Table,
     and_,
     create_engine,
+    event,
     func,
     literal,
     or_,
@@ -76,7 +77,7 @@ class RowTable:
         self._secrets = {str(self._url.password or ""), urlsplit(where.url).password or ""} - {""}
         self._raw = self._url.get_backend_name() == "sqlite"
         self._engine: Engine | None = None
-        self._streaming: Connection | None = None
+        self._streaming: Generator[list[Place], None, None] | None = None
 
     def open(self) -> None:
         if self._raw and not Path(str(self._url.database)).exists():  # to connect would make it
@@ -92,6 +93,8 @@ class RowTable:
             self._engine = create_engine(
                 self._url, pool_size=1, max_overflow=0, pool_pre_ping=True, connect_args=arguments
             )
+            if self._raw:
+                event.listen(self._engine, "connect", _read_any_text)
         except NoSuchModuleError as error:
             raise TriggerInvalid(f"SQLAlchemy does not speak {self._url.drivername}: {error}") from error
         except ModuleNotFoundError as error:
@@ -128,15 +131,18 @@ class RowTable:
 
     def stream(self, floor: Any, limit: int) -> Iterator[list[Place]]:
         """Of all rows from `floor` on, as they are at one moment: one statement, whose answer is fetched bit by bit."""
+        self._streaming = self._stream(floor, limit)
+        return self._streaming
+
+    def _stream(self, floor: Any, limit: int) -> Generator[list[Place], None, None]:
         asked = self._in_order(
             select(self._value(self._cursor), self._value(self._key)).where(self._from(floor, None))
         )
         with self._reading() as connection:
-            self._streaming = connection
-            answer = connection.execution_options(stream_results=True, max_row_buffer=limit).execute(asked)
-            for page in answer.partitions(limit):
-                yield [Place(*row) for row in page]
-        self._streaming = None
+            connection = connection.execution_options(stream_results=True, max_row_buffer=limit)
+            with connection.execute(asked) as answer:
+                for page in answer.partitions(limit):
+                    yield [Place(*row) for row in page]
 
     def after(self, place: Place | None, limit: int) -> list[dict[str, Any]]:
         """Whole rows after a place; one without a key stands for all rows of its cursor."""
@@ -173,13 +179,12 @@ class RowTable:
     def close(self) -> None:
         engine, self._engine = self._engine, None
         streaming, self._streaming = self._streaming, None
-        for each in (streaming, engine):
-            with suppress(Exception):  # it may be broken, which is why it is closed
-                if isinstance(each, Connection):
-                    each.invalidate()
-                    each.close()
-                elif each is not None:
-                    each.dispose()
+        with suppress(Exception):  # it may be broken, which is why it is closed
+            if streaming is not None:
+                streaming.close()
+        with suppress(Exception):
+            if engine is not None:
+                engine.dispose()
 
     # How it is asked
 
@@ -263,6 +268,11 @@ def _typed(rows: list[dict[str, Any]], column: Column[Any]) -> None:
         for row in rows:
             with suppress(ValueError, TypeError):
                 row[column.name] = json.loads(row[column.name])
+
+
+def _read_any_text(connection: Any, _: object) -> None:
+    """Text that is no UTF-8 is no reason to read none of the others."""
+    connection.text_factory = lambda raw: raw.decode(errors="backslashreplace")
 
 
 def url_of(url: str) -> URL:

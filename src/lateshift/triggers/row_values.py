@@ -30,7 +30,8 @@ def _plain(value: Any) -> Any:
     """Times and UUIDs as text, decimals as text so that no digit is lost, bytes as base64."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return msgspec.to_builtins(value, str_keys=True, enc_hook=_foreign)
+    told = msgspec.to_builtins(value, str_keys=True, enc_hook=_foreign)
+    return [_plain(each) for each in told] if isinstance(told, list) else told
 
 
 def _foreign(value: Any) -> Any:

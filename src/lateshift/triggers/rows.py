@@ -13,6 +13,7 @@ from lateshift.model.triggering.events import RowChange
 from lateshift.model.triggering.sources import RowSource
 from lateshift.model.triggering.trigger import known_by
 from lateshift.triggers import cursors
+from lateshift.triggers.reader import LONGEST_PAUSE
 from lateshift.triggers.row_table import Place, RowTable, refuse_two_libraries
 from lateshift.triggers.row_values import plain_row
 from lateshift.triggers.source import Incoming, Read, Receipts, SourceAway
@@ -21,7 +22,6 @@ LOOKED_AT = 2000  # rows of which the cursor and the key are looked at together,
 NEW_AT_ONCE = 5000  # new rows in one look; then what came late meanwhile is looked for
 LAG_MOST = 10_000  # rows that wait are counted so far
 FORGET_AFTER = 1000  # receipts, until those behind the overlap are thrown away
-LONGEST_PAUSE = timedelta(seconds=3)  # the term of whoever reads outlasts it
 _SORTED_BY = 200  # characters of a text that decide what may be thrown away; fewer keep more
 
 
@@ -59,7 +59,7 @@ class Rows:
         if self._looks is None:
             left = self._next - time.monotonic()
             if left > 0 and self._where.every > LONGEST_PAUSE:
-                return Read([], pause=min(LONGEST_PAUSE, timedelta(seconds=left)))
+                return Read([], pause=timedelta(seconds=left))
             self._looks = self._look(limit)
         try:
             found = next(self._looks, None)
@@ -121,7 +121,7 @@ class Rows:
         took = timedelta(seconds=time.monotonic() - began)
         pause = max(self._where.every, took)  # a look that takes long must not be all that is done
         self._next = time.monotonic() + pause.total_seconds()
-        yield self._end(newest, new, seen, pause=min(pause, LONGEST_PAUSE))
+        yield self._end(newest, new, seen, pause=pause)
 
     def _end(self, newest: Any, new: list[dict[str, Any]], seen: set[str], pause: timedelta) -> Read:
         moved = newest != self._since or self._newest != newest
