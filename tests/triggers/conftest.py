@@ -9,6 +9,7 @@ import pytest
 from lateshift import Lateshift
 from lateshift.clock import ManualClock
 from lateshift.store.open import open_store
+from tests.postgres_databases import PostgresDatabases, unused_name
 from tests.triggers.tables import ORDERS, Orders, Turned, Watch
 
 
@@ -40,9 +41,22 @@ def file_orders(tmp_path: Path) -> Iterator[Orders]:
     yield from made(f"sqlite:///{tmp_path}/shop.db")
 
 
+@pytest.fixture(scope="session")
+def shop_url(postgres_server: PostgresDatabases) -> Iterator[str]:
+    """A database beside the store's, for all tests."""
+    name = unused_name()
+    yield postgres_server.create_database(name)
+    postgres_server.drop_database(name)
+
+
 @pytest.fixture
-def server_orders(empty_postgres_url: str) -> Iterator[Orders]:
-    yield from made(empty_postgres_url)
+def server_orders(shop_url: str) -> Iterator[Orders]:
+    orders = Orders(shop_url)
+    orders.run(
+        "DROP SCHEMA public CASCADE", "CREATE SCHEMA public", 'DROP SCHEMA IF EXISTS "the Sales" CASCADE'
+    )
+    orders.close()
+    yield from made(shop_url)
 
 
 @pytest.fixture(params=["in sqlite", "in postgres"])
