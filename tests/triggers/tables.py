@@ -52,14 +52,16 @@ class Turned:
     def __init__(self, app: Lateshift, name: str = "handle") -> None:
         self.app = app
         self.name = name
-        self.again()
+        self.reader = self._begun()
 
     def again(self) -> None:
         """As after a restart: another reader, which finds nothing in memory."""
-        if hasattr(self, "reader"):
-            self.reader.resign()
+        self.reader.resign()
+        self.reader = self._begun()
+
+    def _begun(self) -> Reader:
         self.declare()
-        self.reader = Reader(self.app.store, self.app.triggers[self.name], new_member_id(), self.app.clock)
+        return Reader(self.app.store, self.app.triggers[self.name], new_member_id(), self.app.clock)
 
     def declare(self) -> None:
         self.app.readers()[0].say()  # type: ignore[attr-defined]

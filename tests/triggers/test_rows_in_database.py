@@ -2,10 +2,10 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import RFC_4122
 
 import msgspec
@@ -24,6 +24,8 @@ from lateshift.store.postgres.row_triggers import function_of
 from lateshift.triggers.declaring import DONE, NOT_YET
 from tests.triggers.tables import ORDERS, Orders
 from tests.walks.waiting import until
+
+T = TypeVar("T")
 
 NOON = datetime(2030, 1, 1, 12)  # noqa: DTZ001 - the column has no zone
 FUNCTIONS = "SELECT oid::int FROM pg_proc WHERE pronamespace = 'lateshift'::regnamespace ORDER BY oid"
@@ -45,7 +47,7 @@ def app(postgres_url: str) -> Iterator[Lateshift]:
     app.close()
 
 
-def on_row(app: Lateshift, orders: Orders, **options: Any) -> Any:
+def on_row(app: Lateshift, orders: Orders, **options: Any) -> Callable[[T], T]:
     return app.on_row(orders.url, **{"table": "orders", "cursor": "id", "by": "database", **options})
 
 

@@ -33,7 +33,7 @@ def compared(one: Any, other: Any) -> int:
         one = Decimal(repr(one))
     if isinstance(other, float):
         other = Decimal(repr(other))
-    return (one > other) - (one < other)
+    return int(one > other) - int(one < other)
 
 
 def by_bytes(one: str, other: str) -> int:

@@ -63,7 +63,7 @@ class Declaring:
                     log.info("trigger %s: the database writes its jobs", trigger.name)
             except TriggerInvalid as error:
                 wrong = str(error)
-            if wrong != self._wrong.get(trigger.name):
+            if wrong != self._wrong.get(trigger.name, ""):  # an earlier process may have told of something
                 if wrong is not None:
                     log.error("trigger %s: %s", trigger.name, wrong)
                 store.tell(trigger.name, error=wrong)

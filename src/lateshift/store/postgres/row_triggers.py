@@ -94,7 +94,7 @@ class RowTriggers:
                 return _install(connection, trigger, app)
 
         try:
-            return self._database.run(work)
+            return self._database.run_once(work)
         except StoreUnavailable as error:
             if isinstance(error.__cause__, pg.LockNotAvailable):
                 raise TriggerInvalid(
