@@ -109,6 +109,12 @@ class Bound(Generic[P, R]):
     def is_numbered(self) -> bool:
         return self._place is not None and self._place.sequence is not None
 
+    @property
+    def bare(self) -> bool:
+        """Whether a call of it is its arguments and its spec, and nothing else."""
+        unique = self.task.has_identity(self.spec.queue, self._unique)
+        return self._place is None and self.key is None and self._connection is None and not unique
+
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         return self.task.sender.send(self.call(*args, **kwargs), self._connection)
 
@@ -219,6 +225,16 @@ class Task(Generic[P, R]):
             raise OptionInvalid("key_window must be longer than nothing.")
         rule = rule_of(self.name, unique, self.arguments.names)
         return Bound(self, spec, place, key, window, connection, rule)
+
+    @property
+    def bare(self) -> bool:
+        """Whether a call of it is its arguments and its spec, and nothing else."""
+        return not self.has_identity(self.spec.queue)
+
+    def has_identity(self, queue: str, rule: Unique | Literal[False] | None = None) -> bool:
+        """Whether other calls may be duplicates of one."""
+        rule = self._unique if rule is None else rule
+        return bool(self.sender.queues.get(queue, PLAIN).duplicates if rule is None else rule)
 
     def identity(
         self, payload: bytes, queue: str, rule: Unique | Literal[False] | None = None

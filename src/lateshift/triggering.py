@@ -159,9 +159,13 @@ class Triggering(Emitting):
         """
         if by not in ("polling", "database"):
             raise TriggerInvalid(f'by= is "polling" or "database", not {by!r}.')
+        if by == "database" and (behind is not None or from_start or decode is not None):
+            raise TriggerInvalid(
+                'by="database" tells of each change when it is made: leave behind=, from_start= and decode= out.'
+            )
         where = RowSource(
             url=_url(url), table=checks.text("table", table, 200), cursor=checks.text("cursor", cursor, 200),
-            key=checks.text("key", key, 200), behind=behind, every=checks.duration("every", every), by=by,
+            key=checks.text("key", key, 200), behind=_behind(behind), every=checks.duration("every", every), by=by,
             from_start=from_start,
         )  # fmt: skip
         return self._registering(where, f"{shown(url)} table {table}", name, decode)
@@ -176,8 +180,11 @@ class Triggering(Emitting):
         """What reads this app's triggers, for whoever runs its parts."""
         member = new_member_id()
         declaring = Declaring(
-            self.store, self.name, lambda: [trigger.declared for trigger in self._triggers.values()]
-        )
+            self.store, self.name, lambda: [trigger.declared for trigger in self._triggers.values()],
+            lambda: [
+                trigger for trigger in self._triggers.values() if getattr(trigger.where, "by", "") == "database"
+            ],
+        )  # fmt: skip
         read = [trigger for trigger in self._triggers.values() if trigger.is_read]
         return [declaring, *(Reader(self.store, trigger, member, self.clock, self.name) for trigger in read)]
 
@@ -230,7 +237,7 @@ class Triggering(Emitting):
                 f"There are two triggers {name!r} in this app. Give one of them another name=."
             )
         self._triggers[name] = Trigger(
-            name, where, about, what, decode, lambda: open_source(where),
+            name, where, about, what, decode, lambda: open_source(where, self.store.url),
             lambda queue: self.queues.get(queue, PLAIN).max_ready,
         )  # fmt: skip
 
@@ -248,6 +255,23 @@ def _url(url: str) -> str:
     if "://" not in url:
         raise TriggerInvalid(f"{shown(url)!r} is no URL: it begins with the kind of server, such as amqp://")
     return url
+
+
+def _behind(behind: Any) -> int | timedelta | None:
+    match behind:
+        case None | bool():
+            fits = behind is None
+        case int():
+            fits = behind >= 0
+        case timedelta():
+            fits = behind >= timedelta(0)
+        case _:
+            fits = False
+    if not fits:
+        raise TriggerInvalid(
+            f"behind is a whole number or a timedelta, and not less than nothing, not {behind!r}."
+        )
+    return behind  # type: ignore[no-any-return]
 
 
 def _blobs(pattern: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from lateshift.model.job import NewJob
+from lateshift.model.triggering.in_database import RowTrigger
 from lateshift.model.triggering.trigger import Arrival, NewTrigger, RefusedView, Subscription, TriggerView
 from lateshift.store.schedule_contract import Declared
 
@@ -34,6 +35,13 @@ class Triggers(Protocol):
     def declare(self, triggers: Sequence[NewTrigger], *, app: str) -> Declared:
         """As the code of an app has them now. Positions and pauses stay; one that the code does not have any more goes, with
         its receipts. What it refused stays. A name that another app has is taken over."""
+
+    def install(self, trigger: RowTrigger, *, app: str) -> bool:
+        """Have the database itself write the job of a row, in the transaction that changes the row. False if it does so already.
+        Raises TriggerInvalid where that cannot be."""
+
+    def uninstall(self, keep: list[str], *, app: str) -> list[str]:
+        """What the database does for other triggers of the app, ends. Gives their names."""
 
     def standing(self, name: str) -> Standing | None:
         """None if it is not declared."""
@@ -64,7 +72,8 @@ class Triggers(Protocol):
     def tell(self, name: str, *, error: str | None, lag: int | None = None) -> None:
         """What keeps it from reading; None if nothing does. Said when it changes."""
 
-    def pause(self, name: str, *, by: str) -> bool: ...
+    def pause(self, name: str, *, by: str) -> bool:
+        """Raises TriggerInvalid if the database writes its jobs: what it passed over would be lost."""
 
     def resume(self, name: str, *, by: str) -> bool: ...
 

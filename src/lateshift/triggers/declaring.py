@@ -3,24 +3,31 @@
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from lateshift.errors import StoreError
+from lateshift.errors import StoreError, TriggerInvalid
 from lateshift.model.triggering.trigger import NewTrigger
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
 from lateshift.store.contract import Store
+from lateshift.triggers.trigger import Trigger
 
 STAND_BY = timedelta(seconds=2)
 DONE = timedelta(hours=1)
+NOT_YET = timedelta(seconds=30)  # until what the database would not do is tried again: a table may come
 
 
 class Declaring:
     """Turned by a loop, until it has been said once."""
 
-    def __init__(self, store: Store, app: str, triggers: Callable[[], Sequence[NewTrigger]]) -> None:
+    def __init__(
+        self, store: Store, app: str, triggers: Callable[[], Sequence[NewTrigger]],
+        in_database: Callable[[], Sequence[Trigger]] = tuple,
+    ) -> None:  # fmt: skip
         self._store = store
         self._app = app
         self._triggers = triggers
+        self._in_database = in_database
         self._said = False
+        self._wrong: dict[str, str] = {}  # what keeps the database from writing the jobs of a trigger
 
     async def turn(self) -> timedelta:
         try:
@@ -28,14 +35,38 @@ class Declaring:
         except StoreError as error:
             log.warning("the triggers cannot be declared yet: %s", error)
             return STAND_BY
-        return DONE
+        return NOT_YET if self._wrong else DONE
 
     def say(self) -> None:
         """Blocking."""
-        if self._said:
-            return
+        if not self._said:
+            self._declare()
+        if not self._said or self._wrong:
+            self._install()
+        self._said = True
+
+    def _declare(self) -> None:
         told = self._store.triggers.declare(self._triggers(), app=self._app)
         for what, names in (("new", told.added), ("changed", told.changed), ("gone", told.removed)):
             for name in names:
                 log.info("trigger %s: %s", name, what)
-        self._said = True
+
+    def _install(self) -> None:
+        """Those whose jobs the database itself writes; and no others any more."""
+        triggers, store = self._in_database(), self._store.triggers
+        for name in store.uninstall([trigger.name for trigger in triggers], app=self._app):
+            log.info("trigger %s: gone from the database", name)
+        for trigger in triggers:
+            wrong = None
+            try:
+                if store.install(trigger.in_database, app=self._app):
+                    log.info("trigger %s: the database writes its jobs", trigger.name)
+            except TriggerInvalid as error:
+                wrong = str(error)
+            if wrong != self._wrong.get(trigger.name, ""):  # an earlier process may have told of something
+                if wrong is not None:
+                    log.error("trigger %s: %s", trigger.name, wrong)
+                store.tell(trigger.name, error=wrong)
+            self._wrong = {known: why for known, why in self._wrong.items() if known != trigger.name}
+            if wrong is not None:
+                self._wrong[trigger.name] = wrong

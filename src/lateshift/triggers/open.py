@@ -16,8 +16,9 @@ from lateshift.triggers.source import Source
 EXTRAS = {"kombu": "brokers", "watchfiles": "files", "obstore": "blobs", "sqlalchemy": "sqlalchemy"}
 
 
-def open_source(where: Where) -> Source:
-    """Not connected yet. Raises TriggerInvalid, with what to install, where a library is missing."""
+def open_source(where: Where, store: str = "") -> Source:
+    """Not connected yet. Raises TriggerInvalid, with what to install, where a library is missing. `store`: the URL of the store that
+    its jobs go to."""
     try:
         match where:
             case MessageSource():
@@ -35,7 +36,7 @@ def open_source(where: Where) -> Source:
             case RowSource():
                 from lateshift.triggers.rows import Rows
 
-                return Rows(where)
+                return Rows(where, store)
             case EventSource():
                 raise TypeError("events come by app.emit, not from a source")
     except ModuleNotFoundError as error:

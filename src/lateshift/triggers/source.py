@@ -14,12 +14,13 @@ class SourceAway(Exception):
 
 class Incoming(Struct, frozen=True):
     """One event: what it is known by in the receipts, its version, what was seen, and what the source needs to acknowledge it.
-    `wrong`: why no job can be made of it, if the source can tell already."""
+    `old`: it was there before the trigger, and makes nothing. `wrong`: why no job can be made of it."""
 
     event: str
     seen: Seen
     mark: str = ""
     receipt: Any = None
+    old: bool = False
     wrong: str | None = None
 
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import msgspec
 
-from lateshift.errors import LateshiftError, OptionInvalid
+from lateshift.errors import LateshiftError, OptionInvalid, TriggerInvalid
 from lateshift.model.ids import new_job_id
 from lateshift.model.outcome import clip
-from lateshift.model.triggering.events import KINDS, Event, Message, Seen
-from lateshift.model.triggering.sources import KIND_NAMES, EventSource
+from lateshift.model.triggering.events import KINDS, Event, Message, RowChange, Seen
+from lateshift.model.triggering.in_database import RowTrigger
+from lateshift.model.triggering.sources import KIND_NAMES, EventSource, RowSource
 from lateshift.model.triggering.sources import Source as Where
 from lateshift.model.triggering.trigger import (
     ERROR_LIMIT,
@@ -61,6 +62,21 @@ class Trigger:
         return not isinstance(self.where, EventSource) and getattr(self.where, "by", "polling") == "polling"
 
     @property
+    def in_database(self) -> RowTrigger:
+        """What the database is told, if that is who makes its jobs. Raises TriggerInvalid."""
+        assert isinstance(self.where, RowSource)
+        spec = self._what.spec
+        if spec.lane.careful or not self._what.bare:
+            raise TriggerInvalid(
+                f"{self.task.name} has a session, a tenant, a limit, a key, or is a singleton or unique, which only Lateshift's own enqueue looks "
+                'after. Leave by="database" out, or have a plain task enqueue it.'
+            )
+        return RowTrigger(
+            name=self.name, url=self.where.url, table=self.where.table, cursor=self.where.cursor, key=self.where.key, spec=spec,
+            parameter=first_parameter(self.task), whole=takes_whole(self.task, RowChange),
+        )  # fmt: skip
+
+    @property
     def queue(self) -> str:
         return self._what.spec.queue
 
@@ -79,6 +95,8 @@ class Trigger:
         return self._what.call(argument)
 
     def arrive(self, incoming: Incoming) -> Arrival:
+        if incoming.old:
+            return Arrival(event=known_by(incoming.event), mark=incoming.mark)
         if incoming.wrong is not None:
             return self.refuse(incoming, incoming.wrong)
         try:

@@ -43,7 +43,7 @@ class PostgresStore:
         self.rules = PostgresRules(self._database)
         self.sessions = PostgresSessions(self._database, self.wakes)
         self.schedules = PostgresSchedules(self._database, self.wakes)
-        self.triggers = PostgresTriggers(self._database, self.wakes)
+        self.triggers = PostgresTriggers(self._database, self.wakes, url)
         self.locks = PostgresLocks(self._database)
         self.reports = PostgresReports(self._database)
         self.upkeep = PostgresUpkeep(self._database)

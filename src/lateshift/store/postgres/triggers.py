@@ -5,7 +5,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from lateshift.errors import TriggerInvalid
 from lateshift.model.job import NewJob
+from lateshift.model.triggering.in_database import RowTrigger
 from lateshift.model.triggering.trigger import (
     RATE_WINDOW,
     Arrival,
@@ -20,6 +22,7 @@ from lateshift.store.hints import lines_of
 from lateshift.store.postgres import enqueue
 from lateshift.store.postgres.arrays import Texts, Uuids
 from lateshift.store.postgres.database import Connection, Database
+from lateshift.store.postgres.row_triggers import RowTriggers
 from lateshift.store.postgres.wakes import NotifyWakes
 from lateshift.store.schedule_contract import Declared
 from lateshift.store.taking import REFUSED_KEPT
@@ -92,9 +95,10 @@ _FIRST = UUID(int=0)
 class PostgresTriggers:
     """See trigger_contract.Triggers."""
 
-    def __init__(self, database: Database, wakes: NotifyWakes) -> None:
+    def __init__(self, database: Database, wakes: NotifyWakes, url: str) -> None:
         self._database = database
         self._wakes = wakes
+        self._rows = RowTriggers(database, url)
 
     @property
     def _skew(self) -> timedelta:
@@ -117,6 +121,12 @@ class PostgresTriggers:
             return Declared(news.added, news.changed, news.removed)
 
         return self._database.run(work)
+
+    def install(self, trigger: RowTrigger, *, app: str) -> bool:
+        return self._rows.install(trigger, app=app)
+
+    def uninstall(self, keep: list[str], *, app: str) -> list[str]:
+        return self._rows.uninstall(keep, app=app)
 
     def standing(self, name: str) -> Standing | None:
         rows = self._read(STANDING, (name,))
@@ -175,6 +185,11 @@ class PostgresTriggers:
         self._database.run(lambda connection, again: connection.execute(TELL, told))
 
     def pause(self, name: str, *, by: str) -> bool:
+        if self._rows.is_installed(name):
+            raise TriggerInvalid(
+                f"The jobs of {name} are written by the database, in the transactions that change the rows: what came meanwhile would be "
+                "lost. Pause its queue, where they wait: `lateshift queues pause`."
+            )
         return self._change(PAUSE, "pause", name, by)
 
     def resume(self, name: str, *, by: str) -> bool:

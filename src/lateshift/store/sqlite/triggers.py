@@ -5,8 +5,10 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from lateshift.errors import TriggerInvalid
 from lateshift.model.instants import MICROSECOND, to_instant
 from lateshift.model.job import NewJob
+from lateshift.model.triggering.in_database import RowTrigger
 from lateshift.model.triggering.trigger import (
     RATE_WINDOW,
     Arrival,
@@ -88,6 +90,14 @@ class SqliteTriggers:
             for sql in (DELETE, FORGET_ALL):
                 connection.executemany(sql, [(name,) for name in news.removed])
         return Declared(news.added, news.changed, news.removed)
+
+    def install(self, trigger: RowTrigger, *, app: str) -> bool:
+        raise TriggerInvalid(
+            'by="database" needs a store in PostgreSQL, and this one is SQLite. Leave by= out, and the table is polled.'
+        )
+
+    def uninstall(self, keep: list[str], *, app: str) -> list[str]:
+        return []
 
     def standing(self, name: str) -> Standing | None:
         with self._database.read() as connection:

@@ -1,0 +1,40 @@
+"""A row as JSON has it. A value that cannot be written is told, so that the row is refused and not lost."""
+
+import ipaddress
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+_AS_TEXT = (
+    ipaddress.IPv4Address, ipaddress.IPv6Address, ipaddress.IPv4Network, ipaddress.IPv6Network,
+    ipaddress.IPv4Interface, ipaddress.IPv6Interface,
+)  # fmt: skip
+
+
+def plain_row(row: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """The row, and why it cannot be written, if so; the values that cannot then stand in it in words."""
+    told: dict[str, Any] = {}
+    wrong: str | None = None
+    for name, value in row.items():
+        try:
+            told[name] = _plain(value)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            told[name] = str(value)[:1000]
+            wrong = wrong or f"the column {name} holds a {type(value).__name__}, which JSON cannot: {error}"
+    return told, wrong
+
+
+def _plain(value: Any) -> Any:
+    """Times and UUIDs as text, decimals as text so that no digit is lost, bytes as base64."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    told = msgspec.to_builtins(value, str_keys=True, enc_hook=_foreign)
+    return [_plain(each) for each in told] if isinstance(told, list) else told
+
+
+def _foreign(value: Any) -> Any:
+    if isinstance(value, _AS_TEXT):
+        return str(value)
+    raise TypeError(f"a {type(value).__qualname__} is none of the types that it knows")

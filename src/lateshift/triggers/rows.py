@@ -1,0 +1,208 @@
+"""Rows of a table, found by a column that only grows.
+
+A look begins `behind` the newest cursor that was known when the look before it began. Whoever committed since then, with a cursor
+at most `behind` the newest of that moment, is met: no row is lost because many others came while we looked."""
+
+import time
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+from lateshift.errors import TriggerInvalid
+from lateshift.model.triggering.events import RowChange
+from lateshift.model.triggering.sources import RowSource
+from lateshift.model.triggering.trigger import known_by
+from lateshift.triggers import cursors
+from lateshift.triggers.reader import LONGEST_PAUSE
+from lateshift.triggers.row_table import Place, RowTable, refuse_two_libraries
+from lateshift.triggers.row_values import plain_row
+from lateshift.triggers.source import Incoming, Read, Receipts, SourceAway
+
+LOOKED_AT = 2000  # rows of which the cursor and the key are looked at together, for those that came late
+NEW_AT_ONCE = 5000  # new rows in one look; then what came late meanwhile is looked for
+LAG_MOST = 10_000  # rows that wait are counted so far
+FORGET_AFTER = 1000  # receipts, until those behind the overlap are thrown away
+_SORTED_BY = 200  # characters of a text that decide what may be thrown away; fewer keep more
+
+
+class Rows:
+    """See source.Source."""
+
+    keep: timedelta | None = None
+
+    def __init__(self, where: RowSource, store: str = "") -> None:
+        self._where = where
+        self._table = RowTable(where)
+        refuse_two_libraries(where.url, store)
+        self._receipts: Receipts | None = None
+        self._newest: Any = None
+        self._since: Any = None
+        self._looks: Iterator[Read] | None = None
+        self._next = 0.0  # when the next look is due
+        self._stored = FORGET_AFTER  # receipts that may be forgotten; unknown when it is opened
+        self._seen: set[str] | None = None  # in the last look; None if they were many
+
+    def open(self, position: bytes | None, receipts: Receipts) -> None:
+        self._receipts = receipts
+        self._looks = None
+        try:
+            self._table.open()
+        except BaseException:
+            self._table.close()
+            raise
+        if position is not None:
+            self._newest, self._since = cursors.read(position)
+        elif not self._where.from_start:
+            self._looks = self._look_first()
+
+    def read(self, limit: int, wait: float) -> Read:
+        if self._looks is None:
+            left = self._next - time.monotonic()
+            if left > 0 and self._where.every > LONGEST_PAUSE:
+                return Read([], pause=timedelta(seconds=left))
+            self._looks = self._look(limit)
+        try:
+            found = next(self._looks, None)
+        except TriggerInvalid as error:  # of what is in the table, which may be mended
+            raise SourceAway(str(error)) from error
+        if found is None:
+            self._looks = None
+            return self.read(limit, wait)
+        return found
+
+    def done(self, events: list[Incoming]) -> None:
+        self._stored += len(events)
+
+    def close(self) -> None:
+        self._table.close()
+        self._looks = None
+
+    def _look_first(self) -> Iterator[Read]:
+        """What is there now is old: it gets receipts as far as it will be looked at again, so that what comes later, late or not, is told from it."""
+        newest = last = self._table.newest()
+        for places in self._table.stream(self._floor(newest), LOOKED_AT):
+            last = places[-1].cursor
+            for page in _pages(places, FORGET_AFTER):
+                yield Read([self._old(place) for place in page], more=True)
+        self._newest, self._since = last, newest
+        yield Read([], position=cursors.written(last, newest), more=True)
+
+    def _look(self, limit: int) -> Iterator[Read]:
+        """One pass over what came late and what is new. Its last answer says how long to pause."""
+        began = time.monotonic()
+        self._forget()
+        newest, seen = self._newest, set[str]()
+        looked = 0
+        for places in self._overlap(newest):
+            looked += len(places)
+            self._note(seen, places)
+            for page in _pages(self._unseen(places), limit):
+                late = self._table.load(page)
+                self._note(seen, [self._table.place_of(row) for row in late])
+                yield Read(self._events(late), more=True)
+        new: list[dict[str, Any]] = []
+        place = None if newest is None else Place(newest, None)
+        for _ in range(max(NEW_AT_ONCE, looked) // limit + 1):
+            new = self._table.after(place, limit)
+            if new:
+                place = _further(place, self._table.place_of(new[-1]))
+                self._newest = place.cursor
+                self._note(seen, [self._table.place_of(row) for row in new])
+            if len(new) < limit:
+                break
+            lag = self._table.waiting(self._newest, LAG_MOST)
+            yield Read(
+                self._events(new), position=cursors.written(self._newest, self._since), more=True, lag=lag
+            )
+            new = []
+        else:
+            yield self._end(newest, [], seen, pause=timedelta(0))
+            return
+        took = timedelta(seconds=time.monotonic() - began)
+        pause = max(self._where.every, took)  # a look that takes long must not be all that is done
+        self._next = time.monotonic() + pause.total_seconds()
+        yield self._end(newest, new, seen, pause=pause)
+
+    def _end(self, newest: Any, new: list[dict[str, Any]], seen: set[str], pause: timedelta) -> Read:
+        moved = newest != self._since or self._newest != newest
+        self._since = newest
+        self._seen = seen if len(seen) < NEW_AT_ONCE else None
+        position = cursors.written(self._newest, newest) if moved else None
+        return Read(
+            self._events(new), position=position, more=not pause, pause=pause, lag=None if not pause else 0
+        )
+
+    def _overlap(self, newest: Any) -> Iterator[list[Place]]:
+        """Rows that were looked at before, or came late among those."""
+        if newest is None:
+            return
+        floor, place = self._floor(self._since), None
+        while places := self._table.places(floor, place, newest, LOOKED_AT):
+            yield places
+            if len(places) < LOOKED_AT:
+                return
+            place = _further(place, places[-1])
+
+    def _floor(self, since: Any) -> Any:
+        if since is None:
+            return None
+        return cursors.earlier(
+            since, cursors.overlap(since, self._where.behind, time=self._table.holds_times)
+        )
+
+    def _unseen(self, places: Sequence[Place]) -> list[Place]:
+        assert self._receipts is not None
+        unseen = self._receipts.unseen([(_known(place), "") for place in places])
+        return [place for place, new in zip(places, unseen, strict=True) if new]
+
+    def _note(self, seen: set[str], places: Sequence[Place]) -> None:
+        """For what is sorted by a collation, of which we know nothing: see _forget."""
+        ordered = self._table.sorts_times or not places or cursors.is_ordered(places[0].cursor)
+        if not ordered and len(seen) < NEW_AT_ONCE:
+            seen.update(_known(place) for place in places)
+
+    def _forget(self) -> None:
+        """Receipts of what will not be looked at again. Of text only what the last look has not met is known to be such."""
+        if self._stored < FORGET_AFTER or self._since is None:
+            return
+        assert self._receipts is not None
+        if cursors.is_ordered(self._since) or self._table.sorts_times:
+            self._receipts.forget([], before=cursors.sortable(self._floor(self._since))[:_SORTED_BY])
+        elif self._seen is None:
+            return
+        else:
+            last = ""
+            while events := self._receipts.after(last, LOOKED_AT):
+                last = events[-1]
+                self._receipts.forget([event for event in events if event not in self._seen])
+        self._stored = 0
+
+    def _events(self, rows: Sequence[dict[str, Any]]) -> list[Incoming]:
+        events: list[Incoming] = []
+        for row in rows:
+            place = self._table.place_of(row)
+            told, wrong = plain_row(row)
+            seen = RowChange(table=self._where.table, row=told)
+            events.append(Incoming(cursors.event_of(*place), seen, wrong=wrong))
+        return events
+
+    def _old(self, place: Place) -> Incoming:
+        return Incoming(cursors.event_of(*place), RowChange(table=self._where.table, row={}), old=True)
+
+
+def _known(place: Place) -> str:
+    return known_by(cursors.event_of(*place))
+
+
+def _further(place: Place | None, next: Place) -> Place:
+    """A page ends behind the one before; where it does not, Python sees less of the cursor than the database compares."""
+    if place is not None and place == next:
+        raise SourceAway(
+            f"more rows than a page have the cursor {next.cursor}, or the database tells it finer than microseconds: use a column that "
+            "is no finer, and a key that is unique"
+        )
+    return next
+
+
+def _pages(places: Sequence[Any], limit: int) -> Iterator[Sequence[Any]]:
+    return (places[start : start + limit] for start in range(0, len(places), limit))

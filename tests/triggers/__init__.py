@@ -1,0 +1,1 @@
+"""Sources of triggers, read by readers that the tests turn by hand."""
