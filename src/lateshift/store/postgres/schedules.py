@@ -1,6 +1,6 @@
 """Schedules in PostgreSQL: made, changed, paused and fired."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +15,7 @@ from lateshift.store.crashpoints import crashpoint
 from lateshift.store.firing import OVERTAKEN, Firing
 from lateshift.store.hints import lines_of
 from lateshift.store.postgres import cancelling, enqueue, firing
+from lateshift.store.postgres.arrays import Texts
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.wakes import NotifyWakes
 from lateshift.store.schedule_contract import Declared, Fired
@@ -26,7 +27,8 @@ GET = f"SELECT {scheduling.VIEW} FROM lateshift.schedule WHERE name = %(name)s A
 LOCK = f"{GET} FOR UPDATE"
 LIST = f"""SELECT {scheduling.VIEW} FROM lateshift.schedule WHERE name > %(after)s AND removed_at IS NULL
  ORDER BY name LIMIT %(limit)s"""
-HAD = "SELECT plan, generation, cursor FROM lateshift.schedule WHERE name = %(name)s AND removed_at IS NULL FOR UPDATE"
+HAD = """SELECT name, plan, generation, cursor FROM lateshift.schedule WHERE name = ANY(%(names)b::text[]) AND removed_at IS NULL
+ FOR UPDATE"""
 PUT = f"""INSERT INTO lateshift.schedule AS s (name, app, declared, plan, spec, payload, guards, overlap, generation, cursor,
  next_at, recent, zones, created_at, changed_at, changed_by) VALUES (%(name)s, %(app)s, %(declared)s, %(plan)s, %(spec)s,
  %(payload)s, %(guards)s, %(overlap)s, %(generation)s, %(cursor)s, %(next_at)s, '', %(zones)s, {_NOW}, {_NOW}, %(by)s)
@@ -83,8 +85,8 @@ class PostgresSchedules:
                     {name for (name,) in connection.execute(NAMES, (rest,)).fetchall()} if rest else set()
                 )
                 news = scheduling.news(schedules, declared, others)
-                for new in news.write:
-                    self._put(connection, new, self._had(connection, new.name), by=f"app {app}", app=app)
+                had = self._had(connection, [new.name for new in news.write])
+                self._put(connection, news.write, had, by=f"app {app}", app=app)
                 if news.removed:
                     connection.execute(DELETE, {"names": news.removed})
             return Declared(news.added, news.changed, news.removed)
@@ -95,10 +97,10 @@ class PostgresSchedules:
         def work(connection: Connection, again: bool) -> bool:
             with connection.transaction():
                 connection.execute(LOCK_DECLARING)
-                had = self._had(connection, schedule.name)
-                if had is not None:  # ours, if its answer was lost
-                    return again and had.plan == keep(schedule).plan
-                self._put(connection, schedule, None, by=by)
+                had = self._had(connection, [schedule.name])
+                if had:  # ours, if its answer was lost
+                    return again and had[schedule.name].plan == keep(schedule).plan
+                self._put(connection, [schedule], had, by=by)
                 self._audit(connection, "add", schedule.name, by)
             return True
 
@@ -107,10 +109,10 @@ class PostgresSchedules:
     def edit(self, schedule: NewSchedule, *, by: str) -> bool:
         def work(connection: Connection, again: bool) -> bool:
             with connection.transaction():
-                had = self._had(connection, schedule.name)
-                if had is None:
+                had = self._had(connection, [schedule.name])
+                if not had:
                     return False
-                self._put(connection, schedule, had, by=by)
+                self._put(connection, [schedule], had, by=by)
                 self._audit(connection, "edit", schedule.name, by)
             return True
 
@@ -254,25 +256,32 @@ class PostgresSchedules:
         rows = connection.execute(sql, {"name": name}).fetchall()
         return _seen(Reader(), rows[0]) if rows else None
 
-    def _had(self, connection: Connection, name: str) -> scheduling.Had | None:
-        for plan, generation, cursor in connection.execute(HAD, {"name": name}).fetchall():
-            return scheduling.Had(bytes(plan), generation, cursor.astimezone(UTC))
-        return None
+    def _had(self, connection: Connection, names: Sequence[str]) -> dict[str, scheduling.Had]:
+        rows = connection.execute(HAD, {"names": Texts(names)}).fetchall()
+        return {
+            name: scheduling.Had(bytes(plan), generation, cursor.astimezone(UTC))
+            for name, plan, generation, cursor in rows
+        }
 
     def _put(
-        self, connection: Connection, new: NewSchedule, had: scheduling.Had | None, *, by: str, app: str | None = None
+        self, connection: Connection, schedules: Sequence[NewSchedule], had: Mapping[str, scheduling.Had], *, by: str,
+        app: str | None = None,
     ) -> None:  # fmt: skip
-        put = scheduling.put(new, self._now(connection), had)
-        kept = put.kept
-        connection.execute(
-            PUT,
-            {
+        """Sent without waiting for each: a program may have thousands."""
+        if not schedules:
+            return
+        now, rows = self._now(connection), []
+        for new in schedules:
+            put = scheduling.put(new, now, had.get(new.name))
+            kept = put.kept
+            rows.append({
                 "name": new.name, "app": app, "declared": kept.digest if app is not None else None, "plan": kept.plan,
                 "spec": kept.spec, "payload": kept.payload, "guards": kept.guards, "overlap": put.overlap,
                 "generation": put.generation, "cursor": put.cursor, "next_at": put.next_at, "zones": ZONES,
                 "skew": self._skew, "by": by,
-            },
-        )  # fmt: skip
+            })  # fmt: skip
+        with connection.cursor() as cursor:
+            cursor.executemany(PUT, rows)
 
     def _audit(self, connection: Connection, action: str, name: str, by: str) -> None:
         told = {"action": action, "subject": f"schedule {name}", "by": by, "skew": self._skew}
