@@ -62,6 +62,8 @@ OUTDATED = f"""SELECT name, plan, cursor FROM lateshift.schedule WHERE zones <> 
 REFRESH = "UPDATE lateshift.schedule SET next_at = %s, zones = %s WHERE name = %s"
 AUDIT = f"""INSERT INTO lateshift.audit (at, action, subject, actor) VALUES ({_NOW}, %(action)s, %(subject)s, %(by)s)"""
 
+PART = 1000  # schedules that are written with one call
+
 
 class PostgresSchedules:
     """See contract.Schedules."""
@@ -76,6 +78,8 @@ class PostgresSchedules:
         return self._database.clock.offset
 
     def declare(self, schedules: Sequence[NewSchedule], *, app: str) -> Declared:
+        wanted = scheduling.digests(schedules)
+
         def work(connection: Connection, again: bool) -> Declared:
             with connection.transaction():
                 connection.execute(LOCK_DECLARING)
@@ -84,7 +88,7 @@ class PostgresSchedules:
                 others = (
                     {name for (name,) in connection.execute(NAMES, (rest,)).fetchall()} if rest else set()
                 )
-                news = scheduling.news(schedules, declared, others)
+                news = scheduling.news(schedules, wanted, declared, others)
                 had = self._had(connection, [new.name for new in news.write])
                 self._put(connection, news.write, had, by=f"app {app}", app=app)
                 if news.removed:
@@ -198,9 +202,8 @@ class PostgresSchedules:
                 decided.look(rows, firing.unsettled(connection, decided.asks(rows)))
                 lines.update(self._cancel(connection, decided.overtaken))
                 answers = enqueue.run(connection, enqueue.statements(decided.jobs, self._skew))
-                with (
-                    connection.pipeline()
-                ):  # no answer is waited for: the next is made ready while one is written
+                # No answer is waited for: the next statement is made ready while one is carried out.
+                with connection.pipeline():
                     sent = [firing.write(connection, quick, self._skew) for quick in decided.quick]
                     ticks, moved = decided.written(answers)
                     firing.write_ticks(connection, ticks)
@@ -267,21 +270,23 @@ class PostgresSchedules:
         self, connection: Connection, schedules: Sequence[NewSchedule], had: Mapping[str, scheduling.Had], *, by: str,
         app: str | None = None,
     ) -> None:  # fmt: skip
-        """Sent without waiting for each: a program may have thousands."""
-        if not schedules:
-            return
-        now, rows = self._now(connection), []
-        for new in schedules:
-            put = scheduling.put(new, now, had.get(new.name))
-            kept = put.kept
-            rows.append({
-                "name": new.name, "app": app, "declared": kept.digest if app is not None else None, "plan": kept.plan,
-                "spec": kept.spec, "payload": kept.payload, "guards": kept.guards, "overlap": put.overlap,
-                "generation": put.generation, "cursor": put.cursor, "next_at": put.next_at, "zones": ZONES,
-                "skew": self._skew, "by": by,
-            })  # fmt: skip
-        with connection.cursor() as cursor:
-            cursor.executemany(PUT, rows)
+        """Sent without waiting for each, for a program may have thousands; and in parts, for the server ends a transaction in
+        which it hears nothing for a while."""
+        now = self._now(connection)
+        for start in range(0, len(schedules), PART):
+            rows = []
+            for new in schedules[start : start + PART]:
+                put = scheduling.put(new, now, had.get(new.name))
+                kept = put.kept
+                rows.append({
+                    "name": new.name, "app": app, "declared": kept.digest if app is not None else None, "plan": kept.plan,
+                    "spec": kept.spec, "payload": kept.payload, "guards": kept.guards, "overlap": put.overlap,
+                    "generation": put.generation, "cursor": put.cursor, "next_at": put.next_at, "zones": ZONES,
+                    "skew": self._skew, "by": by,
+                })  # fmt: skip
+            self._database.watchdog.begin(connection)  # each part may take its time
+            with connection.cursor() as cursor:
+                cursor.executemany(PUT, rows)
 
     def _audit(self, connection: Connection, action: str, name: str, by: str) -> None:
         told = {"action": action, "subject": f"schedule {name}", "by": by, "skew": self._skew}
