@@ -8,6 +8,7 @@ SHELL := /bin/bash
 
 VENV := .venv
 BIN := $(VENV)/bin
+AZURITE := .cache/azurite
 UV := $(shell command -v uv 2>/dev/null)
 ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for each in python3 python3.13 python3.12 python3.11 python3.14; do \
@@ -22,10 +23,10 @@ else
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 endif
 
-.PHONY: help run test check format bench crash simulate lock clean
+.PHONY: help run test test-brokers check format bench crash simulate lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/.core ## run the example shop on a SQLite file, with a live view; Ctrl-C stops it
 	$(BIN)/lateshift up examples/shop.py
@@ -33,6 +34,10 @@ run: $(VENV)/.core ## run the example shop on a SQLite file, with a live view; C
 test: $(VENV)/.dev ## run all tests on SQLite and PostgreSQL (ARGS="-k lease" for some)
 	@$(BIN)/python -m compileall -q src bench tests || true   # they start processes by the hundred: compiled once, not in each
 	$(BIN)/python -m pytest -n 3 -q $(ARGS)
+
+# One process: RabbitMQ and Redis are shared by all tests. LATESHIFT_BROKERS=all: what cannot be tested is an error, not a skip.
+test-brokers: $(VENV)/.brokers $(AZURITE)/.made ## message and blob triggers on real servers: RabbitMQ, Redis, Azurite, moto
+	LATESHIFT_BROKERS=all $(BIN)/python -m pytest -q tests/brokers $(ARGS)
 
 check: $(VENV)/.dev ## formatter, linter, strict types, import rule
 	$(BIN)/ruff format --check $(CODE)
@@ -59,23 +64,33 @@ lock: ## resolve the dependencies anew into requirements/*.txt (needs uv)
 	$(EXPORT) --group build --output-file requirements/core.txt
 	$(EXPORT) --group dev --output-file requirements/dev.txt
 	$(EXPORT) --group build --group postgres --extra bench --output-file requirements/bench.txt
+	$(EXPORT) --group dev --group brokers --extra brokers --extra files --extra blobs --output-file requirements/brokers.txt
 
 EXPORT = $(UV) export --quiet --frozen --format requirements.txt --no-emit-project --no-header --no-annotate
 
 clean: ## remove .venv, caches and what the build made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The three locks are cut from one resolution, so they can be laid over one another in one .venv.
+# The four locks are cut from one resolution, so they can be laid over one another in one .venv.
 $(VENV)/.core: requirements/core.txt
 $(VENV)/.dev: requirements/dev.txt
 $(VENV)/.bench: requirements/bench.txt
+$(VENV)/.brokers: requirements/brokers.txt
 
-$(VENV)/.core $(VENV)/.dev $(VENV)/.bench: pyproject.toml | $(VENV)/.made
+$(VENV)/.core $(VENV)/.dev $(VENV)/.bench $(VENV)/.brokers: pyproject.toml | $(VENV)/.made
 	@echo "Installing $(filter requirements/%,$^) into $(VENV)"
 	@test -n "$(UV)" || $(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null
 	@$(INSTALL) --require-hashes -r $(filter requirements/%,$^)
 	@$(INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Azurite stands in for Azure Storage. Its lock has no addresses: it comes from the registry that npm is set up with.
+$(AZURITE)/.made: tests/brokers/azurite/package.json tests/brokers/azurite/package-lock.json
+	@command -v npm >/dev/null || { echo "Azurite needs node and npm, 20 or newer, on the PATH."; exit 1; }
+	@echo "Installing Azurite into $(AZURITE)"
+	@mkdir -p $(AZURITE) && cp $^ $(AZURITE)/
+	@npm ci --prefix $(AZURITE) --ignore-scripts --no-audit --no-fund --loglevel error
 	@touch $@
 
 $(VENV)/.made:

@@ -9,7 +9,6 @@ from bench.program import app, noop, noop_on_a_thread
 from lateshift.model.scheduling.plan import Plan
 from lateshift.model.scheduling.schedule import NewSchedule
 from lateshift.model.scheduling.timing import Timing
-from lateshift.scheduler.ticker import AT_ONCE
 
 MANY = {"sessions": 10_000, "limits": 1_000, "tenants": 1_000}
 GUARDS: dict[str, Callable[[int], dict[str, Any]]] = {
@@ -55,8 +54,8 @@ class Ours(Producer):
         return (begin - datetime.now(UTC)).total_seconds()
 
     def fire(self) -> int:
-        count = 0
-        while fired := app.store.schedules.fire(AT_ONCE).count:
+        count, ticker = 0, app.ticker()
+        while fired := ticker.fire().count:
             count += fired
         return count
 

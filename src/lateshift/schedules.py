@@ -141,9 +141,7 @@ class _Backfill:
         job = one_at_a_time(view.job, view.name) if view.plan.alone else view.job
         spec = structs.replace(job.spec, batch=batch)
         for place, tick in enumerate(ticks(view.plan.timing, self._after, self._end)):
-            payload = (
-                job.payload if view.plan.tick_as is None else with_tick(job.payload, view.plan.tick_as, tick)
-            )
+            payload = with_tick(job.payload, view.plan, tick)
             yield structs.replace(
                 job, id=job_id_at(batch, place), spec=spec, payload=payload, first=True, unique=None
             )

@@ -2,15 +2,18 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from lateshift.errors import ArgumentsInvalid, OptionInvalid, ScheduleInvalid, TaskUnknown
+from msgspec import structs
+
+from lateshift.errors import ArgumentsInvalid, OptionInvalid, ScheduleInvalid, TaskUnknown, UsageError
 from lateshift.model import checks
-from lateshift.model.scheduling.plan import CATCH_UP_MOST, GRACE, CatchUp, Overlap, Plan, plan_of
+from lateshift.model.scheduling.plan import CATCH_UP_MOST, GRACE, CatchUp, Overlap, Plan, plan_of, told
 from lateshift.model.scheduling.schedule import SCHEDULE_NAME_LIMIT, NewSchedule
-from lateshift.model.scheduling.timing import EPOCH, next_tick, timing_of
+from lateshift.model.scheduling.timing import EPOCH, Timing, next_tick, timing_of
 from lateshift.scheduler.ticker import Ticker
 from lateshift.schedules import Schedule, one_at_a_time
 from lateshift.store.contract import Store
@@ -65,7 +68,7 @@ class Scheduling:
         `overlap`: if its last job has not ended, "skip" the tick, "queue" one, "cancel" the old one, or "allow" both.
         `catch_up`: of the ticks that nobody was there for, fire "none", the "last", or "all", `most` at most; a tick is late
         after `grace`. `jitter`: each job starts within so long after its tick. `start`, `end`: no tick before, none after.
-        `tick_as`: the parameter that is given the tick's time.
+        `tick_as`: the parameter that is given the tick's time: a datetime in UTC, its text, or the date in its time zone.
         """
         timing = timing_of(cron=cron, every=every, at=at, timezone=timezone, start=start, end=end)
         plan = plan_of(
@@ -102,29 +105,53 @@ def new_schedule(
 ) -> NewSchedule:
     """Looked at: the arguments fit the task, and each tick can make a job of them."""
     _refuse_no_arguments(args, kwargs)
-    call = _call(what, plan, args, dict(kwargs or {}))
-    _refuse_unfit(call, plan)
+    call, plan = _fitting(what, plan, args, dict(kwargs or {}))
     name = schedule_name(call.task.name if name is None else name)
     job = one_at_a_time(call.job, name) if plan.overlap in ("queue", "cancel") else call.job
     return NewSchedule(name=name, plan=plan, job=job)
+
+
+def refuse_past(timing: Timing, now: datetime) -> None:
+    """Of a schedule that somebody makes now: it must have a tick to come."""
+    if next_tick(timing, now) is None:
+        last = timing.at if timing.at is not None else timing.end
+        raise ScheduleInvalid(
+            f"It never fires: {last:%Y-%m-%d %H:%M} UTC has passed. Name a time to come; enqueue the task for a job now."
+        )
 
 
 def schedule_name(name: str) -> str:
     return checks.text("The name of a schedule", name, SCHEDULE_NAME_LIMIT)
 
 
+def _fitting(
+    what: Scheduled, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Call[Any], Plan]:
+    """The call, and the plan with the form of the tick that its parameter takes: the instant, else the date."""
+    try:
+        return _call(what, plan, args, kwargs), plan
+    except UsageError:
+        if plan.tick_as is None:
+            raise
+        dated = structs.replace(plan, tick_form="date")
+        with suppress(UsageError):
+            return _call(what, dated, args, kwargs), dated
+        raise
+
+
 def _call(what: Scheduled, plan: Plan, args: Sequence[Any], kwargs: dict[str, Any]) -> Call[Any]:
-    if isinstance(what, Call):
-        if args or kwargs:
-            raise ScheduleInvalid("A call has its arguments: leave args= and kwargs= out.")
-        _refuse_no_parameter(what.task, plan.tick_as)
-        return what
-    if not isinstance(what, Task | Bound):
+    if not isinstance(what, Task | Bound | Call):
         raise OptionInvalid(f"A schedule takes a task, task.options(…) or task.call(…), not {what!r}.")
     _refuse_no_parameter(what if isinstance(what, Task) else what.task, plan.tick_as)
-    if plan.tick_as is not None:
-        kwargs[plan.tick_as] = _some_tick(plan)
-    return what.call(*args, **kwargs)
+    if not isinstance(what, Call):
+        tick = {} if plan.tick_as is None else {plan.tick_as: told(plan, _some_tick(plan))}
+        call = what.call(*args, **kwargs | tick)
+    elif args or kwargs:
+        raise ScheduleInvalid("A call has its arguments: leave args= and kwargs= out.")
+    else:
+        call = what
+    _refuse_unfit(call, plan)
+    return call
 
 
 def _refuse_no_arguments(args: Any, kwargs: Any) -> None:
@@ -168,6 +195,8 @@ def _refuse_unfit(call: Call[Any], plan: Plan) -> None:
             "tick_as= makes every call another one, so that unique= has no say. Leave one out."
         )
     try:
-        call.task.arguments.decode(with_tick(job.payload, plan.tick_as, _some_tick(plan)))
+        call.task.arguments.decode(with_tick(job.payload, plan, _some_tick(plan)))
     except ArgumentsInvalid as error:
-        raise ScheduleInvalid(f"tick_as={plan.tick_as!r}: a tick is a datetime in UTC. {error}") from None
+        raise ScheduleInvalid(
+            f"tick_as={plan.tick_as!r}: a tick is a datetime in UTC, or a date. {error}"
+        ) from None

@@ -32,6 +32,7 @@ from lateshift.runtime.loop import Part
 from lateshift.store.contract import Store
 from lateshift.store.urls import shown
 from lateshift.task import Bound, Task
+from lateshift.triggers.addresses import bare
 from lateshift.triggers.declaring import Declaring
 from lateshift.triggers.open import open_source
 from lateshift.triggers.reader import Reader
@@ -82,7 +83,7 @@ class Triggering(Emitting):
         decode: Decode | None = None,
         prefetch: int = 100,
         window: timedelta = MESSAGE_WINDOW,
-        options: Mapping[str, str | int | float | bool] | None = None,
+        options: Mapping[str, Any] | None = None,
         name: str | None = None,
     ) -> Callable[[T], T]:
         """Each message on a queue of a broker is one job of the task that this decorates: amqp://, redis://, sqs://,
@@ -91,7 +92,8 @@ class Triggering(Emitting):
         The task's first parameter is given the message's body, read as JSON, or all of the message where it is annotated
         Message. `decode`: makes of a Message a call, the argument, or None to pass it over. `key`: what a message is known by,
         a field of its body or a function of the Message; without it, its id. For `window`, the same makes no second job.
-        `prefetch`: so many are taken from the broker at a time. `options`: of kombu's transport.
+        `prefetch`: so many are taken from the broker at a time. `options`: of kombu's
+        transport, and ssl, heartbeat, login_method and connect_timeout of its connection.
         """
         if not 1 <= prefetch <= PREFETCH_MOST:
             raise TriggerInvalid(f"prefetch must be 1 to {PREFETCH_MOST:,}, not {prefetch!r}.")
@@ -101,7 +103,7 @@ class Triggering(Emitting):
             url=_url(url), queue=checks.text("queue", queue, 1024), prefetch=prefetch, window=window,
             options=dict(options or {}), key=key,
         )  # fmt: skip
-        return self._registering(where, f"{shown(url)} queue {queue}", name, decode)
+        return self._registering(where, f"{bare(url)} queue {queue}", name, decode)
 
     def on_file(
         self,

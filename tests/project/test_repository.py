@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-LOCKS = ("core", "dev", "bench")
+LOCKS = ("core", "dev", "bench", "brokers")
 
 # Put together here, so that this file does not contain what it looks for.
 REGISTRY_HOSTS = [f"{name}.org" for name in ("pypi", "pythonhosted", "npmjs", "debian")]
@@ -65,12 +65,24 @@ def test_ci_runs_the_checks_and_the_tests() -> None:
     commands = script.read_text().splitlines()
     assert "make check" in commands
     assert "make test" in commands
+    assert "make test-brokers" in commands
     assert script.stat().st_mode & 0o100, "not executable: chmod +x .ci/run"
 
 
 def test_the_makefile_has_every_target_that_is_promised() -> None:
-    targets = re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
-    assert {"run", "test", "check", "format", "bench", "crash", "lock", "clean", "help"} <= set(targets)
+    targets = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    assert {
+        "run",
+        "test",
+        "test-brokers",
+        "check",
+        "format",
+        "bench",
+        "crash",
+        "lock",
+        "clean",
+        "help",
+    } <= set(targets)
 
 
 @pytest.mark.parametrize("command", ["make run", "make test"])

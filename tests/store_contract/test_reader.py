@@ -1,5 +1,7 @@
 """The reader of a trigger: one at a time, nothing lost, nothing twice, whatever it is that fails."""
 
+import asyncio
+import threading
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +14,7 @@ from lateshift.model.ids import new_member_id
 from lateshift.model.job import JobFilter
 from lateshift.model.triggering.events import Message
 from lateshift.model.triggering.trigger import TriggerView
+from lateshift.runtime.aside import THREADS, aside
 from lateshift.runtime.leadership import TTL
 from lateshift.store.contract import Store
 from lateshift.triggers.reader import FIRST_PAUSE, LAST_PAUSE, LONGEST_PAUSE, STAND_BY, TELL_EVERY, Reader
@@ -326,3 +329,24 @@ def test_a_task_whose_options_make_one_job_of_all_events_is_refused(
 ) -> None:
     with pytest.raises(TriggerInvalid, match="Leave key= and sequence= out"):
         app.on_message("amqp://host", "more", name="more")(app.tasks["place"].options(**options))
+
+
+@pytest.mark.anyio
+async def test_many_sources_that_keep_us_waiting_keep_nobody_else_waiting(
+    app: Lateshift, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_go = threading.Event()
+    monkeypatch.setattr(FromBroker, "read", lambda *_: let_go.wait(20) and Read([]))
+    readers = []
+    for number in range(THREADS + 2):
+        app.on_message("amqp://host", "more", name=f"more {number}")(app.tasks["place"])
+        app.triggers[f"more {number}"].open = lambda: FromBroker(Broker())
+        readers.append(reader(app, f"more {number}"))
+    await aside(app.readers()[0].say)  # type: ignore[attr-defined]
+    looks = [asyncio.create_task(each.turn()) for each in readers]
+    async with asyncio.timeout(10):
+        assert await aside(lambda: 7) == 7  # a thread for the store is free
+        let_go.set()
+        await asyncio.gather(*looks)
+    for each in readers:
+        await aside(each.resign)

@@ -8,14 +8,16 @@ from msgspec import structs
 
 from lateshift.clock import ManualClock
 from lateshift.model.ids import JobId
-from lateshift.model.job import NewJob, State
+from lateshift.model.job import NewJob, Place, State
 from lateshift.model.scheduling.plan import Outcome, Plan
 from lateshift.model.scheduling.schedule import NewSchedule, ScheduleView
 from lateshift.model.scheduling.timing import Timing
+from lateshift.schedules import one_at_a_time
+from lateshift.store import postgres, sqlite
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
 from lateshift.store.postgres import PostgresStore
-from tests.store_contract.driving import Supervisor, Worker, make_job, only, query, see
+from tests.store_contract.driving import GUARDED, Supervisor, Worker, make_job, only, query, see
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -97,6 +99,43 @@ def test_the_jobs_of_many_schedules_are_made_in_one_commit_each_as_its_own_call_
         assert (view.task, view.payload) == (f"task {number % 3}", b'{"n":%d}' % number)
 
 
+def test_of_hundreds_each_goes_on_by_its_own_plan_with_its_own_job(
+    store: Store, clock: ManualClock, begin: datetime
+) -> None:
+    """Plain ones, some that start at random, some that know their tick, some that something guards, in two queues."""
+    plans: list[dict[str, Any]] = [{}, {"jitter": 50 * MINUTE}, {"tick_as": "n"}, {"overlap": "allow"}]
+    sessions = [Place(session="s") if number % 50 == 9 else None for number in range(530)]
+    told = [
+        hourly(
+            begin,
+            f"s{number:03}",
+            make_job(queue=f"q{number % 2}", payload=b'{"n":%d}' % number, place=place),
+            **plans[number % 4],
+        )
+        for number, place in enumerate(sessions)
+    ]
+    store.schedules.declare(told, app="shop")
+    clock.move(minutes=30)
+    assert fire(store) == 530
+    tick = b'{"n":"%s"}' % begin.strftime("%Y-%m-%dT%H:%M:%SZ").encode()
+    for number, new in enumerate(told):
+        view = seen(store, new.name)
+        assert (view.cursor, view.next_at) == (begin, begin + HOUR)
+        [job] = jobs(store, new.name)
+        made = see(store, job)
+        assert made.payload == (tick if number % 4 == 2 else new.job.payload)
+        assert (made.queue, made.session) == (f"q{number % 2}", "s" if sessions[number] else None)
+        assert (made.due_at > made.created_at) == (made.state is State.SCHEDULED)
+    clock.move(hours=1)
+    assert fire(store) == 530
+    for number, new in enumerate(told):
+        again = Outcome.FIRED if number % 4 == 3 else Outcome.OVERLAP
+        assert outcomes(store, new.name) == [Outcome.FIRED, again]
+    rows = store.schedules.ticks(begin, 2000)
+    assert len({(row.at, row.schedule, row.generation) for row in rows}) == len(rows) == 1060
+    assert {row.job for row in rows} - {None} == {job for new in told for job in jobs(store, new.name)}
+
+
 def test_no_more_schedules_are_decided_at_once_than_asked_for(
     store: Store, clock: ManualClock, begin: datetime
 ) -> None:
@@ -139,22 +178,102 @@ def test_when_the_last_job_has_ended_the_next_tick_fires(
     assert outcomes(store) == [Outcome.FIRED, Outcome.FIRED]
 
 
-def test_the_old_jobs_of_a_schedule_that_cancels_them_are_told_before_it_fires(
+def cancelling(begin: datetime, name: str = "report") -> NewSchedule:
+    """As `app.schedule` makes it: its jobs never run beside each other."""
+    job = one_at_a_time(make_job(time_limit=None), name)
+    return hourly(begin, name, job, overlap="cancel")
+
+
+def test_the_commit_that_makes_the_next_job_cancels_one_that_waits(
     store: Store, clock: ManualClock, begin: datetime
 ) -> None:
-    store.schedules.add(hourly(begin, overlap="cancel"), by="ana")
+    store.schedules.add(cancelling(begin), by="ana")
     store.schedules.add(hourly(begin, "other", overlap="skip"), by="ana")
     clock.move(minutes=30)
-    assert store.schedules.overlapped(10) == []
     fire(store)
-    assert store.schedules.overlapped(10) == []  # nothing is due
     clock.move(hours=1)
-    assert store.schedules.overlapped(10) == jobs(store)
-    store.jobs.cancel(jobs(store), by="its schedule")
-    assert store.schedules.overlapped(10) == []
+    assert store.schedules.fire(100).count == 2
+    first, second = jobs(store)
+    [other] = jobs(store, "other")
+    states = [see(store, job).state for job in (first, second, other)]
+    assert states == [State.CANCELLED, State.READY, State.READY]
+    assert see(store, first).reason == "cancelled by the next tick of its schedule"
+    [[subject]] = query(store, "SELECT subject FROM {audit} WHERE action = {}", "cancel")
+    assert subject == str(first)
+
+
+def test_the_commit_that_makes_the_next_job_tells_one_that_runs_to_stop(
+    store: Store, worker: Worker, clock: ManualClock, begin: datetime
+) -> None:
+    store.schedules.add(cancelling(begin), by="ana")
+    clock.move(minutes=30)
+    fire(store)
+    [running] = worker.lease(10, GUARDED)
+    for waiting in (1, 2):  # the second tick finds two of its jobs
+        clock.move(hours=1)
+        fire(store)
+        assert see(store, running.id).cancel_requested
+        assert [order.id for order in store.jobs.stop_orders(worker.id)] == [running.id]
+        assert worker.lease(10, GUARDED) == []
+        states = [see(store, job).state for job in jobs(store)[1:]]
+        assert states[:-1] == [State.CANCELLED] * (waiting - 1)
+        assert not states[-1].settled
+    worker.settle(running)
+    assert [lease.id for lease in worker.lease(10, GUARDED)] == [jobs(store)[-1]]
+
+
+def test_a_job_that_has_ended_is_not_cancelled_by_the_next_tick(
+    store: Store, worker: Worker, clock: ManualClock, begin: datetime
+) -> None:
+    store.schedules.add(cancelling(begin), by="ana")
+    clock.move(minutes=30)
+    fire(store)
+    [running] = worker.lease(10, GUARDED)
+    worker.settle(running)
+    clock.move(hours=1)
+    fire(store)
+    assert see(store, running.id).state is State.COMPLETED
+    assert query(store, "SELECT 1 FROM {audit} WHERE action = {}", "cancel") == []
+
+
+def test_if_the_commit_fails_the_old_job_is_not_cancelled_and_there_is_no_new_one(
+    store: Store, clock: ManualClock, begin: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(point: str) -> None:
+        if point == "schedule.before_commit":
+            raise RuntimeError(point)
+
+    store.schedules.add(cancelling(begin), by="ana")
+    clock.move(minutes=30)
+    fire(store)
+    clock.move(hours=1)
+    for schedules in (sqlite.schedules, postgres.schedules):
+        monkeypatch.setattr(schedules, "crashpoint", die)
+    with pytest.raises(RuntimeError):
+        store.schedules.fire(100)
+    [only] = jobs(store)
+    assert see(store, only).state is State.READY
+    monkeypatch.undo()
+    assert fire(store) == 1
+    assert see(store, only).state is State.CANCELLED
+
+
+def test_what_guards_a_job_that_a_tick_cancels_is_given_on(
+    store: Store, worker: Worker, clock: ManualClock, begin: datetime
+) -> None:
+    place = Place(session="shop")
+    job = one_at_a_time(make_job(place=place), "report")
+    store.schedules.add(hourly(begin, job=job, overlap="cancel"), by="ana")
+    clock.move(minutes=30)
+    fire(store)
+    follower = make_job(place=place)
+    store.jobs.enqueue([follower])
+    clock.move(hours=1)
     fire(store)
     first, second = jobs(store)
-    assert (see(store, first).state, see(store, second).state) == (State.CANCELLED, State.READY)
+    assert see(store, first).state is State.CANCELLED
+    assert [lease.id for lease in worker.lease(10, GUARDED)] == [follower.id]
+    assert not see(store, second).state.settled
 
 
 @pytest.mark.parametrize(

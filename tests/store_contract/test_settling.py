@@ -6,13 +6,14 @@ import pytest
 
 from lateshift.clock import ManualClock
 from lateshift.model.history import append
-from lateshift.model.job import AttemptRecord, Note, Progress, State
+from lateshift.model.job import AttemptRecord, Note, Place, Progress, State
 from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later, Outcome, Settlement
 from lateshift.store.contract import Store, Want
 from tests.store_contract.driving import (
     DAY,
     DONE,
     FAILED,
+    GUARDED,
     HOUR,
     LINE,
     RELEASED,
@@ -192,6 +193,21 @@ def test_of_many_completions_in_one_exchange_those_that_came_too_late_are_named_
     assert [view.result for view in views[::2]] == results[::2]
     # Said again, as after an answer that was lost: what was written then is no loss now.
     assert len(store.jobs.exchange(worker.id, said, []).lost) == many // 2
+
+
+@pytest.mark.parametrize("many", [6, 250])
+def test_what_guarded_a_job_is_known_when_it_is_settled(store: Store, worker: Worker, many: int) -> None:
+    places = [Place(session=f"s{n}", tenant=f"t{n}", limit_key=f"k:{n}") for n in range(many)]
+    places = [place if n % 3 else Place(tenant=place.tenant) for n, place in enumerate(places)]
+    ids = added(store, *[make_job(place=place) for place in places])
+    leases = worker.lease(many, line=GUARDED)
+    assert len(leases) == many
+    assert worker.settle_all(leases) == []
+    views = [see(store, id) for id in ids]
+    assert {view.state for view in views} == {State.COMPLETED}
+    assert [(view.session, view.tenant, view.limit_key) for view in views] == [
+        (place.session, place.tenant, place.limit_key) for place in places
+    ]
 
 
 def test_a_block_of_completions_past_their_complete_by_is_refused(

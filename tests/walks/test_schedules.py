@@ -9,6 +9,7 @@ import pytest
 
 from lateshift import JobFilter, Lateshift, Schedule, State
 from lateshift.errors import LateshiftError, OptionInvalid, ScheduleInvalid, ScheduleUnknown
+from lateshift.model.scheduling.zones import zone
 from lateshift.runtime.aside import aside
 from lateshift.scheduler.ticker import Ticker
 from lateshift.store.schedule_contract import Fired
@@ -122,39 +123,6 @@ def test_turned_by_hand_a_tick_cancels_the_job_of_the_last_one(app: Lateshift, k
     assert len(kit.drain()) == 1
 
 
-def test_a_tick_that_comes_due_while_a_scheduler_looks_cancels_the_old_job_too(
-    app: Lateshift, store_url: str
-) -> None:
-    """A scheduler sleeps until the tick, so that it often wakes a little before."""
-
-    @app.task
-    def mirror() -> None: ...
-
-    schedule = app.schedule(mirror, every=HOUR, overlap="cancel")
-    late = False
-
-    def around(verb: str, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        answer = call(*args, **kwargs)
-        if late and verb == "schedules.overlapped":
-            assert answer == []
-            opened.clock.move(seconds=30)
-        return answer
-
-    with Kit(app, store=store_url, around=around) as opened:
-        turn(app)
-        to_the_next_tick(opened, schedule)
-        next_at = schedule.view().next_at
-        assert next_at is not None
-        opened.clock.move_to(next_at - 20 * SECOND)
-        late = True
-        turn(app)
-        new, old = schedule.view().recent
-        assert old.job is not None
-        assert new.job is not None
-        assert app.job(old.job).view().state is State.CANCELLED
-        assert app.job(new.job).view().state is State.READY
-
-
 def test_a_scheduler_that_finds_all_that_is_due_in_the_hands_of_another_rests_a_moment(
     app: Lateshift, store_url: str
 ) -> None:
@@ -163,6 +131,28 @@ def test_a_scheduler_that_finds_all_that_is_due_in_the_hands_of_another_rests_a_
 
     with Kit(app, store=store_url, around=around):
         assert timedelta(0) < asyncio.run(ticker(app).turn()) < SECOND
+
+
+def test_a_scheduler_fires_many_with_more_than_one_hand_and_each_once(
+    app: Lateshift, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lateshift.scheduler.ticker.AT_ONCE", 10)
+
+    @app.task
+    def work() -> None: ...
+
+    for number in range(95):
+        app.schedule(work, every=HOUR, name=f"s{number}")
+    mine = ticker(app)
+    mine.round()
+    kit.clock.move(hours=1)
+    counts = []
+    while fired := mine.fire().count:
+        counts.append(fired)
+    assert sum(counts) == 95
+    assert counts[0] == 10
+    assert max(counts) == (10 if app.store.one_machine else 20)
+    assert len(kit.drain()) == 95
 
 
 def test_arguments_options_and_calls_are_those_of_the_jobs(app: Lateshift, kit: Kit) -> None:
@@ -424,6 +414,8 @@ def test_a_backfill_that_cannot_be_is_refused(
         (lambda app, work: app.schedule(work, every=60), "every is a timedelta"),
         (lambda app, work: app.schedule(work, cron="@daily", overlap="no"), "allow, skip, queue, cancel"),
         (lambda app, work: app.schedule(work, cron="@daily", catch_up="some"), "none, last, all"),
+        (lambda app, work: app.schedule(work, cron="@daily", catch_up="all"), 'Say overlap="allow" to have them all'),
+        (lambda app, work: app.schedule(work, cron="@daily", catch_up="all", overlap="cancel"), 'or catch_up="last" for one'),
         (lambda app, work: app.schedule(work, cron="@daily", most=0), "from 1 to 1,000"),
         (lambda app, work: app.schedule(work, cron="@daily", grace=timedelta(0)), "longer than nothing"),
         (lambda app, work: app.schedule(work, cron="@daily", jitter=-SECOND), "jitter"),
@@ -477,16 +469,72 @@ def test_a_task_of_another_app_and_a_name_that_is_taken_are_refused(app: Lateshi
     assert sorted(app.schedules) == ["more work", "work"]
 
 
-def test_a_tick_is_a_datetime_and_its_parameter_must_take_one(app: Lateshift) -> None:
+def test_a_tick_is_told_as_its_parameter_takes_it(app: Lateshift, kit: Kit) -> None:
+    """Half past midnight in Madrid is the evening before in UTC."""
+    ran: dict[str, Any] = {}
+
     @app.task
-    def report(day: date) -> None: ...
+    def instant(day: datetime) -> None:
+        ran["instant"] = day
+
+    @app.task
+    def text(day: str, more: int = 0) -> None:
+        ran["text"] = day
+
+    @app.task
+    def local(day: date) -> None:
+        ran["local"] = day
+
+    @app.task
+    def maybe(region: str, day: date | None = None) -> None:
+        ran["maybe"] = day
+
+    when: dict[str, Any] = {"cron": "30 0 * * *", "timezone": "Europe/Madrid", "tick_as": "day"}
+    first = app.schedule(instant, **when)
+    app.schedule(text, **when)
+    app.schedule(local, **when)
+    app.schedule(maybe.call("eu"), **when)
+    turn(app)
+    tick = to_the_next_tick(kit, first)
+    kit.drain()
+    day = tick.astimezone(zone("Europe/Madrid")).date()
+    assert day != tick.date()
+    assert ran == {"instant": tick, "text": f"{tick:%Y-%m-%dT%H:%M:%SZ}", "local": day, "maybe": day}
+    app.find_schedule("local").fire()
+    batch = app.find_schedule("local").backfill(tick - timedelta(days=1), tick)
+    kit.drain()
+    assert app.find_batch(batch).progress().completed == 2
+    assert ran["local"] == day
+
+
+def test_a_parameter_that_takes_no_tick_is_refused(app: Lateshift) -> None:
+    @app.task
+    def report(day: int) -> None: ...
 
     @app.task(unique=True)
     def once(at: datetime) -> None: ...
 
-    with pytest.raises(ScheduleInvalid, match="a tick is a datetime in UTC"):
-        app.schedule(report.call(date(2026, 1, 1)), cron="@daily", tick_as="day")
+    with pytest.raises(ScheduleInvalid, match="a tick is a datetime in UTC, or a date"):
+        app.schedule(report.call(1), cron="@daily", tick_as="day")
     with pytest.raises(LateshiftError, match="argument 'day'"):
         app.schedule(report, cron="@daily", tick_as="day")
-    with pytest.raises(ScheduleInvalid, match="Leave one out"):
+    with pytest.raises(ScheduleInvalid, match="unique= has no say"):
         app.schedule(once, cron="@daily", tick_as="at")
+
+
+def test_a_program_with_a_time_that_has_passed_starts_and_the_log_says_that_it_never_fires(
+    app: Lateshift, kit: Kit, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What has fired stands in the code still, and must not stop the next release from starting."""
+
+    @app.task
+    def work() -> None: ...
+
+    app.schedule(work, at=datetime(2020, 1, 1, tzinfo=UTC), name="long ago")
+    app.schedule(work, every=HOUR, name="hourly")
+    turn(app)
+    assert "schedule long ago never fires: its time has passed" in caplog.text
+    assert "schedule hourly never" not in caplog.text
+    caplog.clear()
+    turn(app)
+    assert "never fires" not in caplog.text

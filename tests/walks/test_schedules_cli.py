@@ -1,6 +1,7 @@
 """`lateshift schedules`, as a user types it: sentences and tables for people, JSON for programs, exit codes for scripts."""
 
 import asyncio
+import signal
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -8,17 +9,25 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from lateshift import Lateshift
 from lateshift.cli.options import operator
+from lateshift.model.scheduling.plan import Plan
+from lateshift.model.scheduling.schedule import NewSchedule
+from lateshift.model.scheduling.timing import Timing
+from lateshift.model.scheduling.zones import zone
 from lateshift.scheduler.ticker import Ticker
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
-from tests.walks.commands import Cli, Said
+from tests.store_contract.driving import make_job
+from tests.walks.commands import Cli, Said, completed
 
 FILE = "scheduled_shop.py"
 PROGRAM = """
+from datetime import date
+
 from lateshift import Lateshift
 
 app = Lateshift("shop")
@@ -30,6 +39,10 @@ def report(region: str, pages: int = 1) -> None: ...
 
 @app.task
 def clean() -> None: ...
+
+
+@app.task
+def daily(day: date | None = None, until: str = "") -> None: ...
 """
 FIELDS = {
     "name", "task", "queue", "arguments", "cron", "every_seconds", "at", "timezone", "start", "end", "words", "overlap",
@@ -153,9 +166,9 @@ def test_next_of_a_schedule_is_what_show_says(cli: Cli, shop: str) -> None:
     assert "next, in Europe/Madrid" in cli("schedules", "next", "nightly").out
 
 
-def test_next_of_one_that_has_had_its_last_tick_says_so(cli: Cli, shop: str) -> None:
-    said = added(cli, "past", "--at", "2020-01-01")
-    assert "Next: never." in said.out
+def test_next_of_one_that_has_had_its_last_tick_says_so(cli: Cli, shop: str, store: Store) -> None:
+    plan = Plan(timing=Timing(at=datetime(2020, 1, 1, tzinfo=UTC)))
+    store.schedules.add(NewSchedule(name="past", plan=plan, job=make_job()), by="ana")
     assert "It does not fire again." in cli("schedules", "next", "past").out
     assert "never again" in cli("schedules", "list").out
 
@@ -190,7 +203,7 @@ def test_add_makes_a_schedule_and_says_when_it_fires_next(cli: Cli, shop: str) -
     assert said.out.endswith(" UTC).\n")
     document = added(
         cli, "b", "--every", "1h30m", "--start", "2030-01-01T09:00+01:00", "--end", "2031-01-01", "--args",
-        '{"region": "eu", "pages": 3}', "--catch-up", "all", "--most", "9", "--grace", "2m", "--priority", "7", "--json",
+        '{"region": "eu", "pages": 3}', "--catch-up", "all", "--overlap", "allow", "--most", "9", "--grace", "2m", "--priority", "7", "--json",
         task="report",
     ).document  # fmt: skip
     assert document.keys() == FIELDS
@@ -216,6 +229,20 @@ def test_add_makes_a_schedule_and_says_when_it_fires_next(cli: Cli, shop: str) -
         (["x", "--task", "clean", "--cron", "61 * * * *"], "minute that cannot be: '61'"),
         (["x", "--task", "clean", "--cron", "@daily", "--timezone", "Mars"], "no time zone 'Mars'"),
         (["x", "--task", "clean", "--at", "tomorrow"], "is no date, such as"),
+        (["x", "--task", "clean", "--at", "2020-01-01"], "It never fires: 2020-01-01 00:00 UTC has passed."),
+        (
+            ["x", "--task", "clean", "--cron", "@daily", "--end", "2020-01-01"],
+            "2020-01-01 00:00 UTC has passed.",
+        ),
+        (["x", "--task", "clean", "--cron", "@daily", "--catch-up", "all"], 'Say overlap="allow"'),
+        (
+            ["x", "--task", "clean", "--cron", "@daily", "--tick-as", "day"],
+            "clean has no parameter of that name",
+        ),
+        (
+            ["x", "--task", "report", "--cron", "@daily", "--tick-as", "pages", "--args", '{"region": "eu"}'],
+            "argument 'pages'",
+        ),
         (["x", "--task", "clean", "--cron", "@daily", "--overlap", "no"], "allow, skip, queue, cancel"),
         (["x", "--task", "clean", "--cron", "@daily", "--catch-up", "no"], "none, last, all"),
         (["x", "--task", "clean", "--cron", "@daily", "--most", "0"], "from 1 to 1,000"),
@@ -254,6 +281,45 @@ def test_edit_changes_what_is_said_and_nothing_else(cli: Cli, shop: str) -> None
     assert cli("schedules", "edit", "a", "--every", "2h", "--json").document["cron"] is None
 
 
+def test_edit_takes_away_the_first_and_the_last_moment(cli: Cli, shop: str) -> None:
+    added(cli, "a", "--start", "2030-01-01", "--end", "2031-01-01", "--jitter", "1m")
+    document = cli("schedules", "edit", "a", "--no-start", "--json").document
+    assert (document["start"], document["end"], document["jitter_seconds"]) == (
+        None,
+        "2031-01-01T00:00:00Z",
+        60,
+    )
+    assert document["next_at"] < "2030"
+    document = cli("schedules", "edit", "a", "--no-end", "--start", "2032-01-01", "--json").document
+    assert (document["start"], document["end"]) == ("2032-01-01T00:00:00Z", None)
+    document = cli("schedules", "edit", "a", "--at", "2040-01-01", "--no-start", "--json").document
+    assert (document["at"], document["cron"]) == ("2040-01-01T00:00:00Z", None)
+
+
+def test_the_parameter_that_is_given_the_tick_is_named_changed_and_taken_away(
+    cli: Cli, shop: str, store: Store
+) -> None:
+    added(cli, "a", "--tick-as", "day", "--timezone", "Asia/Tokyo", task="daily")
+    assert shown(cli, "a")["tick_as"] == "day"
+
+    def told() -> Any:
+        job = store.schedules.fire_now("a", by="ana")
+        assert job is not None
+        view = store.reports.job(job)
+        assert view is not None
+        return msgspec.json.decode(view.payload)
+
+    today = datetime.now(zone("Asia/Tokyo")).date().isoformat()
+    assert told() == {"day": today}
+    cli("schedules", "edit", "a", "--jitter", "1m")
+    assert told() == {"day": today}
+    document = cli("schedules", "edit", "a", "--tick-as", "until", "--app", shop, "--json").document
+    assert document["tick_as"] == "until"
+    assert told().keys() == {"until"}
+    document = cli("schedules", "edit", "a", "--no-tick-as", "--app", shop, "--json").document
+    assert (document["tick_as"], document["arguments"]) == (None, {})
+
+
 def test_edit_of_the_overlap_rule_decides_whether_its_jobs_wait_for_each_other(
     cli: Cli, shop: str, store: Store
 ) -> None:
@@ -275,6 +341,13 @@ def test_edit_of_the_overlap_rule_decides_whether_its_jobs_wait_for_each_other(
         (["--args", '{"region": 1}', "--app", FILE], "argument 'region'"),
         (["--cron", "nix"], "1 fields"),
         (["--jitter", "-5s"], "no duration"),
+        (["--at", "2020-01-01"], "2020-01-01 00:00 UTC has passed"),
+        (["--end", "2020-01-01"], "2020-01-01 00:00 UTC has passed"),
+        (["--start", "2030-01-01", "--no-start"], "--start and --no-start: say one of them"),
+        (["--tick-as", "pages"], "give --app PROGRAM too"),
+        (["--no-tick-as"], "give --app PROGRAM too"),
+        (["--tick-as", "region", "--args", "{}"], "give --app PROGRAM too"),
+        (["--catch-up", "all"], 'Say overlap="allow"'),
     ],
 )
 def test_edit_of_what_cannot_be_is_exit_code_2(cli: Cli, shop: str, arguments: list[str], said: str) -> None:
@@ -369,14 +442,20 @@ def test_jobs_that_wait_for_their_time_are_listed_and_removed_by_their_ids(cli: 
 # -- backfill -----------------------------------------------------------------------------------------------------
 
 
-def test_backfill_makes_a_batch_and_gives_the_same_one_again(cli: Cli, shop: str) -> None:
+def test_backfill_makes_a_batch_and_says_so_when_it_was_made_before(cli: Cli, shop: str) -> None:
     added(cli, "a", "--cron", "0 2 * * *", "--timezone", "Europe/Madrid")
     week = ("--from", "2026-11-02", "--to", "2026-11-08T02:00")
     said = cli("schedules", "backfill", "a", *week)
     assert said.out.startswith("7 ticks, each with its job, in batch ")
+    again = cli("schedules", "backfill", "a", *week)
+    assert again.out.startswith(
+        "Nothing is made twice: 7 ticks of this range had their jobs before, in batch "
+    )
     document = cli("schedules", "backfill", "a", *week, "--json").document
+    assert document.pop("made") == 0
     assert (document["name"], document["total"], document["added"]) == ("backfill of a", 7, 7)
     assert document["id"] in said.out
+    assert document["id"] in again.out
     assert cli("batches", "show", document["id"], "--json").document == document
     same = cli(
         "schedules", "backfill", "a", "--from", "2026-11-01T23:00Z", "--to", "2026-11-08T01:00Z", "--json"
@@ -385,7 +464,29 @@ def test_backfill_makes_a_batch_and_gives_the_same_one_again(cli: Cli, shop: str
     shorter = cli(
         "schedules", "backfill", "a", "--from", "2026-11-02", "--to", "2026-11-08", "--json"
     ).document
-    assert shorter["total"] == 6
+    assert (shorter["total"], shorter["made"]) == (6, 6)
+
+
+@pytest.mark.parametrize(
+    ("point", "there"), [("batch.before_commit:3", 2000), ("batch.after_commit:1", 1000)]
+)
+def test_a_backfill_that_is_killed_half_way_goes_on_and_makes_nothing_twice(
+    cli: Cli, shop: str, store: Store, store_url: str, tmp_path: Path, point: str, there: int
+) -> None:
+    added(cli, "a", "--every", "1h")
+    hours = ("schedules", "backfill", "a", "--from", "2026-01-01T01:00Z", "--to", "2026-05-01T00:00Z")
+    killed = completed(*hours, cwd=tmp_path, LATESHIFT_STORE=store_url, LATESHIFT_CRASH=point)
+    assert killed.code == -signal.SIGKILL
+    ticks = 120 * 24
+    said = cli(*hours).out
+    assert said.startswith(
+        f"It went on where it was interrupted: {there:,} ticks had their jobs, {ticks - there:,} more"
+    )
+    [batch] = cli("batches", "list", "--json").document["batches"]
+    assert (batch["total"], batch["added"]) == (ticks, ticks)
+    [queue] = cli("queues", "list", "--json").document["queues"]
+    assert sum(queue[state] for state in ("ready", "blocked", "scheduled")) == ticks
+    assert cli(*hours).out.startswith(f"Nothing is made twice: {ticks:,} ticks")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from lateshift.batches.handle import Batch
 from lateshift.cli.batch_view import batch_document
 from lateshift.cli.durations import length, moment
 from lateshift.cli.options import listing, opened, operator, wants_json
-from lateshift.cli.output import counted, duration, job_brief, print_json, print_table, short
+from lateshift.cli.output import amount, counted, duration, job_brief, print_json, print_table, short
 from lateshift.cli.progress import bar
 from lateshift.cli.schedule_making import add, edit
 from lateshift.cli.schedule_view import (
@@ -206,20 +206,36 @@ def fire(name: str) -> None:
 )
 @listing
 def backfill(name: str, start: datetime, end: datetime) -> None:
-    """A job for each tick of a range in the past, as a batch. Repeated, it goes on where it was interrupted."""
+    """A job for each tick of a range in the past, as a batch. Repeated, it makes none twice, and goes on where it was
+    interrupted."""
+    counts: list[int] = []
     with opened() as store:
         schedule = _schedule(store, name)
         timing = schedule.view().plan.timing
         begin, last = (in_zone(each, timing.timezone) for each in (start, end))
-        with bar("enqueueing", None) as told:
+        with bar("enqueueing", None) as drawn:
+
+            def told(count: int) -> None:
+                counts.append(count)
+                drawn(count)
+
             batch = schedule.backfill(begin, last, told)
         view = Batch(batch, lambda: store, {}).progress()
+    before, made = counts[0], sum(counts[1:])
     if wants_json():
-        print_json(batch_document(view))
+        print_json(batch_document(view) | {"made": made})
         return
     click.echo(
-        f"{counted(view.total, 'tick')}, each with its job, in batch {batch}. `lateshift batches watch {batch}` shows how far it is."
+        f"{_backfilled(before, made)} in batch {batch}. `lateshift batches watch {batch}` shows how far it is."
     )
+
+
+def _backfilled(before: int, made: int) -> str:
+    if not before:
+        return f"{counted(made, 'tick')}, each with its job,"
+    if not made:
+        return f"Nothing is made twice: {counted(before, 'tick')} of this range had their jobs before,"
+    return f"It went on where it was interrupted: {counted(before, 'tick')} had their jobs, {amount(made)} more have now,"
 
 
 @contextmanager

@@ -19,12 +19,10 @@ class Declared(Struct, frozen=True):
 
 
 class Fired(Struct, frozen=True):
-    """How many schedules were due and are decided, and how long until the next one is due. `overtaken`: jobs that have not
-    ended, of schedules that cancel the old one and have made the next."""
+    """How many schedules were due and are decided, and how long until the next one is due."""
 
     count: int
     next_in: timedelta | None
-    overtaken: list[JobId] = []
 
 
 class Schedules(Protocol):
@@ -51,12 +49,9 @@ class Schedules(Protocol):
     def fire_now(self, name: str, *, by: str) -> JobId | None:
         """One job now, besides its ticks, whatever its overlap rule says. None if there is none of that name."""
 
-    def overlapped(self, limit: int) -> list[JobId]:
-        """Jobs of schedules that are due and cancel the old one: for whoever fires, to cancel them before."""
-
     def fire(self, limit: int) -> Fired:
-        """Decide what is due, for up to `limit` schedules: jobs and ticks are made, cursors move, in one commit. Anybody may,
-        at any time, beside others: no tick is decided twice."""
+        """Decide what is due, for up to `limit` schedules: jobs and ticks are made, old jobs cancelled where the plan says so,
+        cursors move, in one commit. Anybody may, at any time, beside others: no tick is decided twice."""
 
     def refresh(self, limit: int) -> int:
         """Compute the next tick anew, for up to `limit` schedules that were computed with other rules of time zones. Gives

@@ -117,10 +117,7 @@ def resumed(view: ScheduleView, now: datetime) -> Step:
 
 def job_by_hand(view: ScheduleView, now: datetime) -> NewJob:
     """Its job, besides its ticks."""
-    payload = view.job.payload
-    if view.plan.tick_as is not None:
-        payload = with_tick(payload, view.plan.tick_as, now)
-    return structs.replace(view.job, payload=payload)
+    return structs.replace(view.job, payload=with_tick(view.job.payload, view.plan, now))
 
 
 def fired(view: ScheduleView, now: datetime, job: JobId) -> Step:

@@ -9,9 +9,9 @@ from lateshift.errors import LateshiftError, StoreError
 from lateshift.model.ids import MemberId
 from lateshift.model.outcome import clip
 from lateshift.model.triggering.trigger import ERROR_LIMIT, Arrival
-from lateshift.runtime.aside import aside
 from lateshift.runtime.leadership import Leadership
 from lateshift.runtime.log import log
+from lateshift.runtime.own_thread import OwnThread
 from lateshift.store.contract import Store
 from lateshift.store.crashpoints import crashpoint
 from lateshift.triggers.source import Incoming, Read, Source, SourceAway
@@ -40,6 +40,7 @@ class Reader:
         self._trigger = trigger
         self._name = trigger.name
         self._leadership = Leadership(store.locks, f"trigger {trigger.name}", member, clock)
+        self._thread = OwnThread(f"lateshift-trigger {trigger.name}")
         self._source: Source | None = None
         self._term: int | None = None
         self._away = 0  # how often in a row the source did not answer
@@ -50,9 +51,9 @@ class Reader:
 
     async def turn(self) -> timedelta:
         try:
-            return await aside(self.round)
+            return await self._thread.run(self.round)
         except StoreError as error:
-            self._close()
+            await self._thread.run(self._close)
             log.warning("trigger %s cannot reach the store: %s", self._name, error)
             return STAND_BY
 
@@ -95,6 +96,7 @@ class Reader:
     def resign(self) -> None:
         """Let another take over at once. Blocking."""
         self._close()
+        self._thread.end()
         with suppress(StoreError):
             self._leadership.resign()
 

@@ -1,6 +1,6 @@
 """What becomes of the ticks that are due: which fire, which are skipped and why. Pure."""
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from enum import IntEnum
 from hashlib import blake2b
 from typing import Literal, TypeAlias, get_args
@@ -10,9 +10,11 @@ from msgspec import Struct
 from lateshift.errors import ScheduleInvalid
 from lateshift.model import checks
 from lateshift.model.scheduling.timing import Timing, count_ticks, last_ticks, next_tick
+from lateshift.model.scheduling.zones import zone
 
 Overlap: TypeAlias = Literal["allow", "skip", "queue", "cancel"]
 CatchUp: TypeAlias = Literal["none", "last", "all"]
+TickForm: TypeAlias = Literal["instant", "date"]
 
 GRACE = timedelta(seconds=60)  # a tick that is fired within it is not late
 CATCH_UP_MOST = 1_000  # late ticks that are fired at most, of one schedule
@@ -37,7 +39,7 @@ class Outcome(IntEnum):
 
 class Plan(Struct, frozen=True, kw_only=True, array_like=True):
     """When a schedule fires, and what it does about its own jobs, about ticks that nobody was there for, and about all that
-    fire at once."""
+    fire at once. `tick_as`: the parameter that is given the tick's time, as the instant in UTC or as the date in its zone."""
 
     timing: Timing
     overlap: Overlap = "skip"
@@ -46,6 +48,7 @@ class Plan(Struct, frozen=True, kw_only=True, array_like=True):
     grace: timedelta = GRACE
     jitter: timedelta = timedelta(0)
     tick_as: str | None = None
+    tick_form: TickForm = "instant"
 
     @property
     def alone(self) -> bool:
@@ -60,6 +63,11 @@ def plan_of(
         raise ScheduleInvalid(f"overlap is one of {', '.join(get_args(Overlap))}, not {overlap!r}.")
     if catch_up not in get_args(CatchUp):
         raise ScheduleInvalid(f"catch_up is one of {', '.join(get_args(CatchUp))}, not {catch_up!r}.")
+    if catch_up == "all" and overlap in ("skip", "cancel"):
+        raise ScheduleInvalid(
+            f'catch_up="all" is for a job of each late tick, and overlap="{overlap}" leaves one of them. Say overlap="allow" to '
+            'have them all, or catch_up="last" for one.'
+        )
     if type(most) is not int or not 1 <= most <= CATCH_UP_MOST:
         raise ScheduleInvalid(f"most is a whole number from 1 to {CATCH_UP_MOST:,}, not {most!r}.")
     if checks.duration("grace", grace) <= timedelta(0):
@@ -112,6 +120,11 @@ def decide(plan: Plan, first: datetime, now: datetime, busy: int) -> Decision:
 def paused_for(plan: Plan, cursor: datetime, now: datetime) -> Skip | None:
     """The ticks of a pause that ends now."""
     return _between(plan.timing, cursor, now, Outcome.PAUSED)
+
+
+def told(plan: Plan, tick: datetime) -> datetime | date:
+    """What a job is told of its tick."""
+    return tick if plan.tick_form == "instant" else tick.astimezone(zone(plan.timing.timezone)).date()
 
 
 def due_at(plan: Plan, name: str, tick: datetime) -> datetime:

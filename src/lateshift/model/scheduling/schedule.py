@@ -1,6 +1,5 @@
 """A schedule as it is asked for and as it is shown, and what is remembered of its last ticks. Plain data."""
 
-from collections.abc import Iterator
 from datetime import datetime
 from hashlib import blake2b
 from struct import Struct as Layout
@@ -18,7 +17,8 @@ REMEMBERED = 10  # ticks that a schedule shows, however long ago they were
 SCHEDULE_NAME_LIMIT = 200  # characters
 
 _RECORD = Layout(">qIB16s")
-_NO_JOB = bytes(16)
+_JOB_AT = _RECORD.size - 16  # its place in a record
+NO_JOB = bytes(16)
 
 
 class NewSchedule(Struct, frozen=True, kw_only=True):
@@ -110,14 +110,17 @@ class Reader:
             found = self._plans[kept] = _plans.decode(kept)
         return found
 
-    def job(self, id: JobId, spec: bytes, payload: bytes, guards: bytes | None) -> NewJob:
-        found = self._specs.get(spec)
+    def spec(self, kept: bytes) -> Spec:
+        found = self._specs.get(kept)
         if found is None:
-            found = self._specs[spec] = _specs.decode(spec)
+            found = self._specs[kept] = _specs.decode(kept)
+        return found
+
+    def job(self, id: JobId, spec: bytes, payload: bytes, guards: bytes | None) -> NewJob:
         if guards is None:
-            return NewJob(id, found, payload, None, True)
+            return NewJob(id, self.spec(spec), payload, None, True)
         read = _guards.decode(guards)
-        return NewJob(id, found, payload, None, True, read.place, read.unique)
+        return NewJob(id, self.spec(spec), payload, None, True, read.place, read.unique)
 
 
 RECENT_LIMIT = REMEMBERED * _RECORD.size
@@ -125,22 +128,26 @@ RECENT_LIMIT = REMEMBERED * _RECORD.size
 
 def record(at: int, count: int, outcome: int, job: bytes | None) -> bytes:
     """How a tick is remembered. The newest stand first."""
-    return _RECORD.pack(at, count, outcome, job or _NO_JOB)
+    return _RECORD.pack(at, count, outcome, job or NO_JOB)
 
 
 def remembered(recent: bytes) -> list[Tick]:
     return [
         Tick(
             at=to_instant(at), outcome=Outcome(outcome), count=count,
-            job=None if job == _NO_JOB else UUID(bytes=job),
+            job=None if job == NO_JOB else UUID(bytes=job),
         )
         for at, count, outcome, job in _RECORD.iter_unpack(recent)
     ]  # fmt: skip
 
 
-def last_jobs(recent: bytes, most: int = 2) -> Iterator[bytes]:
-    """The newest jobs that it made."""
-    for _, _, _, job in _RECORD.iter_unpack(recent):
-        if job != _NO_JOB and most > 0:
-            most -= 1
-            yield job
+def last_jobs(recent: bytes) -> list[bytes]:
+    """The newest two jobs that it made."""
+    found: list[bytes] = []
+    for place in range(_JOB_AT, len(recent), _RECORD.size):
+        job = recent[place : place + 16]
+        if job != NO_JOB:
+            found.append(job)
+            if len(found) == 2:
+                break
+    return found

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -25,7 +25,7 @@ class MessageSource(Struct, frozen=True, kw_only=True):
     key: str | Callable[[Message], str] | None = None
     prefetch: int = 100
     window: timedelta = MESSAGE_WINDOW
-    options: dict[str, str | int | float | bool] = {}
+    options: dict[str, Any] = {}
 
 
 class FileSource(Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ cast to bigint[] in a kept plan, the whole array is converted again for every ro
 import struct
 from abc import abstractmethod
 from collections.abc import Iterable
+from itertools import chain, repeat
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,8 @@ _HEAD = struct.Struct(
     "!iiIii"
 )  # dimensions, whether there are NULLs, the element's type, length, first index
 _EMPTY = struct.Struct("!iiI")
+_FROM_2000 = 946_684_800_000_000  # PostgreSQL counts instants from then
+_NUMBER = struct.Struct("!iq")
 _NULL = b"\xff\xff\xff\xff"
 
 
@@ -23,8 +26,20 @@ class Uuids(list[UUID]):
     """Sent as uuid[]."""
 
 
+class Ids(list[bytes]):
+    """Sent as uuid[]; of ids as stores keep them, 16 bytes each."""
+
+
 class BigInts(list[int]):
     """Sent as bigint[]."""
+
+
+class Instants(list[int | None]):
+    """Sent as timestamptz[]; of microseconds since 1970."""
+
+
+class Places(list[bytes]):
+    """Sent as tid[]; of places as a binary answer has them. They hold while the rows are locked."""
 
 
 class Blobs(list[bytes | None]):
@@ -60,14 +75,38 @@ class _UuidsDumper(_ArrayDumper):
     element = "uuid"
 
     def parts(self, obj: list[UUID]) -> Iterable[bytes]:
-        return [b"\0\0\0\x10" + each.bytes for each in obj]
+        return _fixed(16, [each.bytes for each in obj])
+
+
+class _IdsDumper(_ArrayDumper):
+    element = "uuid"
+
+    def parts(self, obj: list[bytes]) -> Iterable[bytes]:
+        return _fixed(16, obj)
 
 
 class _BigIntsDumper(_ArrayDumper):
     element = "int8"
 
     def parts(self, obj: list[int]) -> Iterable[bytes]:
-        return [b"\0\0\0\x08" + each.to_bytes(8, "big", signed=True) for each in obj]
+        return _numbers(obj)
+
+
+class _InstantsDumper(_ArrayDumper):
+    element = "timestamptz"
+    nullable = True
+
+    def parts(self, obj: list[int | None]) -> Iterable[bytes]:
+        if None not in obj:
+            return _numbers([each - _FROM_2000 for each in obj])  # type: ignore[operator]
+        return [_NULL if each is None else _NUMBER.pack(8, each - _FROM_2000) for each in obj]
+
+
+class _PlacesDumper(_ArrayDumper):
+    element = "tid"
+
+    def parts(self, obj: list[bytes]) -> Iterable[bytes]:
+        return _fixed(6, obj)
 
 
 class _BlobsDumper(_ArrayDumper):
@@ -86,9 +125,24 @@ class _TextsDumper(_ArrayDumper):
         return [len(each).to_bytes(4, "big") + each for each in encoded]
 
 
+def _fixed(length: int, parts: list[bytes]) -> Iterable[bytes]:
+    """Elements of one length."""
+    head = length.to_bytes(4, "big")
+    return head, head.join(parts)
+
+
+def _numbers(numbers: list[int]) -> Iterable[bytes]:
+    return [
+        struct.pack("!" + "iq" * len(numbers), *chain.from_iterable(zip(repeat(8), numbers, strict=False)))
+    ]
+
+
 def teach(connection: Connection[Any]) -> None:
     """Let a connection send these arrays."""
     connection.adapters.register_dumper(Uuids, _UuidsDumper)
+    connection.adapters.register_dumper(Ids, _IdsDumper)
     connection.adapters.register_dumper(BigInts, _BigIntsDumper)
+    connection.adapters.register_dumper(Instants, _InstantsDumper)
+    connection.adapters.register_dumper(Places, _PlacesDumper)
     connection.adapters.register_dumper(Blobs, _BlobsDumper)
     connection.adapters.register_dumper(Texts, _TextsDumper)

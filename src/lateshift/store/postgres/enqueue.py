@@ -103,11 +103,11 @@ def is_plain(job: NewJob, skew: timedelta) -> bool:
 
 
 def plain_row(job: NewJob) -> tuple[Any, ...]:
-    return job.id, *_how(job.spec), job.payload
+    return job.id, *shared(job.spec), job.payload
 
 
 @lru_cache
-def _how(spec: Spec) -> tuple[str | None, ...]:
+def shared(spec: Spec) -> tuple[str | None, ...]:
     """What jobs of one spec share, as text: psycopg weighs each number, and writes a timedelta in Python."""
     limit = None if spec.time_limit is None else f"{spec.time_limit // _MICROSECOND} microseconds"
     numbers = f"{spec.lane:d}", f"{spec.priority:d}", f"{spec.attempts:d}"
@@ -139,20 +139,20 @@ def statements(
         first = first and not again
         when = (spec.at, spec.delay, skew)
         if spec.lane.careful:
-            yield INSERT_GUARDED, [(*when, *_how(spec), spec.batch, *_guards(same))]
+            yield INSERT_GUARDED, [(*when, *shared(spec), spec.batch, *_guards(same))]
         elif spec.batch is not None:
             ids, payloads = [job.id for job in same], [job.payload for job in same]
-            yield INSERT_BATCH, [(*when, *_how(spec), spec.batch, ids, payloads)]
+            yield INSERT_BATCH, [(*when, *shared(spec), spec.batch, ids, payloads)]
         elif len(same) == 1:
             [job] = same
             if first and is_plain(job, skew):
                 yield INSERT_NOW, [plain_row(job)]
                 continue
-            row = (job.id, *_how(spec), job.payload, *when)
+            row = (job.id, *shared(spec), job.payload, *when)
             yield (INSERT_FIRST, [row]) if first else (INSERT_ONE, [(*row, job.id, job.id)])
         else:
             ids, payloads = [job.id for job in same], [job.payload for job in same]
-            rows = (*when, *_how(spec), ids, payloads)
+            rows = (*when, *shared(spec), ids, payloads)
             yield (INSERT_FIRSTS, [rows]) if first else (INSERT_MANY, [(*rows, ids, ids)])
     if again and fresh:
         yield UNDO_REPEAT, [([job.id for job in fresh],)]

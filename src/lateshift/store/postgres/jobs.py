@@ -8,7 +8,7 @@ import msgspec
 from psycopg.errors import UniqueViolation
 
 from lateshift.model.edit import Edit
-from lateshift.model.guard import Guarded, Limits, Turns
+from lateshift.model.guard import Turns
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import CAREFUL, Enqueued, Lease, Line, NewJob, Note
 from lateshift.model.outcome import Settlement
@@ -18,6 +18,7 @@ from lateshift.store.hints import lines_of
 from lateshift.store.lines import served
 from lateshift.store.postgres import (
     batches,
+    cancelling,
     editing,
     enqueue,
     guarding,
@@ -59,9 +60,6 @@ SAVE = """UPDATE lateshift.job SET progress = coalesce(%s::bytea, progress), che
 STOP_ORDERS = """SELECT id, fence, cancel_by FROM lateshift.job
  WHERE holder = %s AND state = 2 AND cancel_by IS NOT NULL"""
 
-# Running jobs are told to stop. Primary key.
-ORDER_STOP = "UPDATE lateshift.job SET cancel_by = %s WHERE id = ANY(%s) AND state = 2 RETURNING id"
-
 # Dead and cancelled jobs are ready again, with fresh attempts and the fence they had. Primary key.
 REVIVE = f"""WITH gone AS (DELETE FROM lateshift.settled s WHERE id = ANY(%s) AND state IN (5, 6)
  AND (SELECT true FROM lateshift.job j WHERE j.session IS NOT NULL AND j.sequence IS NOT NULL AND j.queue = s.queue
@@ -74,13 +72,8 @@ SELECT id, queue, lane, 1, priority, attempts, fence, clock_timestamp() + %s::in
  CASE WHEN session IS NOT NULL THEN greatest(turn, coalesce(sequence, 1)) END, sequence, gap_after, holds, tenant,
  limit_key, batch
 FROM gone RETURNING id, queue, lane"""
-# What these leave to others when they end; and the queues in whose sessions they stood. Primary keys.
-GUARDED = (
-    "SELECT queue, task, session, limit_key FROM lateshift.job WHERE id = ANY(%s) AND tenant IS NOT NULL"
-)
+# The queues in whose sessions these stood. Primary key.
 DEAD_QUEUES = "SELECT DISTINCT queue FROM lateshift.settled WHERE id = ANY(%s) AND tenant IS NOT NULL"
-AUDIT = """INSERT INTO lateshift.audit (at, action, subject, actor)
- SELECT clock_timestamp() + %s::interval, %s, subject, %s FROM unnest(%s::text[]) subject"""
 
 # What was done a moment ago. A scan of the audit, only after an answer was lost.
 AUDITED = """SELECT subject FROM lateshift.audit WHERE action = %s AND actor = %s AND subject = ANY(%s)
@@ -233,11 +226,7 @@ class PostgresJobs:
     def cancel(self, ids: Sequence[JobId], *, by: str) -> list[JobId]:
         def work(connection: Connection, again: bool) -> tuple[set[Line], set[JobId]]:
             with connection.transaction():
-                freed = self._lock_guards(connection, ids)
-                found, ended = settling.cancel_waiting(connection, ids, by, self._clock.offset)
-                found |= {id for (id,) in connection.execute(ORDER_STOP, (by, list(ids))).fetchall()}
-                lines = guarding.give_on(connection, ended, freed, self._turns)
-                self._audit(connection, "cancel", found, by)
+                found, lines = cancelling.cancel(connection, ids, by, self._clock.offset, self._turns)
                 return lines, found | self._audited(connection, "cancel", ids, by) if again else found
 
         lines, found = self._database.run(work)
@@ -250,7 +239,7 @@ class PostgresJobs:
 
         def work(connection: Connection, again: bool) -> tuple[set[Line], set[JobId]]:
             with connection.transaction():
-                freed = self._lock_guards(connection, ids)
+                freed = cancelling.lock_guards(connection, ids)
                 found, ended = settling.cancel_waiting(connection, ids, SHED, self._clock.offset, reason=SHED)
                 lines = guarding.give_on(connection, ended, freed, self._turns)
                 if again:
@@ -262,12 +251,6 @@ class PostgresJobs:
         lines, found = self._database.run(work)
         self._wakes.hint(lines)
         return [id for id in ids if id in found]
-
-    def _lock_guards(self, connection: Connection, ids: Sequence[JobId]) -> Limits:
-        """What those with guards leave to others is given on while nobody else looks."""
-        guarded = [Guarded(*row) for row in connection.execute(GUARDED, (list(ids),)).fetchall()]
-        sessions.lock(connection, [job.queue for job in guarded])
-        return guarding.lock_limits(connection, guarded)
 
     def resubmit(
         self, ids: Sequence[JobId], *, by: str, edits: Mapping[JobId, Edit] | None = None
@@ -284,7 +267,7 @@ class PostgresJobs:
                 if dead:
                     sessions.let_go(connection, found, self._clock.offset)
                 batches.reopen(connection, sorted(found))
-                self._audit(connection, "resubmit", found, by)
+                cancelling.audit(connection, "resubmit", found, by, self._clock.offset)
                 lines = {Line(queue, lane_of(lane)) for _, queue, lane in rows}
                 return lines, found | self._audited(connection, "resubmit", ids, by) if again else found
 
@@ -306,9 +289,6 @@ class PostgresJobs:
         )
         self._wakes.hint(lines)
         return gaps
-
-    def _audit(self, connection: Connection, action: str, ids: set[JobId], by: str) -> None:
-        connection.execute(AUDIT, (self._clock.offset, action, by, [str(id) for id in ids]))
 
     def _audited(self, connection: Connection, action: str, ids: Sequence[JobId], by: str) -> set[JobId]:
         """What an earlier try did, whose answer was lost."""

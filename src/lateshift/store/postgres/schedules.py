@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from lateshift.model.guard import Turns
 from lateshift.model.ids import JobId, job_id_of
-from lateshift.model.job import NewJob
-from lateshift.model.scheduling.schedule import NewSchedule, Reader, ScheduleView, TickView, keep, last_jobs
+from lateshift.model.job import Line, NewJob
+from lateshift.model.scheduling.schedule import NewSchedule, Reader, ScheduleView, TickView, keep
 from lateshift.model.scheduling.timing import next_tick
 from lateshift.model.scheduling.zones import ZONES
 from lateshift.store import scheduling
 from lateshift.store.crashpoints import crashpoint
-from lateshift.store.firing import Due, Firing, Moved, TickRow
+from lateshift.store.firing import OVERTAKEN, Firing
 from lateshift.store.hints import lines_of
-from lateshift.store.postgres import enqueue
-from lateshift.store.postgres.arrays import BigInts, Blobs, Texts, Uuids
+from lateshift.store.postgres import cancelling, enqueue, firing
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.wakes import NotifyWakes
 from lateshift.store.schedule_contract import Declared, Fired
@@ -48,39 +48,17 @@ LOCK_DECLARING = "SELECT pg_advisory_xact_lock(hashtextextended('lateshift sched
 OF_APP = "SELECT name, declared FROM lateshift.schedule WHERE app = %s"
 NAMES = "SELECT name FROM lateshift.schedule WHERE name = ANY(%s)"
 
-# When the next one is due, and those that are; what another scheduler decides is passed over. schedule_due.
-_LIVE = "next_at IS NOT NULL AND paused_at IS NULL AND removed_at IS NULL"
-NEXT = f"SELECT next_at - ({_NOW}) FROM lateshift.schedule WHERE {_LIVE} ORDER BY next_at LIMIT 1"
-DUE = f"""SELECT name, plan, spec, payload, guards, generation, next_at, recent FROM lateshift.schedule
- WHERE {_LIVE} AND next_at <= %(now)s ORDER BY next_at, name LIMIT %(limit)s FOR UPDATE SKIP LOCKED"""
-# schedule_cancels
-OVERLAPPED = f"""SELECT recent FROM lateshift.schedule WHERE overlap = 3 AND {_LIVE} AND next_at <= {_NOW}
- ORDER BY next_at LIMIT %(limit)s"""
-# Which of these jobs have not ended. Primary key.
-UNSETTLED = "SELECT id FROM lateshift.job WHERE id = ANY(%b::uuid[])"
-# Instants in arrays, as microseconds since 1970. Primary keys.
-_AT = "timestamptz 'epoch' + {} * interval '1 microsecond'"
-TICK = f"""INSERT INTO lateshift.tick (at, schedule, generation, until, count, outcome, job)
- SELECT {_AT.format("at")}, schedule, generation, {_AT.format("until")}, count, outcome, nullif(job, {{}})
- FROM unnest(%b::bigint[], %b::text[], %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::uuid[])
- AS t (at, schedule, generation, until, count, outcome, job)""".format(
-    "'00000000-0000-0000-0000-000000000000'::uuid"
-)
-# The names twice: so that of a large table no more is read than they are.
-MOVE = f"""UPDATE lateshift.schedule s SET cursor = {_AT.format("m.cursor")}, recent = m.recent, zones = %(zones)s,
- next_at = {_AT.format("nullif(m.next_at, -1)")}
- FROM unnest(%(names)b::text[], %(cursors)b::bigint[], %(nexts)b::bigint[], %(recent)b::bytea[])
- AS m (name, cursor, next_at, recent) WHERE s.name = m.name AND s.name = ANY(%(names)b::text[])"""
+# How long until the next one is due. schedule_due.
+NEXT = f"SELECT next_at - ({_NOW}) FROM lateshift.schedule WHERE {firing.LIVE} ORDER BY next_at LIMIT 1"
+# Primary keys.
 REMEMBER = "UPDATE lateshift.schedule SET recent = %(recent)s WHERE name = %(name)s"
 TICKS = """SELECT at, schedule, generation, until, count, outcome, job FROM lateshift.tick WHERE at >= %s
  ORDER BY at, schedule, generation LIMIT %s"""
 # A scan of the schedules, once at the start of a scheduler.
-OUTDATED = f"""SELECT name, plan, cursor FROM lateshift.schedule WHERE zones <> %s AND {_LIVE} LIMIT %s
+OUTDATED = f"""SELECT name, plan, cursor FROM lateshift.schedule WHERE zones <> %s AND {firing.LIVE} LIMIT %s
  FOR UPDATE SKIP LOCKED"""
 REFRESH = "UPDATE lateshift.schedule SET next_at = %s, zones = %s WHERE name = %s"
 AUDIT = f"""INSERT INTO lateshift.audit (at, action, subject, actor) VALUES ({_NOW}, %(action)s, %(subject)s, %(by)s)"""
-
-_NO_JOB = job_id_of(bytes(16))
 
 
 class PostgresSchedules:
@@ -89,6 +67,7 @@ class PostgresSchedules:
     def __init__(self, database: Database, wakes: NotifyWakes) -> None:
         self._database = database
         self._wakes = wakes
+        self._turns = Turns()
 
     @property
     def _skew(self) -> timedelta:
@@ -157,7 +136,7 @@ class PostgresSchedules:
                 connection.execute(
                     RESUME, {"name": name, "cursor": on.cursor, "next_at": on.next_at, "recent": on.recent}
                 )
-                _write_ticks(connection, [on.tick] if on.tick else [])
+                firing.write_ticks(connection, [on.tick] if on.tick else [])
                 self._audit(connection, "resume", name, by)
             return True
 
@@ -193,7 +172,7 @@ class PostgresSchedules:
                     return made[0].id
                 [answer] = enqueue.run(connection, enqueue.statements(made, self._skew, again=again))
                 on = scheduling.fired(view, now, answer.id)
-                _write_ticks(connection, [on.tick] if on.tick else [])
+                firing.write_ticks(connection, [on.tick] if on.tick else [])
                 connection.execute(REMEMBER, {"recent": on.recent, "name": name})
                 self._audit(connection, "fire", name, by)
             return answer.id
@@ -202,16 +181,8 @@ class PostgresSchedules:
         self._wakes.hint(lines_of(made))
         return fired
 
-    def overlapped(self, limit: int) -> list[JobId]:
-        def work(connection: Connection, again: bool) -> list[JobId]:
-            rows = connection.execute(OVERLAPPED, {"skew": self._skew, "limit": limit}).fetchall()
-            jobs = [job_id_of(job) for (recent,) in rows for job in last_jobs(bytes(recent))]
-            return [id for (id,) in connection.execute(UNSETTLED, (Uuids(jobs),)).fetchall()] if jobs else []
-
-        return self._database.run(work)
-
     def fire(self, limit: int) -> Fired:
-        made: list[NewJob] = []
+        lines: set[Line] = set()
 
         def work(connection: Connection, again: bool) -> Fired:
             waits = connection.execute(NEXT, {"skew": self._skew}).fetchall()
@@ -220,25 +191,31 @@ class PostgresSchedules:
             crashpoint("schedule.before_fire")
             with connection.transaction():
                 now = self._now(connection)
-                firing = Firing(now, _in_utc)
-                found = connection.execute(DUE, {"now": now, "limit": limit}, binary=True).fetchall()
-                rows = [Due(*row) for row in found]
-                asked = [job_id_of(job) for job in firing.asks(rows)]
-                unsettled = connection.execute(UNSETTLED, (Uuids(asked),)).fetchall() if asked else []
-                firing.look(rows, {id.bytes for (id,) in unsettled})
-                answers = enqueue.run(connection, enqueue.statements(firing.jobs, self._skew))
-                ticks, moved = firing.written(answers)
-                if moved:
-                    _write_ticks(connection, ticks)
-                    _move(connection, moved)
+                decided = Firing(now, _in_utc)
+                rows = firing.due(connection, now, limit)
+                decided.look(rows, firing.unsettled(connection, decided.asks(rows)))
+                lines.update(self._cancel(connection, decided.overtaken))
+                answers = enqueue.run(connection, enqueue.statements(decided.jobs, self._skew))
+                with (
+                    connection.pipeline()
+                ):  # no answer is waited for: the next is made ready while one is written
+                    sent = [firing.write(connection, quick, self._skew) for quick in decided.quick]
+                    ticks, moved = decided.written(answers)
+                    firing.write_ticks(connection, ticks)
+                    sent += firing.move(connection, moved)
+                firing.refuse_lost(sent)
                 crashpoint("schedule.before_commit")
             crashpoint("schedule.after_commit")
-            made.extend(firing.jobs)
-            return Fired(len(moved), timedelta(0), [job_id_of(job) for job in firing.overtaken])
+            lines.update(decided.lines)
+            return Fired(decided.count, timedelta(0))
 
         fired = self._database.run(work)
-        self._wakes.hint(lines_of(made))
+        self._wakes.hint(lines)
         return fired
+
+    def _cancel(self, connection: Connection, jobs: Sequence[bytes]) -> set[Line]:
+        ids = [job_id_of(job) for job in jobs]
+        return cancelling.cancel(connection, ids, OVERTAKEN, self._skew, self._turns)[1] if ids else set()
 
     def refresh(self, limit: int) -> int:
         reader = Reader()
@@ -314,18 +291,3 @@ def _in_utc(value: Any) -> Any:
 
 def _seen(reader: Reader, row: Sequence[Any]) -> ScheduleView:
     return scheduling.seen(reader, [_in_utc(value) for value in row])
-
-
-def _write_ticks(connection: Connection, ticks: Sequence[TickRow]) -> None:
-    if ticks:
-        at, names, generations, until, counts, outcomes, jobs = zip(*ticks, strict=True)
-        ids = Uuids(_NO_JOB if job is None else job_id_of(job) for job in jobs)
-        numbers = (BigInts(column) for column in (generations, until, counts, outcomes))
-        connection.execute(TICK, (BigInts(at), Texts(names), *numbers, ids))
-
-
-def _move(connection: Connection, moved: Sequence[Moved]) -> None:
-    names, cursors, nexts, recent = zip(*moved, strict=True)
-    upcoming = BigInts(-1 if each is None else each for each in nexts)
-    said = {"names": Texts(names), "cursors": BigInts(cursors), "nexts": upcoming, "recent": Blobs(recent)}
-    connection.execute(MOVE, {**said, "zones": ZONES})

@@ -64,7 +64,7 @@ def statements(jobs: Sequence[NewJob], now: int) -> Statements:
     if any_claims(jobs):
         fresh, answers = yield from _claim(jobs, now)
     for (spec, first), group in groupby(fresh, key=_spec_and_first):
-        same, how = list(group), _how(spec, now)
+        same, how = list(group), shared(spec, now)
         if spec.lane.careful:
             yield from _insert_guarded(same, how)
             continue
@@ -186,7 +186,7 @@ def _wrong_number(jobs: Sequence[NewJob]) -> Generator[Asked, Rows, SequenceUsed
     return None
 
 
-def _how(spec: Spec, now: int) -> tuple[Any, ...]:
+def shared(spec: Spec, now: int) -> tuple[Any, ...]:
     due = due_at(spec, now)
     state = int(State.SCHEDULED if due > now else State.READY)
     limit = None if spec.time_limit is None else spec.time_limit // MICROSECOND

@@ -19,6 +19,7 @@ from lateshift.store.hints import lines_of
 from lateshift.store.lines import served
 from lateshift.store.sqlite import (
     batches,
+    cancelling,
     editing,
     enqueue,
     guarding,
@@ -56,9 +57,6 @@ SAVE = """UPDATE job SET progress = coalesce(?, progress), checkpoint = coalesce
 # Attempts of one holder that an operator cancelled. job_stopping.
 STOP_ORDERS = "SELECT id, fence, cancel_by FROM job WHERE holder = ? AND state = 2 AND cancel_by IS NOT NULL"
 
-# A running job is told to stop. Primary key.
-ORDER_STOP = "UPDATE job SET cancel_by = ? WHERE id = ? AND state = 2 RETURNING 1"
-
 # A dead or cancelled job is ready again, with fresh attempts and the fence it had. Primary key.
 REVIVE = """INSERT INTO job (id, queue, lane, state, priority, attempts, fence, due_at, created_at, time_limit,
  exclusive, task, payload, checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch)
@@ -69,7 +67,6 @@ REVIVE = """INSERT INTO job (id, queue, lane, state, priority, attempts, fence, 
  AND queue = s.queue AND session = s.session AND sequence = s.sequence) RETURNING queue, lane"""
 COMES_BACK = "SELECT queue, session FROM settled WHERE id = ? AND session IS NOT NULL"
 FORGET_SETTLED = "DELETE FROM settled WHERE id = ? RETURNING batch, state"
-AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 
 
 class SqliteJobs:
@@ -183,17 +180,7 @@ class SqliteJobs:
 
     def cancel(self, ids: Sequence[JobId], *, by: str) -> list[JobId]:
         with self._database.write() as connection:
-            now = self._clock.microseconds()
-            found: list[JobId] = []
-            ended: list[Guarded] = []
-            counts: Counter[batches.Ending] = Counter()
-            for id in ids:
-                waited = settling.cancel_waiting(connection, id, by, now, counts)
-                if waited or connection.execute(ORDER_STOP, (by, id.bytes)).fetchall():
-                    found.append(id)
-                ended += [Guarded(*row[:4]) for row in waited if row[4] is not None]
-            connection.executemany(AUDIT, [(now, "cancel", str(id), by) for id in found])
-            lines = guarding.give_on(connection, ended, self._turns) | batches.count(connection, counts, now)
+            found, lines = cancelling.cancel(connection, ids, by, self._clock.microseconds(), self._turns)
         self._wakes.hint(lines)
         return found
 
@@ -235,7 +222,7 @@ class SqliteJobs:
                     lines.add(Line(queue, lane_of(lane)))
             sessions.let_go(connection, [id.bytes for id in found], now)
             lines |= batches.count(connection, counts, now)
-            connection.executemany(AUDIT, [(now, "resubmit", str(id), by) for id in found])
+            connection.executemany(cancelling.AUDIT, [(now, "resubmit", str(id), by) for id in found])
         self._wakes.hint(lines)
         return found
 

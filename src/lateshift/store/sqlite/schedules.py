@@ -5,19 +5,20 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from lateshift.model.ids import JobId
+from lateshift.model.guard import Turns
+from lateshift.model.ids import JobId, job_id_of
 from lateshift.model.instants import to_instant, to_number
-from lateshift.model.scheduling.schedule import NewSchedule, Reader, ScheduleView, TickView, last_jobs
+from lateshift.model.job import Line
+from lateshift.model.scheduling.schedule import NewSchedule, Reader, ScheduleView, TickView
 from lateshift.model.scheduling.timing import next_tick
 from lateshift.model.scheduling.zones import ZONES
 from lateshift.store import scheduling
 from lateshift.store.contract import Wakes
 from lateshift.store.crashpoints import crashpoint
-from lateshift.store.firing import Due, Firing
+from lateshift.store.firing import OVERTAKEN, Firing
 from lateshift.store.hints import lines_of
 from lateshift.store.schedule_contract import Declared, Fired
-from lateshift.store.sqlite import enqueue
-from lateshift.store.sqlite.blocks import blocks
+from lateshift.store.sqlite import cancelling, enqueue, firing
 from lateshift.store.sqlite.database import Connection, Database
 
 # Primary key.
@@ -40,27 +41,15 @@ DELETE = "DELETE FROM schedule WHERE name = ?"
 OF_APP = "SELECT name, declared FROM schedule WHERE app = ?"
 NAMES = "SELECT name FROM schedule WHERE name = ?"
 
-# When the next one is due, and those that are. schedule_due.
-_LIVE = "next_at IS NOT NULL AND paused_at IS NULL AND removed_at IS NULL"
-NEXT = f"SELECT min(next_at) FROM schedule WHERE {_LIVE}"
-DUE = f"""SELECT name, plan, spec, payload, guards, generation, next_at, recent FROM schedule WHERE {_LIVE} AND next_at <= ?
- ORDER BY next_at, name LIMIT ?"""
-# schedule_cancels
-OVERLAPPED = (
-    f"SELECT recent FROM schedule WHERE overlap = 3 AND {_LIVE} AND next_at <= ? ORDER BY next_at LIMIT ?"
-)
-BLOCK = 100
-# Which of these jobs have not ended. Primary key.
-UNSETTLED = f"SELECT id FROM job WHERE id IN ({', '.join(['?'] * BLOCK)})"
+# When the next one is due. schedule_due.
+NEXT = f"SELECT min(next_at) FROM schedule WHERE {firing.LIVE}"
 # Primary keys.
-TICK = "INSERT INTO tick (at, schedule, generation, until, count, outcome, job) VALUES (?, ?, ?, ?, ?, ?, ?)"
-MOVE = "UPDATE schedule SET cursor = ?2, next_at = ?3, recent = ?4, zones = ?5 WHERE name = ?1"
 REMEMBER = "UPDATE schedule SET recent = ? WHERE name = ?"
 TICKS = (
     "SELECT at, schedule, generation, until, count, outcome, job FROM tick WHERE at >= ? ORDER BY at LIMIT ?"
 )
 # A scan of the schedules, once at the start of a scheduler.
-OUTDATED = f"SELECT name, plan, cursor FROM schedule WHERE zones <> ? AND {_LIVE} LIMIT ?"
+OUTDATED = f"SELECT name, plan, cursor FROM schedule WHERE zones <> ? AND {firing.LIVE} LIMIT ?"
 REFRESH = "UPDATE schedule SET next_at = ?2, zones = ?3 WHERE name = ?1"
 AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 
@@ -74,6 +63,7 @@ class SqliteSchedules:
         self._database = database
         self._clock = database.clock
         self._wakes = wakes
+        self._turns = Turns()
 
     def declare(self, schedules: Sequence[NewSchedule], *, app: str) -> Declared:
         with self._database.write() as connection:
@@ -121,7 +111,7 @@ class SqliteSchedules:
                 return False
             on = scheduling.resumed(view, self._clock.now())
             connection.execute(RESUME, (name, to_number(on.cursor), _number(on.next_at), on.recent))
-            connection.executemany(TICK, [on.tick] if on.tick else [])
+            firing.write_ticks(connection, [on.tick] if on.tick else [])
             self._audit(connection, "resume", name, by)
         return True
 
@@ -145,17 +135,11 @@ class SqliteSchedules:
             job = scheduling.job_by_hand(view, now)
             [answer] = enqueue.run(connection, enqueue.statements([job], to_number(now)))
             on = scheduling.fired(view, now, answer.id)
-            connection.executemany(TICK, [on.tick] if on.tick else [])
+            firing.write_ticks(connection, [on.tick] if on.tick else [])
             connection.execute(REMEMBER, (on.recent, name))
             self._audit(connection, "fire", name, by)
         self._wakes.hint(lines_of([job]))
         return answer.id
-
-    def overlapped(self, limit: int) -> list[JobId]:
-        with self._database.read() as connection:
-            rows = connection.execute(OVERLAPPED, (self._clock.microseconds(), limit)).fetchall()
-            jobs = [job for (recent,) in rows for job in last_jobs(recent)]
-            return [UUID(bytes=job) for job in _unsettled(connection, jobs)]
 
     def fire(self, limit: int) -> Fired:
         with self._database.read() as connection:
@@ -166,19 +150,24 @@ class SqliteSchedules:
         crashpoint("schedule.before_fire")
         with self._database.write() as connection:
             at = self._clock.now()
-            firing = Firing(at, to_instant)
-            rows = [Due(*row) for row in connection.execute(DUE, (to_number(at), limit)).fetchall()]
-            firing.look(rows, _unsettled(connection, firing.asks(rows)))
-            answers = (
-                enqueue.run(connection, enqueue.statements(firing.jobs, to_number(at))) if firing.jobs else []
-            )
-            ticks, moved = firing.written(answers)
-            connection.executemany(TICK, ticks)
-            connection.executemany(MOVE, [(*each, ZONES) for each in moved])
+            decided, now = Firing(at, to_instant), to_number(at)
+            rows = firing.due(connection, now, limit)
+            decided.look(rows, firing.unsettled(connection, decided.asks(rows)))
+            lines = self._cancel(connection, decided.overtaken, now)
+            for quick in decided.quick:
+                firing.write(connection, quick, now)
+            answers = enqueue.run(connection, enqueue.statements(decided.jobs, now))
+            ticks, moved = decided.written(answers)
+            firing.write_ticks(connection, ticks)
+            firing.move(connection, moved)
             crashpoint("schedule.before_commit")
         crashpoint("schedule.after_commit")
-        self._wakes.hint(lines_of(firing.jobs))
-        return Fired(len(moved), timedelta(0), [UUID(bytes=job) for job in firing.overtaken])
+        self._wakes.hint(lines | decided.lines)
+        return Fired(decided.count, timedelta(0))
+
+    def _cancel(self, connection: Connection, jobs: Sequence[bytes], now: int) -> set[Line]:
+        ids = [job_id_of(job) for job in jobs]
+        return cancelling.cancel(connection, ids, OVERTAKEN, now, self._turns)[1] if ids else set()
 
     def refresh(self, limit: int) -> int:
         with self._database.read() as connection:
@@ -256,7 +245,3 @@ def _seen(reader: Reader, row: Sequence[Any]) -> ScheduleView:
             for place, value in enumerate(row)
         ],
     )
-
-
-def _unsettled(connection: Connection, jobs: Sequence[bytes]) -> set[bytes]:
-    return {id for block in blocks(jobs, BLOCK) for (id,) in connection.execute(UNSETTLED, block)}

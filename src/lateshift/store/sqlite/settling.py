@@ -8,7 +8,7 @@ from uuid import UUID
 
 from lateshift.model.ids import JobId
 from lateshift.model.instants import MICROSECOND
-from lateshift.model.job import Lease, State
+from lateshift.model.job import CAREFUL, Lease, State
 from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later, Settlement
 from lateshift.store.guards import BEGUN
 from lateshift.store.sqlite.database import Connection
@@ -30,17 +30,24 @@ _MOVED = f"""id, queue, lane, ?4, priority, attempt, attempts, losses, fence, du
 COPY = f"""INSERT INTO settled ({_KEPT}) SELECT {_MOVED} FROM job WHERE {_MINE} AND {_IN_TIME}
  ON CONFLICT (id) DO NOTHING"""
 DROP = f"DELETE FROM job WHERE {_MINE} AND {_IN_TIME}"
-# The same for so many completions of plain lanes with one retention and batch: few statements for many jobs, each of
-# which lets the bodies run beside it. Primary keys, by the order of the join.
+# The same for so many completions with one retention and batch: few statements for many jobs, each of which lets the
+# bodies run beside it. Primary keys, by the order of the join.
 BLOCK = 100
 _SAID = f"""WITH said(id, fence, result) AS (VALUES {", ".join(["(?, ?, ?)"] * BLOCK)}),
  mine AS (SELECT job.*, said.result FROM said CROSS JOIN job ON job.id = said.id
   WHERE job.fence = said.fence AND job.state = 2 AND (job.complete_by IS NULL OR job.complete_by > ?))"""
-COPY_BLOCK = f"""{_SAID} INSERT INTO settled ({_KEPT})
+
+
+def _copy_block(guards: str) -> str:
+    return f"""{_SAID} INSERT INTO settled ({_KEPT})
  SELECT id, queue, lane, 4, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
- leased_at, ?, ?, exclusive, task, payload, progress, checkpoint, history, result,
- NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ? FROM mine WHERE true
- ON CONFLICT (id) DO NOTHING"""
+ leased_at, ?, ?, exclusive, task, payload, progress, checkpoint, history, result, NULL, {guards}
+ FROM mine WHERE true ON CONFLICT (id) DO NOTHING"""
+
+
+# Of plain lanes, which have no guards to read, and of guarded ones.
+COPY_BLOCK = _copy_block("NULL, NULL, NULL, NULL, NULL, NULL, NULL, ?")
+COPY_GUARDED_BLOCK = _copy_block(_GUARDS.replace("batch", "?"))
 DROP_BLOCK = f"{_SAID} DELETE FROM job WHERE id IN (SELECT id FROM mine)"
 # When all of a block were copied, nothing is left to compare. Primary key.
 DROP_THESE = f"DELETE FROM job WHERE id IN ({', '.join('?' * BLOCK)})"
@@ -122,7 +129,10 @@ def _complete_block(
     said = [part for lease, result in block for part in (lease.id.bytes, lease.fence, result)]
     before = connection.total_changes()
     whose = None if batch is None else batch.bytes
-    connection.execute(COPY_BLOCK, (*said, now, now, now + _kept(keep), whose))
+    copy = (
+        COPY_BLOCK if block[0][0].lane < CAREFUL else COPY_GUARDED_BLOCK
+    )  # either all are plain, or none is
+    connection.execute(copy, (*said, now, now, now + _kept(keep), whose))
     written = connection.total_changes() - before
     if written == len(block):
         connection.execute(DROP_THESE, said[::3])

@@ -1,0 +1,42 @@
+"""Cancelling jobs in PostgreSQL, as part of a larger transaction: one that waits ends at once, one that runs is told to stop."""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+from lateshift.model.guard import Guarded, Limits, Turns
+from lateshift.model.ids import JobId
+from lateshift.model.job import Line
+from lateshift.store.postgres import guarding, sessions, settling
+from lateshift.store.postgres.database import Connection
+
+# Running jobs are told to stop. Primary key.
+ORDER_STOP = "UPDATE lateshift.job SET cancel_by = %s WHERE id = ANY(%s) AND state = 2 RETURNING id"
+# What these leave to others when they end. Primary key.
+GUARDED = (
+    "SELECT queue, task, session, limit_key FROM lateshift.job WHERE id = ANY(%s) AND tenant IS NOT NULL"
+)
+AUDIT = """INSERT INTO lateshift.audit (at, action, subject, actor)
+ SELECT clock_timestamp() + %s::interval, %s, subject, %s FROM unnest(%s::text[]) subject"""
+
+
+def cancel(
+    connection: Connection, ids: Sequence[JobId], by: str, skew: timedelta, turns: Turns
+) -> tuple[set[JobId], set[Line]]:
+    """Which had not ended, and the lines of those whose turn it is now."""
+    freed = lock_guards(connection, ids)
+    found, ended = settling.cancel_waiting(connection, ids, by, skew)
+    found |= {id for (id,) in connection.execute(ORDER_STOP, (by, list(ids))).fetchall()}
+    lines = guarding.give_on(connection, ended, freed, turns)
+    audit(connection, "cancel", found, by, skew)
+    return found, lines
+
+
+def lock_guards(connection: Connection, ids: Sequence[JobId]) -> Limits:
+    """What those with guards leave to others is given on while nobody else looks."""
+    guarded = [Guarded(*row) for row in connection.execute(GUARDED, (list(ids),)).fetchall()]
+    sessions.lock(connection, [job.queue for job in guarded])
+    return guarding.lock_limits(connection, guarded)
+
+
+def audit(connection: Connection, action: str, ids: Iterable[JobId], by: str, skew: timedelta) -> None:
+    connection.execute(AUDIT, (skew, action, by, [str(id) for id in ids]))
