@@ -190,6 +190,7 @@ SQLITE: list[tuple[str, str, str]] = [
 ]
 UNPLANNED = {
     "TAKE",  # a part of others
+    "BODY",  # of a function, which inserts alone
     "RULES",  # what `store check` looks through, whole tables
     "TAKE_KEY",
     "INSERT_NOW",

@@ -14,11 +14,11 @@ from lateshift.triggers import rows
 from lateshift.triggers.rows import Rows
 from tests.triggers.tables import Orders
 
-BEHIND = 6
+BEHIND = 3
 LIMIT = 3
 ACTIONS = st.lists(
     st.one_of(
-        st.tuples(st.just("put"), st.integers(1, 8)),
+        st.tuples(st.just("put"), st.integers(1, 9)),
         st.tuples(st.just("hold"), st.integers(1, 3)),
         st.tuples(st.just("commit"), st.integers(0, 5)),
         st.tuples(st.sampled_from(["read", "read", "read", "rest", "die", "restart"]), st.just(0)),

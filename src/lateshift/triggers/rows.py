@@ -82,8 +82,7 @@ class Rows:
         newest = last = self._table.newest()
         for places in self._table.stream(self._floor(newest), LOOKED_AT):
             last = places[-1].cursor
-            for page in _pages(places, FORGET_AFTER):
-                yield Read([self._old(place) for place in page], more=True)
+            yield Read([self._old(place) for place in places], more=True)
         self._newest, self._since = last, newest
         yield Read([], position=cursors.written(last, newest), more=True)
 
