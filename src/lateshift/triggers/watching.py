@@ -2,14 +2,18 @@
 truth."""
 
 import threading
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from lateshift.runtime.log import log
+
+if TYPE_CHECKING:
+    from watchfiles._rust_notify import RustNotify
 
 HINTS_KEPT = 10_000  # paths; if there are more, a scan finds them
 STEP = 50  # milliseconds between two looks at what the system told
 GATHER = 200  # milliseconds in which changes are gathered
 TIMEOUT = 1000  # milliseconds of one wait
+AGAIN = 5.0  # seconds until it watches anew, after an error
 CLOSING = 1.0  # seconds
 
 
@@ -64,17 +68,33 @@ class Watch:
 
     def _run(self) -> None:
         try:
-            with self._notify([self._folder], False, False, 0, self._deep, True) as notify:
-                self.ready.set()
-                while not self.is_set():
-                    told = notify.watch(GATHER, STEP, TIMEOUT, self)
-                    if not isinstance(told, str):
-                        self._keep({path for _, path in told})
-        except Exception as error:  # too many watches, a name that is no UTF-8, a folder that went
+            while not self.is_set():
+                with self._open() as notify:
+                    self.ready.set()
+                    self._listen(notify)
+        except Exception as error:  # more watches than the system allows, a folder that went
             if not self.is_set():
                 log.warning("changes in %s are found by scans only: %s", self._folder, error)
         finally:
             self.ready.set()
+
+    def _open(self) -> "RustNotify":
+        try:
+            return self._notify([self._folder], False, False, 0, self._deep, False)
+        except PermissionError:  # of a folder below; told to ignore that, it ignores everything
+            return self._notify([self._folder], False, False, 0, self._deep, True)
+
+    def _listen(self, notify: "RustNotify") -> None:
+        try:
+            while not self.is_set():
+                told = notify.watch(GATHER, STEP, TIMEOUT, self)
+                if not isinstance(told, str):
+                    self._keep({path for _, path in told})
+        except RuntimeError as error:  # a name that is no UTF-8: it says nothing else from then on
+            log.debug("changes in %s are watched anew: %s", self._folder, error)
+            with self._lock:
+                self._more = True
+            self._stopping.wait(AGAIN)
 
     def _keep(self, paths: set[str]) -> None:
         with self._lock:
