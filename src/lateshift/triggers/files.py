@@ -41,9 +41,9 @@ class Candidate(Struct):
 
 
 class Standing(Struct):
-    """What is kept: which folder it was whose receipts these are."""
+    """What is kept: which folder it is that the receipts are of."""
 
-    folder: Identity
+    folder: Identity | None
 
 
 class Files:
@@ -76,7 +76,6 @@ class Files:
         self._to_store = False
         self._complained: list[str] = []
         self._told_missing = False
-        self._lag = 0
 
     def open(self, position: bytes | None, receipts: Receipts) -> None:
         self._receipts = receipts
@@ -307,13 +306,7 @@ class Files:
             times.append(LOOK)
         if self._candidates:
             times.append(next(iter(self._candidates.values())).since + self._settle - now)
-        changed, self._lag = lag != self._lag, lag
         position = None
-        if self._known is not None and (
-            self._to_store or (changed and not lag and not events)
-        ):  # so that 0 is stored
+        if self._to_store:
             position, self._to_store = msgspec.json.encode(Standing(self._known)), False
-        return Read(
-            events, position, full or at_work, timedelta(seconds=max(min(times), LEAST_PAUSE)),
-            lag if changed or events else None,
-        )  # fmt: skip
+        return Read(events, position, full or at_work, timedelta(seconds=max(min(times), LEAST_PAUSE)), lag)
