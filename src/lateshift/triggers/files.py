@@ -173,7 +173,7 @@ class Files:
         paths, more = self._hints.take()
         found: list[Found] = []
         gone: list[str] = []
-        real = os.path.realpath(self.folder)
+        real = os.path.realpath(self.folder) if paths else self.folder
         for path in paths:
             if real != self.folder and path.startswith(real + "/"):  # some systems resolve links
                 path = self.folder + path[len(real) :]
