@@ -27,9 +27,12 @@ class Told:
         self.paths: set[str] = set()
         self.more = False
         self.deep: bool | None = None
+        self.ended = False
+        self.watches = 0
 
     def __call__(self, folder: str, *, deep: bool) -> "Told":
         self.deep = deep
+        self.watches += 1
         return self
 
     def take(self) -> tuple[set[str], bool]:
@@ -225,13 +228,13 @@ def test_what_is_no_pattern_of_files_is_refused(pattern: str) -> None:
 
 def test_patterns_begin_where_the_program_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.setenv("HOME", "/houses/somebody")
     folders = [
         Files(FileSource(pattern=pattern)).folder
         for pattern in ("inbox/*", "*", "../x/*", "~/inbox/*/*", "/*.csv", "/a/b.csv")
     ]
     assert folders == [
-        f"{tmp_path}/inbox", str(tmp_path), f"{tmp_path.parent}/x", "/home/somebody/inbox", "/", "/a",
+        f"{tmp_path}/inbox", str(tmp_path), f"{tmp_path.parent}/x", "/houses/somebody/inbox", "/", "/a",
     ]  # fmt: skip
 
 
@@ -428,6 +431,19 @@ def test_more_hints_than_there_is_room_for_ask_for_a_scan(
         clock.move(seconds=2.5)
         found |= set(turning.quiet())
     assert found == paths
+
+
+def test_a_watch_that_ended_is_tried_again_after_a_while(
+    watched: Watched, clock: ManualClock, inbox: Path
+) -> None:
+    told = Told()
+    turning = watched(told=told)
+    turning.quiet()
+    told.ended = True
+    for minutes, watches in ((1, 1), (10, 2), (1, 2), (10, 3)):
+        clock.move(minutes=minutes)
+        turning.quiet()
+        assert told.watches == watches
 
 
 def test_without_watchfiles_there_are_scans(

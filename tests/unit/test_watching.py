@@ -1,13 +1,18 @@
 """Hints by watchfiles, of real files: they come soon, are bounded, and whoever watches ends."""
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from watchfiles import _rust_notify
 
+import lateshift
 from lateshift.model.triggering.sources import FileSource
 from lateshift.triggers import watching
 from lateshift.triggers.files import Files
@@ -65,6 +70,17 @@ def test_closing_ends_the_thread(watch: Watch) -> None:
     assert watch.ended
 
 
+def test_a_program_that_forgets_to_close_it_ends_all_the_same(tmp_path: Path) -> None:
+    program = (
+        "import sys; from lateshift.triggers.watching import Watch; "
+        "watch = Watch(sys.argv[1], deep=True); assert watch.ready.wait(20)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    environment = os.environ | {"PYTHONPATH": str(Path(lateshift.__file__).parents[1])}
+    done = subprocess.run(command, check=False, env=environment, capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_what_cannot_be_watched_is_left_to_scans(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     watch = Watch(str(tmp_path / "missing"), deep=True)
     until(lambda: watch.ended)
@@ -72,6 +88,26 @@ def test_what_cannot_be_watched_is_left_to_scans(tmp_path: Path, caplog: pytest.
     assert watch.take() == (set(), True)  # one scan more, for what nobody told of
     assert watch.take() == (set(), False)
     watch.close()
+
+
+def test_a_folder_below_that_may_not_be_watched_keeps_no_other_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = _rust_notify.RustNotify
+
+    def refusing(*given: Any) -> _rust_notify.RustNotify:
+        if not given[-1]:
+            raise PermissionError(13, "Permission denied")
+        return real(*given)
+
+    monkeypatch.setattr(_rust_notify, "RustNotify", refusing)
+    watch = Watch(str(tmp_path), deep=True)
+    try:
+        assert watch.ready.wait(PATIENCE)
+        path = put(tmp_path / "a.csv")
+        until(lambda: path in watch.take()[0])
+    finally:
+        watch.close()
 
 
 @pytest.mark.parametrize("pattern", ["*.csv", "**/*.csv"])
