@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 AZURITE = ROOT / ".cache" / "azurite" / "node_modules" / "azurite" / "dist" / "src" / "azurite.js"
 STARTS_WITHIN = 60.0  # seconds
 HOST = "127.0.0.1"
+MARKED = 3600  # seconds; the mark of a run that was killed goes by itself
 
 
 class Missing(Exception):
@@ -186,7 +187,7 @@ def _database(server: str) -> Iterator[str]:
         url = f"{server.rstrip('/')}/{number}"
         connection = client.Redis.from_url(url, socket_timeout=10)
         try:
-            if connection.dbsize() or not connection.set(mark, os.getpid(), nx=True):
+            if connection.dbsize() or not connection.set(mark, os.getpid(), nx=True, ex=MARKED):
                 continue
             try:
                 yield url

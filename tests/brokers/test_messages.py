@@ -21,7 +21,7 @@ from tests.brokers.gate import Gate
 from tests.brokers.queues import Queue, at
 from tests.brokers.reading import make_app, reader
 
-PATIENCE = 30.0  # seconds
+PATIENCE = 60.0  # seconds
 
 
 class Inbox:
@@ -274,13 +274,14 @@ def test_a_connection_that_is_dead_and_does_not_say_so_is_noticed(
 
 def test_it_is_told_how_many_wait(make: Callable[..., Inbox], queue: Queue) -> None:
     inbox = make(prefetch=5)
-    for number in range(20):
+    for number in range(100):
         queue.send(b'{"n":%d}' % number, id=f"{number}")
     mine = inbox.reader()
-    turn_until(mine, lambda: inbox.view.made > 0, "some are jobs")
-    assert inbox.view.lag is not None
-    assert 5 <= inbox.view.lag <= 20
-    turn_until(mine, lambda: inbox.view.made == 20 and inbox.view.lag == 0, "none waits")
+    turn_until(
+        mine, lambda: bool(inbox.view.lag), "a look that has found as many as it may, with more behind them"
+    )
+    assert 0 < (inbox.view.lag or 0) <= 100
+    turn_until(mine, lambda: inbox.view.made == 100 and inbox.view.lag == 0, "none waits")
 
 
 def test_a_queue_that_is_not_there_is_told_of(make: Callable[..., Inbox], queue: Queue) -> None:
