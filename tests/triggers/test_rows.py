@@ -101,6 +101,31 @@ def test_what_commits_late_is_found_though_many_came_while_it_looked(
     assert sorted(turned.ids) == list(range(101, 160))
 
 
+def test_where_there_is_much_to_look_at_again_new_rows_do_not_wait_for_it(
+    orders: Orders, watch: Watch
+) -> None:
+    turned = watch(orders, behind=5)
+    turned.turn()
+    orders.put(range(1, 10))
+    turned.turn()
+    turned.turn()
+    source: Any = turned.reader._source
+    source._again_from = float("inf")  # as after a look that took long
+    orders.put(range(11, 31))
+    turned.turn()
+    orders.put([10])  # long behind what was found meanwhile, and found all the same
+    orders.put([31])
+    turned.turn()
+    assert turned.ids == [*range(1, 10), *range(11, 32)]
+    if orders.url.startswith("sqlite"):
+        turned.again()
+    else:
+        source._again_from = 0.0
+    turned.turn()
+    assert turned.ids[-1] == 10
+    assert len(turned.ids) == 31
+
+
 def test_each_change_of_a_row_is_a_job_where_the_cursor_tells_of_changes(
     orders: Orders, watch: Watch
 ) -> None:
