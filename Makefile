@@ -31,9 +31,9 @@ help: ## list the targets
 run: $(VENV)/.core ## run the example shop on a SQLite file, with a live view; Ctrl-C stops it
 	$(BIN)/lateshift up examples/shop.py
 
-test: $(VENV)/.dev ## run all tests on SQLite and PostgreSQL (ARGS="-k lease" for some)
+test: $(VENV)/.dev ## run all tests on SQLite and PostgreSQL, but those of real brokers (ARGS="-k lease" for some)
 	@$(BIN)/python -m compileall -q src bench tests || true   # they start processes by the hundred: compiled once, not in each
-	$(BIN)/python -m pytest -n 3 -q $(ARGS)
+	$(BIN)/python -m pytest -n 3 -q --ignore tests/brokers $(ARGS)
 
 # One process: RabbitMQ and Redis are shared by all tests. LATESHIFT_BROKERS=all: what cannot be tested is an error, not a skip.
 test-brokers: $(VENV)/.brokers $(AZURITE)/.made ## message and blob triggers on real servers: RabbitMQ, Redis, Azurite, moto

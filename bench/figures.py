@@ -42,6 +42,12 @@ LINES = (
     Line("million settled", "drain, 1,000,000 settled before"),
     Line("few ready", "drain, 10,000 ready"),
     Line("million ready", "drain, 1,000,000 ready"),
+    Line(
+        "waiting cpu",
+        "idle host and worker, 1,000,000 delayed jobs, 100,000 schedules, processor",
+        "% of a core",
+        more_is_better=False,
+    ),
     Line("batch jobs", "one batch, its size", "jobs"),
     Line("batch enqueue", "one batch, enqueue"),
     Line("batch complete", "one batch, complete, 1 process"),

@@ -90,5 +90,7 @@ def _verdicts(figures: Figures) -> Iterator[Verdict]:
         yield at_least("drain, 1,000,000 settled before", store, "million settled", 0.9, none, "none settled")
         few = ("few ready", LATESHIFT)
         yield at_least("drain, 1,000,000 ready", store, "million ready", 0.8, few, "10,000 ready")
+        waits = "idle host and worker, 1,000,000 delayed, 100,000 schedules"
+        yield below(waits, store, "waiting cpu", 2 * IDLE_PROCESSOR, "% of a core")
     for store in STORES:
         yield below("one batch, memory of any process", store, "batch memory", BATCH_MEMORY, "MB")

@@ -20,6 +20,8 @@ DRAINED_WITHIN = 180.0  # seconds
 PERIOD = 0.05  # seconds between two calls when the start latency is measured: the worker rests in between
 SETTLING_IN = 3.0  # seconds from a worker's first job until it counts as idle
 
+NOTHING: Mapping[str, int] = {}
+
 Sample = Mapping[str, float]
 
 
@@ -54,10 +56,13 @@ class Bench:
                     subject.producer("latency", jobs, PERIOD), environment(place), cwd=place.folder
                 )
 
-    def idle(self, subject: Subject, seconds: float) -> Sample:
-        """Memory and processor time of a worker that has run one job and has nothing to do."""
+    def idle(self, subject: Subject, seconds: float, beside: Mapping[str, int] = NOTHING) -> Sample:
+        """Memory and processor time of a worker that has run one job and has nothing to do; `beside` so many of each kind that
+        wait for their time."""
         with self.places.place(subject.store) as place:
             record = Record.make(place.folder / "record", 1)
+            for kind, count in beside.items():
+                fill(subject, place, count, kind)
             fill(subject, place, 1, "async")
             with children.running(subject.workers(1), environment(place), cwd=place.folder) as started:
                 children.wait_until(record.complete, started, cwd=place.folder, limit=60)

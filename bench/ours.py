@@ -32,8 +32,14 @@ class Ours(Producer):
         app.enqueue_many(noop.call(number) for number in numbers)
 
     async def fill(self, jobs: int, kind: str) -> None:
+        if kind == "schedules":
+            self._schedule(jobs)
+            return
         if kind == "threads":
             calls = (noop_on_a_thread.call(number) for number in range(jobs))
+        elif kind == "later":
+            later = noop.options(delay=timedelta(days=1))
+            calls = (later.call(number) for number in range(jobs))
         elif kind in GUARDS:
             guards = [noop.options(**GUARDS[kind](place)) for place in range(min(jobs, MANY[kind]))]
             calls = (guards[number % len(guards)].call(number) for number in range(jobs))
@@ -52,6 +58,14 @@ class Ours(Producer):
         ]
         app.store.schedules.declare(told, app="bench")
         return (begin - datetime.now(UTC)).total_seconds()
+
+    def _schedule(self, schedules: int) -> None:
+        """None of them due. Of another app: what its code does not have, a scheduler takes away."""
+        plan = Plan(timing=Timing(every=timedelta(days=365), start=datetime.now(UTC) + timedelta(days=30)))
+        told = [
+            NewSchedule(name=f"waiting {n:06}", plan=plan, job=noop.call(n).job) for n in range(schedules)
+        ]
+        app.store.schedules.declare(told, app="another")
 
     def fire(self) -> int:
         count, ticker = 0, app.ticker()

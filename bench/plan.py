@@ -68,6 +68,7 @@ def steps(bench: Bench, subjects: Iterable[Subject], groups: Iterable[str], size
             if "threads" in subject.can:  # Lateshift itself
                 yield Step("with a long history", subject, partial(history.settled, subject))
                 yield Step("with many ready", subject, partial(history.ready, subject))
+                yield Step("beside what waits", subject, partial(_beside, bench, subject, size))
     if "batch" in wanted:  # nor does one of a million jobs
         batches = Batches(bench.places, size.batch)
         for subject in chosen:
@@ -79,6 +80,12 @@ _GROUP_OF: dict[str, str] = {
     "one": "enqueue", "together": "enqueue", "bulk": "enqueue", "schedules": "enqueue", "drain": "drain", "drain 2": "drain",
     "threads": "drain", "sessions": "guards", "limits": "guards", "tenants": "guards", "latency": "latency",
 }  # fmt: skip
+
+
+def _beside(bench: Bench, subject: Subject, size: Size) -> Sample:
+    """Many jobs that wait for their time, and schedules that do."""
+    waiting = {"later": size.million, "schedules": size.million // 10}
+    return {"waiting cpu": bench.idle(subject, size.idle_seconds, waiting)["all cpu"]}
 
 
 def _take(bench: Bench, subject: Subject, ability: Ability, size: Size) -> Sample:

@@ -1,4 +1,5 @@
-"""A door in front of a server: while it is shut, connections break and new ones are turned away."""
+"""A door in front of a server: while it is shut, connections break and new ones are turned away. While it is held, they
+stand, and nothing gets through."""
 
 import contextlib
 import socket
@@ -16,6 +17,8 @@ class Gate:
         self._listener = socket.create_server((HOST, 0))
         self.port = int(self._listener.getsockname()[1])
         self._open = True
+        self._flows = threading.Event()
+        self._flows.set()
         self._lock = threading.Lock()
         self._sockets: set[socket.socket] = set()
         threading.Thread(target=self._accept, name="gate", daemon=True).start()
@@ -27,7 +30,11 @@ class Gate:
         self.shut()
         _end(self._listener)
 
+    def hold(self) -> None:
+        self._flows.clear()
+
     def shut(self) -> None:
+        self._flows.set()
         with self._lock:
             self._open = False
             sockets, self._sockets = self._sockets, set()
@@ -35,6 +42,7 @@ class Gate:
             _end(each)
 
     def open(self) -> None:
+        self._flows.set()
         with self._lock:
             self._open = True
 
@@ -52,15 +60,15 @@ class Gate:
                 server.settimeout(None)
                 self._sockets |= {client, server}
             for source, target in ((client, server), (server, client)):
-                threading.Thread(target=_forward, args=(source, target), daemon=True).start()
+                threading.Thread(target=self._forward, args=(source, target), daemon=True).start()
 
-
-def _forward(source: socket.socket, target: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while data := source.recv(65536):
-            target.sendall(data)
-    _end(source)
-    _end(target)
+    def _forward(self, source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                self._flows.wait()
+                target.sendall(data)
+        _end(source)
+        _end(target)
 
 
 def _end(each: socket.socket) -> None:

@@ -10,6 +10,7 @@ import importlib.util
 import os
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -77,7 +78,7 @@ def rabbitmq() -> Iterator[str]:
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
             "RABBITMQ_PID_FILE": str(folder / "pid"),
         }
-        with _running(
+        with running(
             "RabbitMQ", [program], folder, lambda: _greets(port, b"AMQP\x00\x00\x09\x01"), environment
         ):
             yield f"amqp://guest:guest@{HOST}:{port}//"
@@ -100,7 +101,7 @@ def redis() -> Iterator[str]:
     port = free_port()
     with _folder() as folder:
         command = [program, "--bind", HOST, "--port", str(port), "--save", "", "--dir", str(folder)]
-        with _running("Redis", command, folder, lambda: _greets(port, b"PING\r\n")):
+        with running("Redis", command, folder, lambda: _greets(port, b"PING\r\n")):
             yield f"redis://{HOST}:{port}/0"
 
 
@@ -118,7 +119,7 @@ def azurite() -> Iterator[Azurite]:
             "--blobHost", HOST, "--blobPort", str(blob), "--queueHost", HOST, "--queuePort", str(queue),
             "--tableHost", HOST, "--tablePort", str(table),
         ]  # fmt: skip
-        with _running("Azurite", command, folder, lambda: _answers(blob) and _answers(queue)):
+        with running("Azurite", command, folder, lambda: _answers(blob) and _answers(queue)):
             account = Azurite.account
             yield Azurite(f"http://{HOST}:{blob}/{account}", f"http://{HOST}:{queue}/{account}")
 
@@ -131,7 +132,7 @@ def moto() -> Iterator[str]:
     port = free_port()
     with _folder() as folder:
         command = [sys.executable, "-m", "moto.server", "-H", HOST, "-p", str(port)]
-        with _running("moto", command, folder, lambda: _answers(port)):
+        with running("moto", command, folder, lambda: _answers(port)):
             yield f"http://{HOST}:{port}"
 
 
@@ -144,7 +145,7 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def _running(
+def running(
     name: str,
     command: list[str],
     folder: Path,
@@ -214,6 +215,14 @@ def _greets(port: int, greeting: bytes) -> bool:
     with contextlib.suppress(OSError), socket.create_connection((HOST, port), timeout=2) as connection:
         connection.sendall(greeting)
         return bool(connection.recv(1))
+    return False
+
+
+def speaks_tls(port: int, trusted: Path) -> bool:
+    context = ssl.create_default_context(cafile=str(trusted))
+    with contextlib.suppress(OSError), socket.create_connection((HOST, port), timeout=2) as connection:
+        with context.wrap_socket(connection, server_hostname=HOST):
+            return True
     return False
 
 

@@ -246,6 +246,32 @@ def test_a_broker_that_goes_away_is_told_of_and_read_again_when_it_is_back(
     assert inbox.view.refused == 0
 
 
+def test_a_connection_that_is_dead_and_does_not_say_so_is_noticed(
+    migrated_sqlite_url: str, queue: Queue
+) -> None:
+    impatient: dict[str, Any] = {
+        "amqp": {"heartbeat": 1},
+        "redis": {"socket_timeout": 1, "retry_on_timeout": False},
+        "sqs": {"client-config": {"connect_timeout": 2, "read_timeout": 2, "retries": {"max_attempts": 0}}},
+        "azurestoragequeues": {},
+    }
+    queue.options.update(impatient[queue.url.partition("://")[0]])
+    with Gate(queue.port) as gate:
+        inbox = Inbox(migrated_sqlite_url, queue, url=at(queue, gate.port))
+        try:
+            mine = inbox.reader()
+            queue.send(b'{"n":1}', id="1")
+            turn_until(mine, lambda: len(inbox.orders()) == 1, "it reads")
+            gate.hold()
+            turn_until(mine, lambda: inbox.view.error is not None, "it says that the broker is away")
+            queue.send(b'{"n":2}', id="2")
+            gate.shut()
+            gate.open()
+            turn_until(mine, lambda: len(inbox.orders()) == 2, "it reads again")
+        finally:
+            inbox.close()
+
+
 def test_it_is_told_how_many_wait(make: Callable[..., Inbox], queue: Queue) -> None:
     inbox = make(prefetch=5)
     for number in range(20):

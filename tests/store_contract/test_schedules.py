@@ -399,6 +399,20 @@ def test_what_code_declares_is_added_changed_and_removed_as_the_code_is(
     assert seen(store, "a").plan.overlap == "allow"
 
 
+def test_a_program_may_have_more_than_a_thousand(store: Store, begin: datetime) -> None:
+    names = [f"s{number:04}" for number in range(1050)]
+    told = store.schedules.declare([hourly(begin, name) for name in names], app="shop")
+    assert told.added == names
+    generations = {view.name: view.generation for view in store.schedules.list(None, 2000)}
+    assert list(generations) == names
+    later = [hourly(begin, name, overlap="allow") for name in names[10:]]
+    told = store.schedules.declare(later, app="shop")
+    assert (told.added, told.changed, told.removed) == ([], names[10:], names[:10])
+    views = store.schedules.list(None, 2000)
+    assert {view.plan.overlap for view in views} == {"allow"}
+    assert {view.name: view.generation for view in views} == {name: generations[name] for name in names[10:]}
+
+
 def test_one_app_does_not_remove_what_another_or_an_operator_has_made(store: Store, begin: datetime) -> None:
     store.schedules.add(hourly(begin, "by hand"), by="ana")
     store.schedules.declare([hourly(begin, "a")], app="shop")

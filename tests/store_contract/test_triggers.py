@@ -259,6 +259,8 @@ def test_an_error_is_shown_until_it_is_over_and_when_it_was_stays(
 
 
 def test_the_rate_is_that_of_the_last_minute_or_so(store: Store, clock: ManualClock, term: int) -> None:
+    store.triggers.take("orders", [arrival(f"first {n}") for n in range(20)], term=term)
+    assert seen(store).rate == pytest.approx(2.0, rel=0.1)
     for number in range(6):
         store.triggers.take("orders", [arrival(f"{number} {n}") for n in range(20)], term=term)
         clock.move(seconds=20)

@@ -1,9 +1,10 @@
-"""A store's receipts, as a source sees them, and a turn of a source as the reader makes it."""
+"""A store's receipts, as a source sees them; a turn of a source as the reader makes it; hints that a test gives."""
 
 from bisect import bisect_right
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from lateshift.clock import ManualClock
 from lateshift.model.triggering.events import FileChange
 from lateshift.model.triggering.trigger import known_by
 from lateshift.triggers.source import Incoming, Read, Source
@@ -80,6 +81,50 @@ class Turning:
             if not self.last.more:
                 return paths
         raise AssertionError("it never comes to rest")
+
+
+class Told:
+    """Hints that a test gives."""
+
+    def __init__(self) -> None:
+        self.paths: set[str] = set()
+        self.more = False
+        self.deep: bool | None = None
+        self.ended = False
+        self.watches = 0
+
+    def __call__(self, folder: str, *, deep: bool) -> "Told":
+        self.deep = deep
+        self.watches += 1
+        return self
+
+    def take(self) -> tuple[set[str], bool]:
+        taken = self.paths, self.more
+        self.paths, self.more = set(), False
+        return taken
+
+    def close(self) -> None: ...
+
+
+class Watched(Protocol):
+    """A trigger of files in the inbox, turned by hand."""
+
+    def __call__(
+        self,
+        pattern: str = "*.csv",
+        *,
+        told: Told | None = None,
+        after: Turning | None = None,
+        renamed: bool = False,
+    ) -> Turning: ...
+
+
+def settled(turning: Turning, clock: ManualClock) -> list[str]:
+    """What a scan finds, and what is whole a while later."""
+    clock.move(seconds=31)
+    first = turning.quiet()
+    clock.move(seconds=3)
+    return sorted(first + turning.quiet())
 
 
 def put(path: Path, text: str = "x") -> str:

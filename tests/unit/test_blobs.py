@@ -19,11 +19,6 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def bucket() -> MemoryStore:
     return MemoryStore()
 

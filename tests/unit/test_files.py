@@ -1,7 +1,7 @@
 """When a file becomes a job: turned by hand, on a clock that the test moves."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,74 +12,9 @@ from lateshift.clock import ManualClock
 from lateshift.errors import TriggerInvalid
 from lateshift.model.triggering.sources import FileSource
 from lateshift.model.triggering.trigger import known_by
-from lateshift.triggers import files
 from lateshift.triggers.files import Files
 from lateshift.triggers.source import SourceAway
-from tests.unit.receiving import Kept, Turning, put
-
-Watched = Callable[..., Turning]
-
-
-class Told:
-    """Hints that a test gives."""
-
-    def __init__(self) -> None:
-        self.paths: set[str] = set()
-        self.more = False
-        self.deep: bool | None = None
-        self.ended = False
-        self.watches = 0
-
-    def __call__(self, folder: str, *, deep: bool) -> "Told":
-        self.deep = deep
-        self.watches += 1
-        return self
-
-    def take(self) -> tuple[set[str], bool]:
-        taken = self.paths, self.more
-        self.paths, self.more = set(), False
-        return taken
-
-    def close(self) -> None: ...
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def inbox(tmp_path: Path) -> Path:
-    (tmp_path / "inbox").mkdir()
-    return tmp_path / "inbox"
-
-
-@pytest.fixture
-def watched(clock: ManualClock, inbox: Path) -> Iterator[Watched]:
-    opened: list[Files] = []
-
-    def watch(
-        pattern: str = "*.csv",
-        *,
-        told: Told | None = None,
-        after: Turning | None = None,
-        renamed: bool = False,
-    ) -> Turning:
-        source = Files(FileSource(pattern=f"{inbox}/{pattern}", renamed=renamed), clock, told)
-        opened.append(source)
-        return Turning(source, after.kept, after.position) if after else Turning(source)
-
-    yield watch
-    for source in opened:
-        source.close()
-
-
-def settled(turning: Turning, clock: ManualClock) -> list[str]:
-    """What a scan finds, and what is whole a while later."""
-    clock.move(seconds=31)
-    first = turning.quiet()
-    clock.move(seconds=3)
-    return sorted(first + turning.quiet())
+from tests.unit.receiving import Kept, Turning, Watched, put, settled
 
 
 def test_a_new_file_is_a_job_once_it_has_not_changed_for_a_while(
@@ -376,87 +311,13 @@ def test_folders_that_are_too_deep_are_passed_over(
     assert "folders deep" in caplog.text
 
 
-def test_a_hint_is_looked_at_without_a_scan(watched: Watched, clock: ManualClock, inbox: Path) -> None:
-    told = Told()
-    turning = watched(told=told)
-    turning.quiet()
-    assert told.deep is False
-    assert turning.last.pause <= timedelta(seconds=0.5)
-    path = put(inbox / "a.csv")
-    told.paths = {path, put(inbox / "b.txt"), str(inbox), "/elsewhere.csv"}
-    assert turning.quiet() == []
-    clock.move(seconds=2.5)
-    assert turning.quiet() == [path]
-    Path(path).rename(inbox.parent / "away")
-    told.paths = {path}
-    assert turning.quiet() == []
-    assert turning.kept.forgotten == [path]
-    (inbox.parent / "away").rename(path)
-    told.paths = {path}
-    assert turning.quiet() == []
-    clock.move(seconds=2.5)
-    assert turning.quiet() == [path]
-
-
-@pytest.mark.parametrize("by", ["a folder", "too many"])
-def test_a_hint_that_does_not_say_all_asks_for_a_scan(
-    watched: Watched, clock: ManualClock, inbox: Path, by: str
+def test_what_a_trigger_of_another_kind_left_is_not_taken_for_files(
+    watched: Watched, clock: ManualClock
 ) -> None:
-    told = Told()
-    turning = watched("**/*.csv", told=told)
-    turning.quiet()
-    assert told.deep is True
-    path = put(inbox / "folder" / "a.csv")
-    if by == "a folder":
-        told.paths = {str(inbox / "folder")}
-    else:
-        told.more = True
-    clock.move(seconds=1.5)
-    assert turning.quiet() == []
-    clock.move(seconds=2.5)
-    assert turning.quiet() == [path]
-
-
-def test_more_hints_than_there_is_room_for_ask_for_a_scan(
-    watched: Watched, clock: ManualClock, inbox: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "CANDIDATES_MOST", 4)
-    told = Told()
-    turning = watched(told=told)
-    turning.quiet()
-    paths = {put(inbox / f"{number}.csv") for number in range(20)}
-    told.paths = set(paths)
-    found: set[str] = set()
-    for _ in range(20):
-        clock.move(seconds=2.5)
-        found |= set(turning.quiet())
-    assert found == paths
-
-
-def test_a_watch_that_ended_is_tried_again_after_a_while(
-    watched: Watched, clock: ManualClock, inbox: Path
-) -> None:
-    told = Told()
-    turning = watched(told=told)
-    turning.quiet()
-    told.ended = True
-    for minutes, watches in ((1, 1), (10, 2), (1, 2), (10, 3)):
-        clock.move(minutes=minutes)
-        turning.quiet()
-        assert told.watches == watches
-
-
-def test_without_watchfiles_there_are_scans(
-    clock: ManualClock, inbox: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    def missing(folder: str, *, deep: bool) -> Told:
-        raise ModuleNotFoundError("No module named 'watchfiles'", name="watchfiles")
-
-    caplog.set_level("INFO")
-    path = put(inbox / "a.csv")
-    turning = Turning(Files(FileSource(pattern=f"{inbox}/*"), clock, missing))
-    assert settled(turning, clock) == [path]
-    assert "pip install 'lateshift[files]'" in caplog.text
+    turning = watched()
+    turning.kept.marks = {"a message": "1"}
+    assert settled(turning, clock) == []
+    assert turning.kept.forgotten == []
 
 
 def test_a_position_of_something_else_is_begun_anew(clock: ManualClock, inbox: Path) -> None:

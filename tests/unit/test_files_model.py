@@ -14,8 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 from lateshift.clock import ManualClock
 from lateshift.model.triggering.sources import FileSource
 from lateshift.triggers.files import Files
-from tests.unit.receiving import Kept, Turning
-from tests.unit.test_files import Told
+from tests.unit.receiving import Kept, Told, Turning
 
 NAMES = [f"{folder}{name}.csv" for folder in ("", "x/", "x/y/") for name in "ab"]
 name = st.sampled_from(NAMES)

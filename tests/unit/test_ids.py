@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lateshift.model import ids
-from lateshift.model.ids import new_job_id, new_member_id
+from lateshift.model.ids import job_id_of, new_job_id, new_job_ids, new_member_id
 
 
 def test_a_job_id_is_a_uuid_of_version_seven_with_the_time_in_it() -> None:
@@ -27,6 +27,17 @@ def test_ids_of_one_process_stand_in_the_order_they_were_made() -> None:
     assert made == sorted(made)
     assert [id.bytes for id in made] == sorted(id.bytes for id in made)
     assert len(set(made)) == len(made)
+
+
+def test_ids_that_are_made_at_once_stand_between_those_before_and_after() -> None:
+    before = new_job_id()
+    made = new_job_ids(5_000)
+    after = new_job_id()
+
+    assert [before.bytes, *made, after.bytes] == sorted({before.bytes, *made, after.bytes})
+    assert len(made) == 5_000
+    assert {job_id_of(id).version for id in made} == {7}
+    assert new_job_ids(0) == []
 
 
 def test_threads_never_make_the_same_id() -> None:

@@ -55,11 +55,6 @@ class Counted(Kept):
         return [f"{self._folder}/{number:07}.csv" for number in range(start, min(start + limit, self._count))]
 
 
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
 def test_files_without_number_are_looked_through_in_bounded_memory(
     clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,11 +132,16 @@ class Watch:
             {view.id: int(view.stats.get("completed", 0)) for view in members}, self._app.clock.monotonic()
         )
         return Sight(
-            queues=self._with_the_empty(store.queues.list()),
+            queues=self._with_the_empty(store.queues.list()) if self._wants_queues else self.sight.queues,
             workers=[view for view in members if view.kind == "worker" and not view.dead],
             running=store.reports.running(RUNNING_READ) if self.detailed else [],
             dead=store.reports.jobs(JobFilter(state=State.DEAD), DEAD_READ) if self.detailed else [],
         )
+
+    @property
+    def _wants_queues(self) -> bool:
+        """Counting what waits costs some milliseconds; where nothing has moved there is no line that says it."""
+        return self.detailed or self.stopping.is_set() or self.pace.total != self._told
 
     def _with_the_empty(self, queues: list[QueueView]) -> list[QueueView]:
         """The store lists queues that have something in them; the app's own are shown all the time."""

@@ -14,7 +14,7 @@ from lateshift.model.edit import named, written
 from lateshift.model.ids import new_job_id, new_job_ids
 from lateshift.model.instants import to_number
 from lateshift.model.job import Enqueued, Line, NewJob, Spec
-from lateshift.model.scheduling.plan import Decision, Outcome, Plan, decide, due_at, told
+from lateshift.model.scheduling.plan import Decision, Outcome, Plan, decide, delays, due_at, told
 from lateshift.model.scheduling.schedule import NO_JOB, RECENT_LIMIT, Reader, last_jobs, record
 from lateshift.store.hints import lines_of
 
@@ -83,7 +83,7 @@ class Quick:
         self.generations += generations
         self.at += [at] * count
         self.ids += ids
-        self.due += [to_number(due_at(plan, name, tick)) for name in names] if plan.jitter else [at] * count
+        self.due += [at + delay for delay in delays(plan, names, tick)] if plan.jitter else [at] * count
         self.payloads += (
             payloads if plan.tick_as is None else [with_tick(each, plan, tick) for each in payloads]
         )

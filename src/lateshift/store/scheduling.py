@@ -72,14 +72,18 @@ class News(Struct, frozen=True):
     removed: list[str]
 
 
+def digests(schedules: Iterable[NewSchedule]) -> dict[str, bytes]:
+    """What tells whether the code has changed one, by name. Made before a transaction begins: there may be thousands."""
+    return {new.name: keep(new).digest for new in schedules}
+
+
 def news(
-    schedules: Sequence[NewSchedule], declared: Mapping[str, bytes | None], others: Iterable[str]
-) -> News:
-    """`declared`: what the app's code said before, by name. `others`: names that are in the store and not the app's: one that
-    an operator has made, or another app, is taken over."""
+    schedules: Sequence[NewSchedule], wanted: Mapping[str, bytes], declared: Mapping[str, bytes | None], others: Iterable[str]
+) -> News:  # fmt: skip
+    """`wanted`: their digests. `declared`: those of what the app's code said before. `others`: names that are in the store and
+    not the app's: one that an operator has made, or another app, is taken over."""
     there = set(others)
-    wanted = {new.name: new for new in schedules}
-    write = [new for new in schedules if keep(new).digest != declared.get(new.name)]
+    write = [new for new in schedules if wanted[new.name] != declared.get(new.name)]
     return News(
         write=write, added=[new.name for new in write if new.name not in declared and new.name not in there],
         changed=[new.name for new in write if new.name in declared or new.name in there],

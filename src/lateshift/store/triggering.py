@@ -11,6 +11,8 @@ from lateshift.model.triggering.trigger import RATE_WINDOW, Arrival, NewTrigger,
 VIEW = """name, app, kind, about, task, position, made, repeated, refused, rate, lag, last_at, looked_at, error, error_at,
  paused_at, paused_by, counted_since, counted"""
 
+FIRST_COUNT = 10.0  # seconds over which the first jobs of a trigger are taken to have come, at least
+
 _encode = msgspec.msgpack.Encoder().encode
 _subscriptions = msgspec.msgpack.Decoder(Subscription)
 
@@ -56,8 +58,8 @@ def seen(row: Sequence[Any], seconds: float) -> TriggerView:
     told = dict(zip(names, columns, strict=True))
     if told["position"] is not None:
         told["position"] = _readable(bytes(told["position"]))
-    if seconds >= RATE_WINDOW:  # nothing has come for so long, or this is the newest count
-        told["rate"] = counted / seconds
+    if seconds >= RATE_WINDOW or not told["rate"]:  # nothing has come for so long, or this is its first count
+        told["rate"] = counted / max(seconds, FIRST_COUNT)
     return TriggerView(**told)
 
 

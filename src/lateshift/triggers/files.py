@@ -84,9 +84,7 @@ class Files:
             try:
                 self._known = msgspec.json.decode(position, type=Standing).folder
             except msgspec.MsgspecError:
-                self._known = (
-                    None  # written by something else: nothing is forgotten before a scan has found files
-                )
+                log.warning("what is stored of %s is not by a trigger of files: it begins anew", self.folder)
 
     def read(self, limit: int, wait: float) -> Read:
         until = self._monotonic() + wait
@@ -247,7 +245,8 @@ class Files:
                     self._candidates[path] = Candidate(mark, now)
 
     def _whole(self, limit: int) -> list[Incoming]:
-        """Candidates that are as they were `settle` ago."""
+        """Candidates that are as they were `settle` ago. Where there are many, those that are not are left to a later scan:
+        what is written to all the time must not keep others out."""
         now = self._monotonic()
         crowded = len(self._candidates) >= CANDIDATES_MOST // 2
         events: list[Incoming] = []
@@ -261,9 +260,7 @@ class Files:
             mark = mark_of(looked)
             if mark == candidate.mark or self._settle == 0:
                 events.append(Incoming(path, seen_of(path, looked, mark), mark))
-            elif (
-                not crowded
-            ):  # what is written to all the time must not keep others out: a later scan finds it again
+            elif not crowded:
                 self._candidates[path] = Candidate(mark, now)
         return events
 
@@ -281,7 +278,7 @@ class Files:
         """Forget files that are gone, so that they make a job if they come again."""
         while self._pruned is not None and self._monotonic() < until:
             page = self._receipts.after(self._pruned, ASKED_AT_ONCE)
-            gone = [event for event in page if is_whole(event) and is_gone(event)]
+            gone = [event for event in page if event.startswith("/") and is_whole(event) and is_gone(event)]
             if not self._is_ours():  # asked after the files: what was unmounted meanwhile has not gone
                 self._pruned = None
                 return

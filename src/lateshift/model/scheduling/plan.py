@@ -1,5 +1,6 @@
 """What becomes of the ticks that are due: which fire, which are skipped and why. Pure."""
 
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from enum import IntEnum
 from hashlib import blake2b
@@ -128,12 +129,19 @@ def told(plan: Plan, tick: datetime) -> datetime | date:
 
 
 def due_at(plan: Plan, name: str, tick: datetime) -> datetime:
-    """When the job of a tick may start. The jitter is the same whoever computes it."""
+    """When the job of a tick may start."""
+    [delay] = delays(plan, [name], tick)
+    return tick + delay * _MOMENT
+
+
+def delays(plan: Plan, names: Sequence[str], tick: datetime) -> list[int]:
+    """How long after the tick the job of each may start, in microseconds. The jitter is the same whoever computes it."""
     span = plan.jitter // _MOMENT
     if not span:
-        return tick
-    digest = blake2b(f"{name}\0{tick.isoformat()}".encode(), digest_size=8).digest()
-    return tick + int.from_bytes(digest, "big") % span * _MOMENT
+        return [0] * len(names)
+    at = f"\0{tick.isoformat()}".encode()
+    digests = (blake2b(name.encode() + at, digest_size=8).digest() for name in names)
+    return [int.from_bytes(digest, "big") % span for digest in digests]
 
 
 def _late(

@@ -1,6 +1,6 @@
 """Schedules in PostgreSQL: made, changed, paused and fired."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +15,7 @@ from lateshift.store.crashpoints import crashpoint
 from lateshift.store.firing import OVERTAKEN, Firing
 from lateshift.store.hints import lines_of
 from lateshift.store.postgres import cancelling, enqueue, firing
+from lateshift.store.postgres.arrays import Texts
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.wakes import NotifyWakes
 from lateshift.store.schedule_contract import Declared, Fired
@@ -26,7 +27,8 @@ GET = f"SELECT {scheduling.VIEW} FROM lateshift.schedule WHERE name = %(name)s A
 LOCK = f"{GET} FOR UPDATE"
 LIST = f"""SELECT {scheduling.VIEW} FROM lateshift.schedule WHERE name > %(after)s AND removed_at IS NULL
  ORDER BY name LIMIT %(limit)s"""
-HAD = "SELECT plan, generation, cursor FROM lateshift.schedule WHERE name = %(name)s AND removed_at IS NULL FOR UPDATE"
+HAD = """SELECT name, plan, generation, cursor FROM lateshift.schedule WHERE name = ANY(%(names)b::text[]) AND removed_at IS NULL
+ FOR UPDATE"""
 PUT = f"""INSERT INTO lateshift.schedule AS s (name, app, declared, plan, spec, payload, guards, overlap, generation, cursor,
  next_at, recent, zones, created_at, changed_at, changed_by) VALUES (%(name)s, %(app)s, %(declared)s, %(plan)s, %(spec)s,
  %(payload)s, %(guards)s, %(overlap)s, %(generation)s, %(cursor)s, %(next_at)s, '', %(zones)s, {_NOW}, {_NOW}, %(by)s)
@@ -60,6 +62,8 @@ OUTDATED = f"""SELECT name, plan, cursor FROM lateshift.schedule WHERE zones <> 
 REFRESH = "UPDATE lateshift.schedule SET next_at = %s, zones = %s WHERE name = %s"
 AUDIT = f"""INSERT INTO lateshift.audit (at, action, subject, actor) VALUES ({_NOW}, %(action)s, %(subject)s, %(by)s)"""
 
+PART = 1000  # schedules that are written with one call
+
 
 class PostgresSchedules:
     """See contract.Schedules."""
@@ -74,6 +78,8 @@ class PostgresSchedules:
         return self._database.clock.offset
 
     def declare(self, schedules: Sequence[NewSchedule], *, app: str) -> Declared:
+        wanted = scheduling.digests(schedules)
+
         def work(connection: Connection, again: bool) -> Declared:
             with connection.transaction():
                 connection.execute(LOCK_DECLARING)
@@ -82,9 +88,9 @@ class PostgresSchedules:
                 others = (
                     {name for (name,) in connection.execute(NAMES, (rest,)).fetchall()} if rest else set()
                 )
-                news = scheduling.news(schedules, declared, others)
-                for new in news.write:
-                    self._put(connection, new, self._had(connection, new.name), by=f"app {app}", app=app)
+                news = scheduling.news(schedules, wanted, declared, others)
+                had = self._had(connection, [new.name for new in news.write])
+                self._put(connection, news.write, had, by=f"app {app}", app=app)
                 if news.removed:
                     connection.execute(DELETE, {"names": news.removed})
             return Declared(news.added, news.changed, news.removed)
@@ -95,10 +101,10 @@ class PostgresSchedules:
         def work(connection: Connection, again: bool) -> bool:
             with connection.transaction():
                 connection.execute(LOCK_DECLARING)
-                had = self._had(connection, schedule.name)
-                if had is not None:  # ours, if its answer was lost
-                    return again and had.plan == keep(schedule).plan
-                self._put(connection, schedule, None, by=by)
+                had = self._had(connection, [schedule.name])
+                if had:  # ours, if its answer was lost
+                    return again and had[schedule.name].plan == keep(schedule).plan
+                self._put(connection, [schedule], had, by=by)
                 self._audit(connection, "add", schedule.name, by)
             return True
 
@@ -107,10 +113,10 @@ class PostgresSchedules:
     def edit(self, schedule: NewSchedule, *, by: str) -> bool:
         def work(connection: Connection, again: bool) -> bool:
             with connection.transaction():
-                had = self._had(connection, schedule.name)
-                if had is None:
+                had = self._had(connection, [schedule.name])
+                if not had:
                     return False
-                self._put(connection, schedule, had, by=by)
+                self._put(connection, [schedule], had, by=by)
                 self._audit(connection, "edit", schedule.name, by)
             return True
 
@@ -196,9 +202,8 @@ class PostgresSchedules:
                 decided.look(rows, firing.unsettled(connection, decided.asks(rows)))
                 lines.update(self._cancel(connection, decided.overtaken))
                 answers = enqueue.run(connection, enqueue.statements(decided.jobs, self._skew))
-                with (
-                    connection.pipeline()
-                ):  # no answer is waited for: the next is made ready while one is written
+                # No answer is waited for: the next statement is made ready while one is carried out.
+                with connection.pipeline():
                     sent = [firing.write(connection, quick, self._skew) for quick in decided.quick]
                     ticks, moved = decided.written(answers)
                     firing.write_ticks(connection, ticks)
@@ -254,25 +259,34 @@ class PostgresSchedules:
         rows = connection.execute(sql, {"name": name}).fetchall()
         return _seen(Reader(), rows[0]) if rows else None
 
-    def _had(self, connection: Connection, name: str) -> scheduling.Had | None:
-        for plan, generation, cursor in connection.execute(HAD, {"name": name}).fetchall():
-            return scheduling.Had(bytes(plan), generation, cursor.astimezone(UTC))
-        return None
+    def _had(self, connection: Connection, names: Sequence[str]) -> dict[str, scheduling.Had]:
+        rows = connection.execute(HAD, {"names": Texts(names)}).fetchall()
+        return {
+            name: scheduling.Had(bytes(plan), generation, cursor.astimezone(UTC))
+            for name, plan, generation, cursor in rows
+        }
 
     def _put(
-        self, connection: Connection, new: NewSchedule, had: scheduling.Had | None, *, by: str, app: str | None = None
+        self, connection: Connection, schedules: Sequence[NewSchedule], had: Mapping[str, scheduling.Had], *, by: str,
+        app: str | None = None,
     ) -> None:  # fmt: skip
-        put = scheduling.put(new, self._now(connection), had)
-        kept = put.kept
-        connection.execute(
-            PUT,
-            {
-                "name": new.name, "app": app, "declared": kept.digest if app is not None else None, "plan": kept.plan,
-                "spec": kept.spec, "payload": kept.payload, "guards": kept.guards, "overlap": put.overlap,
-                "generation": put.generation, "cursor": put.cursor, "next_at": put.next_at, "zones": ZONES,
-                "skew": self._skew, "by": by,
-            },
-        )  # fmt: skip
+        """Sent without waiting for each, for a program may have thousands; and in parts, for the server ends a transaction in
+        which it hears nothing for a while."""
+        now = self._now(connection)
+        for start in range(0, len(schedules), PART):
+            rows = []
+            for new in schedules[start : start + PART]:
+                put = scheduling.put(new, now, had.get(new.name))
+                kept = put.kept
+                rows.append({
+                    "name": new.name, "app": app, "declared": kept.digest if app is not None else None, "plan": kept.plan,
+                    "spec": kept.spec, "payload": kept.payload, "guards": kept.guards, "overlap": put.overlap,
+                    "generation": put.generation, "cursor": put.cursor, "next_at": put.next_at, "zones": ZONES,
+                    "skew": self._skew, "by": by,
+                })  # fmt: skip
+            self._database.watchdog.begin(connection)  # each part may take its time
+            with connection.cursor() as cursor:
+                cursor.executemany(PUT, rows)
 
     def _audit(self, connection: Connection, action: str, name: str, by: str) -> None:
         told = {"action": action, "subject": f"schedule {name}", "by": by, "skew": self._skew}

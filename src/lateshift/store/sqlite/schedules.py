@@ -66,6 +66,7 @@ class SqliteSchedules:
         self._turns = Turns()
 
     def declare(self, schedules: Sequence[NewSchedule], *, app: str) -> Declared:
+        wanted = scheduling.digests(schedules)
         with self._database.write() as connection:
             declared = dict(connection.execute(OF_APP, (app,)).fetchall())
             others = {
@@ -73,7 +74,7 @@ class SqliteSchedules:
                 for new in schedules
                 if new.name not in declared and connection.execute(NAMES, (new.name,)).fetchall()
             }
-            news = scheduling.news(schedules, declared, others)
+            news = scheduling.news(schedules, wanted, declared, others)
             for new in news.write:
                 self._put(connection, new, self._had(connection, new.name), by=f"app {app}", app=app)
             connection.executemany(DELETE, [(name,) for name in news.removed])

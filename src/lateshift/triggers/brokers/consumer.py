@@ -11,6 +11,8 @@ from lateshift.triggers.brokers.broker import Delivery
 from lateshift.triggers.brokers.envelopes import delivered, opened, own_id
 
 AT_HAND = 0.005  # seconds that a message may take which is on its way already
+ANSWER_WITHIN = 10.0  # what is asked; a connection may be dead and not say so
+GOODBYE_WITHIN = 2.0
 
 
 class Consumer:
@@ -23,8 +25,10 @@ class Consumer:
         self._queue = queue
         self._received: list[Delivery] = []
         self._held: dict[Any, None] = {}  # in their order
-        self._channel = connection.channel()
         self._amqp = connection.transport.driver_type == "amqp"
+        connection.connect()
+        self._wait_at_most(ANSWER_WITHIN)
+        self._channel = connection.channel()
         if not self._amqp:
             self._channel.Message = _Whole
         self._channel.queue_declare(queue, passive=self._amqp)  # on RabbitMQ it is its publisher's to make
@@ -52,12 +56,18 @@ class Consumer:
         return int(self._channel.queue_declare(self._queue, passive=True).message_count)
 
     def close(self) -> None:
+        self._wait_at_most(GOODBYE_WITHIN)
         try:
             if not self._amqp:
                 for tag in list(self._held):
                     self._channel.basic_reject(tag, requeue=True)
         finally:
             self._connection.release()
+
+    def _wait_at_most(self, seconds: float) -> None:
+        """For an answer: without this, forever. How long a message may take is said each time."""
+        if self._amqp and self._connection.connected:
+            self._connection.connection.transport.sock.settimeout(seconds)
 
     def _arrived(self, message: Any) -> None:
         """A message of AMQP, with its properties."""
