@@ -33,7 +33,27 @@ def test_it_begins_after_the_newest_row_there_is(orders: Orders, watch: Watch) -
     orders.put([6])
     turned.turn()
     assert turned.ids == [3, 5, 6]
-    assert turned.view.position == {"newest": {"int": 6}, "since": {"int": 5}}
+    assert turned.view.position == {"of": "orders.id", "newest": {"int": 6}, "since": {"int": 5}}
+
+
+def test_another_column_begins_anew(orders: Orders, watch: Watch, app: Lateshift) -> None:
+    orders.put([1], at=NOON)
+    turned = watch(orders, cursor="at")
+    turned.turn()
+    turned.reader.resign()
+    changed = Lateshift("shop", store="memory://unused")
+    changed._store, changed.clock = app.store, app.clock
+
+    @changed.on_row(orders.url, table="orders", cursor="id")
+    @changed.task
+    def handle(row: dict[str, Any]) -> None: ...
+
+    turned = Turned(changed)
+    turned.turn()
+    orders.put([2], at=NOON)
+    turned.turn()
+    assert turned.ids == [2]
+    turned.reader.resign()
 
 
 def test_an_empty_table_is_read_from_its_first_row_on(orders: Orders, watch: Watch) -> None:

@@ -13,6 +13,7 @@ from lateshift.errors import TriggerInvalid
 from lateshift.model.triggering.events import RowChange
 from lateshift.model.triggering.sources import RowSource
 from lateshift.model.triggering.trigger import known_by
+from lateshift.runtime.log import log
 from lateshift.triggers import cursors
 from lateshift.triggers.reader import LONGEST_PAUSE
 from lateshift.triggers.row_table import Place, RowTable, refuse_two_libraries
@@ -34,6 +35,7 @@ class Rows:
 
     def __init__(self, where: RowSource, store: str = "") -> None:
         self._where = where
+        self._column = f"{where.table}.{where.cursor}"
         self._table = RowTable(where)
         refuse_two_libraries(where.url, store)
         self._receipts: Receipts | None = None
@@ -54,8 +56,11 @@ class Rows:
         except BaseException:
             self._table.close()
             raise
-        if position is not None:
-            self._newest, self._since = cursors.read(position)
+        stood = None if position is None else cursors.read(self._column, position)
+        if position is not None and stood is None:
+            log.warning("how far was read is not told of %s: it begins anew", self._column)
+        if stood is not None:
+            self._newest, self._since = stood
         elif not self._where.from_start:
             self._looks = self._look_first()
 
@@ -88,7 +93,7 @@ class Rows:
             last = places[-1].cursor
             yield Read([self._old(place) for place in places], more=True)
         self._newest, self._since = last, newest
-        yield Read([], position=cursors.written(last, newest), more=True)
+        yield Read([], position=cursors.written(self._column, last, newest), more=True)
 
     def _look(self, limit: int) -> Iterator[Read]:
         """One pass over what came late and what is new. Its last answer says how long to pause."""
@@ -119,7 +124,7 @@ class Rows:
             if len(new) < limit:
                 break
             lag = self._table.waiting(self._newest, LAG_MOST)
-            position = cursors.written(self._newest, self._since)
+            position = cursors.written(self._column, self._newest, self._since)
             yield Read(self._events(new), position=position, more=True, lag=lag)
             new = []
         if whole:
@@ -128,7 +133,7 @@ class Rows:
             self._seen |= seen
         if self._seen is not None and len(self._seen) >= NEW_AT_ONCE:
             self._seen = None
-        position = cursors.written(self._newest, self._since)
+        position = cursors.written(self._column, self._newest, self._since)
         changed, self._told = position != self._told, position
         more = place is not None and not new and self._newest != newest
         self._next = time.monotonic() + every
