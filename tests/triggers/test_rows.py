@@ -33,7 +33,27 @@ def test_it_begins_after_the_newest_row_there_is(orders: Orders, watch: Watch) -
     orders.put([6])
     turned.turn()
     assert turned.ids == [3, 5, 6]
-    assert turned.view.position == {"newest": {"int": 6}, "since": {"int": 5}}
+    assert turned.view.position == {"of": "orders.id", "newest": {"int": 6}, "since": {"int": 5}}
+
+
+def test_another_column_begins_anew(orders: Orders, watch: Watch, app: Lateshift) -> None:
+    orders.put([1], at=NOON)
+    turned = watch(orders, cursor="at")
+    turned.turn()
+    turned.reader.resign()
+    changed = Lateshift("shop", store="memory://unused")
+    changed._store, changed.clock = app.store, app.clock
+
+    @changed.on_row(orders.url, table="orders", cursor="id")
+    @changed.task
+    def handle(row: dict[str, Any]) -> None: ...
+
+    turned = Turned(changed)
+    turned.turn()
+    orders.put([2], at=NOON)
+    turned.turn()
+    assert turned.ids == [2]
+    turned.reader.resign()
 
 
 def test_an_empty_table_is_read_from_its_first_row_on(orders: Orders, watch: Watch) -> None:
@@ -99,6 +119,31 @@ def test_what_commits_late_is_found_though_many_came_while_it_looked(
     turned.turn()
     turned.turn()
     assert sorted(turned.ids) == list(range(101, 160))
+
+
+def test_where_there_is_much_to_look_at_again_new_rows_do_not_wait_for_it(
+    orders: Orders, watch: Watch
+) -> None:
+    turned = watch(orders, behind=5)
+    turned.turn()
+    orders.put(range(1, 10))
+    turned.turn()
+    turned.turn()
+    source: Any = turned.reader._source
+    source._again_from = float("inf")  # as after a look that took long
+    orders.put(range(11, 31))
+    turned.turn()
+    orders.put([10])  # long behind what was found meanwhile, and found all the same
+    orders.put([31])
+    turned.turn()
+    assert turned.ids == [*range(1, 10), *range(11, 32)]
+    if orders.url.startswith("sqlite"):
+        turned.again()
+    else:
+        source._again_from = 0.0
+    turned.turn()
+    assert turned.ids[-1] == 10
+    assert len(turned.ids) == 31
 
 
 def test_each_change_of_a_row_is_a_job_where_the_cursor_tells_of_changes(

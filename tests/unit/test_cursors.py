@@ -74,9 +74,17 @@ def test_what_is_forgotten_before_a_value_is_what_lies_before_it(pair: tuple[Any
 
 @given(st.one_of(NUMBERS, AWARE, NAIVE, st.dates(), TEXT, st.uuids(), st.binary(), st.none()))
 def test_a_position_is_read_as_it_was_written(value: Any) -> None:
-    newest, since = read(written(value, None))
-    assert (newest, since) == (value, None)
-    assert type(newest) is type(value)
+    stood = read("orders.id", written("orders.id", value, None))
+    assert stood == (value, None)
+    assert type(stood[0]) is type(value)
+
+
+@pytest.mark.parametrize(
+    "position",
+    [b"", b"{}", b"7", b'{"of":"orders.id","newest":{"x":1},"since":null}', written("orders.at", 1, 1)],
+)
+def test_a_position_of_something_else_is_none(position: bytes) -> None:
+    assert read("orders.id", position) is None
 
 
 @given(st.one_of(NUMBERS, AWARE, NAIVE, st.dates()))

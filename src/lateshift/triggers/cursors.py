@@ -106,14 +106,20 @@ def _earlier_text(value: str, behind: timedelta) -> str:
     return (moment - behind).isoformat(sep=value[10], timespec="seconds")[:19]
 
 
-def written(newest: Any, since: Any) -> bytes:
-    """A position: the newest value seen, and the newest when the look before the next one began."""
-    return msgspec.json.encode({"newest": _tagged(newest), "since": _tagged(since)})
+def written(of: str, newest: Any, since: Any) -> bytes:
+    """A position in a column: the newest value seen, and the newest when the look before the next one began."""
+    return msgspec.json.encode({"of": of, "newest": _tagged(newest), "since": _tagged(since)})
 
 
-def read(position: bytes) -> tuple[Any, Any]:
-    told = msgspec.json.decode(position)
-    return _untagged(told["newest"]), _untagged(told["since"])
+def read(of: str, position: bytes) -> tuple[Any, Any] | None:
+    """None if that is no position in this column."""
+    try:
+        told = msgspec.json.decode(position)
+        if told["of"] == of:
+            return _untagged(told["newest"]), _untagged(told["since"])
+    except (msgspec.MsgspecError, TypeError, KeyError, ValueError):
+        pass
+    return None
 
 
 def _tagged(value: Any) -> dict[str, Any] | None:

@@ -1,7 +1,8 @@
 """Rows of a table, found by a column that only grows.
 
 A look begins `behind` the newest cursor that was known when the look before it began. Whoever committed since then, with a cursor
-at most `behind` the newest of that moment, is met: no row is lost because many others came while we looked."""
+at most `behind` the newest of that moment, is met: no row is lost because many others came while we looked. Where there is much to look
+at again, some looks are at new rows alone, and do not count as a look in this."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,7 @@ from lateshift.errors import TriggerInvalid
 from lateshift.model.triggering.events import RowChange
 from lateshift.model.triggering.sources import RowSource
 from lateshift.model.triggering.trigger import known_by
+from lateshift.runtime.log import log
 from lateshift.triggers import cursors
 from lateshift.triggers.reader import LONGEST_PAUSE
 from lateshift.triggers.row_table import Place, RowTable, refuse_two_libraries
@@ -20,6 +22,7 @@ from lateshift.triggers.source import Incoming, Read, Receipts, SourceAway
 
 LOOKED_AT = 2000  # rows of which the cursor and the key are looked at together, for those that came late
 NEW_AT_ONCE = 5000  # new rows in one look; then what came late meanwhile is looked for
+RESTS = 4  # times as long as it took, if that was longer than a pause, until rows that came late are looked for again
 LAG_MOST = 10_000  # rows that wait are counted so far
 FORGET_AFTER = 1000  # receipts, until those behind the overlap are thrown away
 _SORTED_BY = 200  # characters of a text that decide what may be thrown away; fewer keep more
@@ -32,6 +35,7 @@ class Rows:
 
     def __init__(self, where: RowSource, store: str = "") -> None:
         self._where = where
+        self._column = f"{where.table}.{where.cursor}"
         self._table = RowTable(where)
         refuse_two_libraries(where.url, store)
         self._receipts: Receipts | None = None
@@ -39,7 +43,9 @@ class Rows:
         self._since: Any = None
         self._looks: Iterator[Read] | None = None
         self._next = 0.0  # when the next look is due
+        self._again_from = 0.0  # until then only new rows are looked for
         self._stored = FORGET_AFTER  # receipts that may be forgotten; unknown when it is opened
+        self._told = b""  # the position that was told last
         self._seen: set[str] | None = None  # in the last look; None if they were many
 
     def open(self, position: bytes | None, receipts: Receipts) -> None:
@@ -50,8 +56,11 @@ class Rows:
         except BaseException:
             self._table.close()
             raise
-        if position is not None:
-            self._newest, self._since = cursors.read(position)
+        stood = None if position is None else cursors.read(self._column, position)
+        if position is not None and stood is None:
+            log.warning("how far was read is not told of %s: it begins anew", self._column)
+        if stood is not None:
+            self._newest, self._since = stood
         elif not self._where.from_start:
             self._looks = self._look_first()
 
@@ -84,21 +93,26 @@ class Rows:
             last = places[-1].cursor
             yield Read([self._old(place) for place in places], more=True)
         self._newest, self._since = last, newest
-        yield Read([], position=cursors.written(last, newest), more=True)
+        yield Read([], position=cursors.written(self._column, last, newest), more=True)
 
     def _look(self, limit: int) -> Iterator[Read]:
         """One pass over what came late and what is new. Its last answer says how long to pause."""
-        began = time.monotonic()
         self._forget()
-        newest, seen = self._newest, set[str]()
-        looked = 0
-        for places in self._overlap(newest):
+        whole = time.monotonic() >= self._again_from
+        newest, looked, took, seen = self._newest, 0, 0.0, set[str]()
+        for places in self._overlap(newest) if whole else ():
+            began = time.monotonic()
+            unseen = self._unseen(places)
+            took += 2 * (time.monotonic() - began)  # to read them took about as long
             looked += len(places)
             self._note(seen, places)
-            for page in _pages(self._unseen(places), limit):
+            for page in _pages(unseen, limit):
                 late = self._table.load(page)
                 self._note(seen, [self._table.place_of(row) for row in late])
                 yield Read(self._events(late), more=True)
+        every = self._where.every.total_seconds()
+        if took > every:
+            self._again_from = time.monotonic() + RESTS * took
         new: list[dict[str, Any]] = []
         place = None if newest is None else Place(newest, None)
         for _ in range(max(NEW_AT_ONCE, looked) // limit + 1):
@@ -110,26 +124,23 @@ class Rows:
             if len(new) < limit:
                 break
             lag = self._table.waiting(self._newest, LAG_MOST)
-            yield Read(
-                self._events(new), position=cursors.written(self._newest, self._since), more=True, lag=lag
-            )
+            position = cursors.written(self._column, self._newest, self._since)
+            yield Read(self._events(new), position=position, more=True, lag=lag)
             new = []
-        else:
-            yield self._end(newest, [], seen, pause=timedelta(0))
-            return
-        took = timedelta(seconds=time.monotonic() - began)
-        pause = max(self._where.every, took)  # a look that takes long must not be all that is done
-        self._next = time.monotonic() + pause.total_seconds()
-        yield self._end(newest, new, seen, pause=pause)
-
-    def _end(self, newest: Any, new: list[dict[str, Any]], seen: set[str], pause: timedelta) -> Read:
-        moved = newest != self._since or self._newest != newest
-        self._since = newest
-        self._seen = seen if len(seen) < NEW_AT_ONCE else None
-        position = cursors.written(self._newest, newest) if moved else None
-        return Read(
-            self._events(new), position=position, more=not pause, pause=pause, lag=None if not pause else 0
-        )
+        if whole:
+            self._since, self._seen = newest, seen
+        elif self._seen is not None:
+            self._seen |= seen
+        if self._seen is not None and len(self._seen) >= NEW_AT_ONCE:
+            self._seen = None
+        position = cursors.written(self._column, self._newest, self._since)
+        changed, self._told = position != self._told, position
+        more = place is not None and not new and self._newest != newest
+        self._next = time.monotonic() + every
+        yield Read(
+            self._events(new), position=position if changed else None, more=more, pause=self._where.every,
+            lag=None if more else 0,
+        )  # fmt: skip
 
     def _overlap(self, newest: Any) -> Iterator[list[Place]]:
         """Rows that were looked at before, or came late among those."""
