@@ -182,6 +182,8 @@ STEPS: tuple[tuple[str, ...], ...] = (
             raw bytea NOT NULL, rest bytea NOT NULL, reason text NOT NULL, expires_at timestamptz NOT NULL
         )""",
         "CREATE INDEX refused_trigger ON lateshift.refused (trigger, id)",
+        # What a tick cancels is found where it fires.
+        "DROP INDEX lateshift.schedule_cancels",
         "CREATE INDEX refused_expires ON lateshift.refused (expires_at)",
     ),
 )

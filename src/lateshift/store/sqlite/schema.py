@@ -174,6 +174,8 @@ STEPS: tuple[tuple[str, ...], ...] = (
             raw BLOB NOT NULL, rest BLOB NOT NULL, reason TEXT NOT NULL, expires_at INTEGER NOT NULL
         ) WITHOUT ROWID""",
         "CREATE INDEX refused_trigger ON refused (trigger, id)",
+        # What a tick cancels is found where it fires.
+        "DROP INDEX schedule_cancels",
         "CREATE INDEX refused_expires ON refused (expires_at)",
     ),
 )
