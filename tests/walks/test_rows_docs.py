@@ -12,6 +12,7 @@ import pytest
 from lateshift import JobFilter, Lateshift, State
 from lateshift.model.triggering import sources
 from lateshift.runtime.aside import aside
+from lateshift.store.open import open_store
 from lateshift.triggers import row_table, rows
 from lateshift.triggers.declaring import NOT_YET
 from lateshift.worker.program import find_app
@@ -84,11 +85,9 @@ def test_the_example_ships_what_is_ordered(
             done = JobFilter(task="ship", state=State.COMPLETED)
             return await until(lambda: aside(app.store.reports.jobs, done, 10), lambda found: len(found) == 3)
 
-    try:
+    with app.using(open_store(store_url)):  # the program is imported once, for all tests of this process
         results = sorted(view.result.decode().partition(": ")[2] for view in asyncio.run(live()))
         assert results == [f'{n} x lamp"' for n in (1, 2, 3)]
-    finally:
-        app.close()
 
 
 def test_every_option_is_on_the_page() -> None:
