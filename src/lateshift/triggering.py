@@ -165,10 +165,10 @@ class Triggering(Emitting):
             )
         where = RowSource(
             url=_url(url), table=checks.text("table", table, 200), cursor=checks.text("cursor", cursor, 200),
-            key=checks.text("key", key, 200), behind=_behind(behind), every=checks.duration("every", every), by=by,
+            key=checks.text("key", key, 200), behind=_behind(behind), every=_pause(every), by=by,
             from_start=from_start,
         )  # fmt: skip
-        return self._registering(where, f"{shown(url)} table {table}", name, decode)
+        return self._registering(where, f"{bare(url)} table {table}", name, decode)
 
     def on(self, pattern: str, *, name: str | None = None) -> Callable[[T], T]:
         """Each event that `app.emit` tells under a matching name, such as `order.*`, is one job: its first parameter is given
@@ -186,7 +186,13 @@ class Triggering(Emitting):
             ],
         )  # fmt: skip
         read = [trigger for trigger in self._triggers.values() if trigger.is_read]
-        return [declaring, *(Reader(self.store, trigger, member, self.clock, self.name) for trigger in read)]
+        return [
+            declaring,
+            *(
+                Reader(self.store, trigger, member, self.clock, self.name, declaring.again)
+                for trigger in read
+            ),
+        ]
 
     def retry_refused(self, id: UUID, *, by: str = "the caller") -> JobId | None:
         """Make a job of an event that was refused, with the code as it is now. None if the code passes it over. Raises what is
@@ -230,6 +236,12 @@ class Triggering(Emitting):
                 f"{task.name} is unique, and whoever emits may not know its arguments. Leave unique= out, or enqueue it from a task."
             )
         first_parameter(task)
+        others = task.arguments.required[1:]
+        if decode is None and others:
+            raise TriggerInvalid(
+                f"{task.name} needs {', '.join(others)} too, and a trigger gives it what was seen, its first argument. Give the others "
+                "defaults, or decode=, which may give a whole call."
+            )
         _refuse_unfit(what)
         name = checks.text("The name of a trigger", task.name if name is None else name, TRIGGER_NAME_LIMIT)
         if name in self._triggers:
@@ -248,6 +260,12 @@ def _refuse_unfit(what: Task[..., Any] | Bound[..., Any]) -> None:
             "A key or a number in a session is used once, and a trigger makes many jobs. Leave key= and sequence= out: each event "
             "makes one job as it is; decode= may give a call with a key of its own."
         )
+
+
+def _pause(every: timedelta) -> timedelta:
+    if checks.duration("every", every) < timedelta(0):
+        raise TriggerInvalid("every must not be less than nothing.")
+    return every
 
 
 def _url(url: str) -> str:

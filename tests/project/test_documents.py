@@ -140,6 +140,7 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("PREFETCH_MOST", "triggering"),
         ("MESSAGE_WINDOW", "model.triggering.sources"),
         ("REFUSED_KEPT", "store.taking"),
+        ("TRIGGER_KEPT", "store.taking"),
         ("TOGETHER", "client"),
         ("BATCH", "worker.room"),
         ("COUNT_LIMIT", "store.contract"),

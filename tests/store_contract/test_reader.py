@@ -12,7 +12,7 @@ from lateshift.clock import ManualClock
 from lateshift.errors import StoreUnavailable, TriggerInvalid
 from lateshift.model.ids import new_member_id
 from lateshift.model.job import JobFilter
-from lateshift.model.triggering.events import Message
+from lateshift.model.triggering.events import Message, RowChange
 from lateshift.model.triggering.trigger import TriggerView
 from lateshift.runtime.aside import THREADS, aside
 from lateshift.runtime.leadership import TTL
@@ -350,3 +350,49 @@ async def test_many_sources_that_keep_us_waiting_keep_nobody_else_waiting(
         await asyncio.gather(*looks)
     for each in readers:
         await aside(each.resign)
+
+
+def test_an_older_release_that_starts_for_a_moment_neither_stops_nor_doubles_anything(
+    app: Lateshift, store: Store, broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    declaring, mine = app.readers()
+    declaring.say()  # type: ignore[attr-defined]
+    broker.put(("1", b'{"n":1}'))
+    mine.round()  # type: ignore[attr-defined]
+    store.triggers.declare([], app="shop")  # the release before had no triggers
+    broker.put(("1", b'{"n":1}'), ("2", b'{"n":2}'))
+    for _ in range(2):
+        mine.round()  # type: ignore[attr-defined]
+    assert len(payloads(store)) == 2
+    assert "was removed by another release of shop" in caplog.text
+
+
+def test_what_cannot_even_be_written_down_does_not_keep_the_next_ones(
+    app: Lateshift, store: Store, broker: Broker
+) -> None:
+    hostile = Message(body=b"nonsense", id="\ud800", headers={"x": "\ud800"})
+    arrival = app.triggers["place"].arrive(Incoming("1", hostile))
+    assert arrival.refused is not None
+    row = RowChange(table="t", row={"a": "\ud800"})
+    assert (
+        b"cannot be written"
+        in (app.triggers["place"].refuse(Incoming("2", row), "no").refused or arrival.refused).raw
+    )
+
+
+def test_what_is_refused_is_told_in_the_log(
+    app: Lateshift, broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.put(("1", b"nonsense"), ("2", b"more"))
+    reader(app).round()
+    assert "trigger place refused 2 of what came, such as: the body is no JSON" in caplog.text
+
+
+def test_a_task_that_needs_more_than_what_was_seen_is_refused(app: Lateshift) -> None:
+    with pytest.raises(TriggerInvalid, match="needs width too"):
+
+        @app.on_message("amqp://host", "more", name="more")
+        def paint(path: str, width: int) -> None: ...
+
+    with pytest.raises(TriggerInvalid, match="less than nothing"):
+        app.on_row("sqlite:///x.db", table="t", cursor="id", every=timedelta(seconds=-1))

@@ -11,7 +11,7 @@ from lateshift.model.ids import new_job_id, new_member_id
 from lateshift.model.job import JobFilter, Key, NewJob
 from lateshift.model.triggering.trigger import Arrival, NewTrigger, Refused, Subscription, TriggerView
 from lateshift.store.contract import Store
-from lateshift.store.taking import REFUSED_KEPT
+from lateshift.store.taking import REFUSED_KEPT, TRIGGER_KEPT
 from lateshift.store.trigger_contract import Taken
 from tests.store_contract.driving import Supervisor, Worker, make_job, query
 
@@ -216,14 +216,40 @@ def test_a_release_keeps_the_position_the_pause_and_the_receipts(store: Store, t
     assert store.triggers.unseen("orders", [("a", "")]) == [False]
 
 
-def test_what_the_code_does_not_have_any_more_goes_with_its_receipts(store: Store, term: int) -> None:
-    store.triggers.take("orders", [arrival("a"), refusal("b")], term=term)
+def test_what_the_code_does_not_have_any_more_goes_and_comes_again_where_it_stood(
+    store: Store, supervisor: Supervisor, clock: ManualClock, term: int
+) -> None:
+    store.triggers.take("orders", [arrival("a"), refusal("b")], term=term, position=b"5")
     store.triggers.declare([trigger("others")], app="another app")
-    told = store.triggers.declare([], app="shop")
-    assert told.removed == ["orders"]
+    assert store.triggers.declare([], app="shop").removed == ["orders"]
+    assert store.triggers.declare([], app="shop").removed == []
     assert [view.name for view in store.triggers.all()] == ["others"]
-    assert store.triggers.receipts("orders", "", 10) == []
+    assert (store.triggers.standing("orders"), store.triggers.get("orders")) == (None, None)
+    assert store.triggers.take("orders", [arrival("c")], term=term) is None
     assert len(store.triggers.refused("orders", None, 10)) == 1
+    clock.move(days=TRIGGER_KEPT.days - 1)
+    supervisor.purge()
+    assert store.triggers.declare([trigger()], app="shop").changed == ["orders"]
+    assert (seen(store).position, store.triggers.unseen("orders", [("a", "")])) == (5, [False])
+
+
+def test_what_no_code_has_had_for_long_is_forgotten(
+    store: Store, supervisor: Supervisor, clock: ManualClock, term: int
+) -> None:
+    store.triggers.take("orders", [arrival("a")], term=term, position=b"5")
+    store.triggers.declare([], app="shop")
+    clock.move(days=TRIGGER_KEPT.days + 1)
+    for _ in range(3):
+        supervisor.purge()
+    assert store.triggers.declare([trigger()], app="shop").added == ["orders"]
+    assert (seen(store).position, store.triggers.unseen("orders", [("a", "")])) == (None, [True])
+
+
+def test_a_part_of_what_the_code_has_removes_nothing(store: Store) -> None:
+    store.triggers.declare([trigger("orders"), trigger("returns")], app="shop")
+    told = store.triggers.declare([trigger("returns"), trigger("new")], app="shop", whole=False)
+    assert (told.added, told.removed) == (["new"], [])
+    assert [view.name for view in store.triggers.all()] == ["new", "orders", "returns"]
 
 
 def test_declaring_the_same_again_changes_nothing(store: Store) -> None:

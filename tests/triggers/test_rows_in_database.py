@@ -21,7 +21,7 @@ from lateshift.model.job import JobView, Lane, Line
 from lateshift.runtime.aside import aside
 from lateshift.store.open import open_store
 from lateshift.store.postgres.row_triggers import function_of
-from lateshift.triggers.declaring import DONE, NOT_YET
+from lateshift.triggers.declaring import LOOK_EVERY, NOT_YET
 from tests.triggers.tables import ORDERS, Orders
 from tests.walks.waiting import until
 
@@ -371,7 +371,7 @@ def test_a_table_that_is_not_there_yet_is_waited_for(app: Lateshift, orders: Ord
     asyncio.run(declaring.turn())
     assert "has no column number, which is to be the cursor. It has: id." in error(app)
     orders.run("ALTER TABLE sales.later ADD number int")
-    assert asyncio.run(declaring.turn()) == DONE
+    assert asyncio.run(declaring.turn()) == LOOK_EVERY
     assert error(app) == "None"
     orders.run("INSERT INTO sales.later VALUES (1, 2)")
     assert rows(app) == [{"id": 1, "number": 2}]

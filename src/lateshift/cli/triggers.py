@@ -150,11 +150,15 @@ def retry(program: str, ids: tuple[UUID, ...], name: str | None) -> None:
     made: list[str] = []
     again: dict[str, str] = {}
     with opened_for(app) as store, app.using(store):
+        if name is not None and not store.triggers.refused(name, None, 1):
+            _trigger(store, name)
         for id in ids or _all_of(store, name or ""):
             try:
                 job = app.retry_refused(id, by=operator())
             except LateshiftError as error:
                 again[str(id)] = str(error)
+            except Exception as error:  # of the program's own decode=
+                again[str(id)] = f"{type(error).__name__}: {error}"
             else:
                 made += [] if job is None else [str(job)]
     if wants_json():

@@ -81,6 +81,11 @@ class Arguments:
         exact = [hints[name] for name in self.names if hints.get(name) in (int, str, bool)]
         self._exact = exact if self._plain and len(exact) == len(self.names) else None
 
+    @property
+    def required(self) -> list[str]:
+        """Those without a default, in their order."""
+        return [name for name in self.names if name in self._required]
+
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
         """The payload of a call, by name. Raises ArgumentsInvalid or PayloadTooLarge."""
         exact = not kwargs and [*map(type, args)] == self._exact

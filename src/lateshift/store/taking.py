@@ -22,6 +22,7 @@ IDENTITY_KEPT = timedelta(
 SHED = "shed"  # why a job was cancelled that made room in a full queue
 KEEP_CANCELLED = timedelta(days=7)  # how long a job stays that was settled without a worker
 KEEP_DEAD = timedelta(days=90)
+TRIGGER_KEPT = timedelta(days=30)  # how long it is known how far a trigger had read that no code has any more
 REFUSED_KEPT = KEEP_DEAD  # how long an event stays that no job could be made of
 SESSION_KEPT = timedelta(
     days=90

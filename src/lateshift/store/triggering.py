@@ -26,15 +26,19 @@ class News(Struct, frozen=True):
     removed: list[str]
 
 
-def news(triggers: Sequence[NewTrigger], there: Mapping[str, tuple[Any, ...]], app: str) -> News:
-    """`there`: of every trigger in the store its app and what was told of it. Another app's name is taken over: the last to
-    declare it has it."""
-    told = {new.name: (app, *row(new)) for new in triggers}
+def news(
+    triggers: Sequence[NewTrigger], there: Mapping[str, tuple[Any, ...]], app: str, *, whole: bool
+) -> News:
+    """`there`: of every trigger in the store its app, what was told of it, and whether it was removed. Another app's name is
+    taken over: the last to declare it has it. `whole`: what is not among them is to go."""
+    told = {new.name: (app, *row(new), False) for new in triggers}
     added = [name for name in told if name not in there]
     changed = [name for name in told if name in there and there[name] != told[name]]
-    removed = [name for name, (owner, *_) in there.items() if owner == app and name not in told]
+    removed = [
+        name for name, (owner, *_, gone) in there.items() if owner == app and name not in told and not gone
+    ]
     write = [new for new in triggers if new.name in {*added, *changed}]
-    return News(write, added, changed, removed)
+    return News(write, added, changed, removed if whole else [])
 
 
 def row(new: NewTrigger) -> tuple[str, str, str, bytes | None]:

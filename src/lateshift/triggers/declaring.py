@@ -11,12 +11,12 @@ from lateshift.store.contract import Store
 from lateshift.triggers.trigger import Trigger
 
 STAND_BY = timedelta(seconds=2)
-DONE = timedelta(hours=1)
+LOOK_EVERY = timedelta(minutes=1)  # whether another release has removed what this one has
 NOT_YET = timedelta(seconds=30)  # until what the database would not do is tried again: a table may come
 
 
 class Declaring:
-    """Turned by a loop, until it has been said once."""
+    """Turned by a loop."""
 
     def __init__(
         self, store: Store, app: str, triggers: Callable[[], Sequence[NewTrigger]],
@@ -35,15 +35,22 @@ class Declaring:
         except StoreError as error:
             log.warning("the triggers cannot be declared yet: %s", error)
             return STAND_BY
-        return NOT_YET if self._wrong else DONE
+        return NOT_YET if self._wrong else LOOK_EVERY
 
     def say(self) -> None:
         """Blocking."""
-        if not self._said:
+        if self._said:
+            self.again()
+        else:
             self._declare()
-        if not self._said or self._wrong:
-            self._install()
+        self._install()
         self._said = True
+
+    def again(self) -> None:
+        """What is not there any more though this code has it: an older release has declared what it has. Blocking."""
+        told = self._store.triggers.declare(self._triggers(), app=self._app, whole=False)
+        for name in (*told.added, *told.changed):
+            log.warning("trigger %s was removed by another release of %s: it is here again", name, self._app)
 
     def _declare(self) -> None:
         told = self._store.triggers.declare(self._triggers(), app=self._app)

@@ -132,6 +132,8 @@ def open_broker(where: MessageSource) -> Broker:
 
         return AzureStorage(where.url, where.queue, options)
     of_connection = {name: options.pop(name) for name in OF_CONNECTION if name in options}
+    if scheme in REDIS:
+        options["retry_on_timeout"] = False  # a script that is sent twice would take twice
     defaults = TRANSPORT_OPTIONS.get("redis" if scheme in REDIS else scheme, {})
     connection = kombu.Connection(
         where.url,

@@ -1,6 +1,6 @@
 """Reads one trigger's source: one reader at a time over all machines, under a term; the others stand by."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 
@@ -8,7 +8,7 @@ from lateshift.clock import Clock
 from lateshift.errors import LateshiftError, StoreError
 from lateshift.model.ids import MemberId
 from lateshift.model.outcome import clip
-from lateshift.model.triggering.trigger import ERROR_LIMIT, Arrival
+from lateshift.model.triggering.trigger import ERROR_LIMIT, Arrival, Refused
 from lateshift.runtime.leadership import Leadership
 from lateshift.runtime.log import log
 from lateshift.runtime.own_thread import OwnThread
@@ -34,8 +34,9 @@ class Reader:
     """Turned by a loop."""
 
     def __init__(
-        self, store: Store, trigger: Trigger, member: MemberId, clock: Clock, app: str | None = None
-    ) -> None:
+        self, store: Store, trigger: Trigger, member: MemberId, clock: Clock, app: str | None = None,
+        declare: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
         self._store = store
         self._trigger = trigger
         self._name = trigger.name
@@ -45,6 +46,7 @@ class Reader:
         self._term: int | None = None
         self._away = 0  # how often in a row the source did not answer
         self._app = app
+        self._declare = declare
         self._clock = clock
         self._told: tuple[str | None, int | None] | None = None
         self._told_at = 0.0
@@ -66,9 +68,13 @@ class Reader:
         if term is None:
             return STAND_BY
         standing = self._store.triggers.standing(self._name)
-        if standing is None or standing.paused or standing.app != (self._app or standing.app):
+        if standing is None:  # an older release was started, which does not have it
             self._close()
-            if standing is not None and not standing.paused:
+            self._declare()
+            return PAUSED
+        if standing.paused or standing.app != (self._app or standing.app):
+            self._close()
+            if not standing.paused:
                 log.warning(
                     "trigger %s is that of app %s now: give one of the two another name=",
                     self._name,
@@ -108,6 +114,7 @@ class Reader:
                 return STAND_BY
             crashpoint("trigger.after_commit")
             source.done(read.events)
+            self._warn([arrival.refused for arrival in arrivals if arrival.refused is not None])
         self._tell(None, read.lag)
         self._away = 0
         return timedelta(0) if read.more else min(read.pause, LONGEST_PAUSE)
@@ -137,6 +144,13 @@ class Reader:
         except LateshiftError as error:
             refused = self._trigger.refuse(incoming, str(error))
             return take(self._name, [refused], term=term, keep=source.keep) is not None
+
+    def _warn(self, refused: Sequence[Refused]) -> None:
+        if refused:
+            log.warning(
+                "trigger %s refused %d of what came, such as: %s (`lateshift triggers refused`)", self._name, len(refused),
+                refused[0].reason,
+            )  # fmt: skip
 
     def _no_room(self) -> bool:
         """Whether its queue holds as much as it may: then the source is left to keep what it has."""

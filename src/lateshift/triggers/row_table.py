@@ -266,7 +266,7 @@ def _typed(rows: list[dict[str, Any]], column: Column[Any]) -> None:
             row[column.name] = {0: False, 1: True}.get(row[column.name], row[column.name])
     elif isinstance(column.type, JSON):
         for row in rows:
-            with suppress(ValueError, TypeError):
+            with suppress(ValueError, TypeError, RecursionError):
                 row[column.name] = json.loads(row[column.name])
 
 

@@ -21,7 +21,7 @@ def plain_row(row: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
         try:
             told[name] = _plain(value)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            told[name] = str(value)[:1000]
+            told[name] = f"a {type(value).__name__}"
             wrong = wrong or f"the column {name} holds a {type(value).__name__}, which JSON cannot: {error}"
     return told, wrong
 

@@ -110,7 +110,7 @@ class Trigger:
 
     def refuse(self, incoming: Incoming, why: str) -> Arrival:
         refused = Refused(
-            id=new_job_id(), raw=incoming.seen.raw, rest=_rest(incoming.seen), reason=clip(why, ERROR_LIMIT)
+            id=new_job_id(), raw=_raw(incoming.seen), rest=_rest(incoming.seen), reason=clip(why, ERROR_LIMIT)
         )
         return Arrival(event=known_by(incoming.event), mark=incoming.mark, refused=refused)
 
@@ -141,8 +141,21 @@ def first_parameter(task: Task[..., Any]) -> str:
     return task.arguments.names[0]
 
 
+def _raw(seen: Seen) -> bytes:
+    """As it came. What cannot even be written (a lone surrogate, a thousand folds) in words: it must not keep the next ones."""
+    try:
+        return seen.raw
+    except Exception as error:
+        return f"{type(seen).__name__} that cannot be written: {type(error).__name__}: {error}".encode(
+            errors="backslashreplace"
+        )
+
+
 def _rest(seen: Seen) -> bytes:
     told = {
         name: getattr(seen, name) for name in seen.__struct_fields__ if name != "body"
     }  # headers may hold anything
-    return msgspec.json.encode({"kind": type(seen).__name__, "seen": told}, enc_hook=str)
+    try:
+        return msgspec.json.encode({"kind": type(seen).__name__, "seen": told}, enc_hook=str)
+    except Exception:
+        return msgspec.json.encode({"kind": type(seen).__name__, "seen": {}})

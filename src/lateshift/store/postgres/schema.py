@@ -169,7 +169,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
             subscription bytea, position bytea, made bigint NOT NULL DEFAULT 0, repeated bigint NOT NULL DEFAULT 0,
             refused bigint NOT NULL DEFAULT 0, rate double precision NOT NULL DEFAULT 0, counted_since timestamptz NOT NULL,
             counted bigint NOT NULL DEFAULT 0, lag bigint, last_at timestamptz, looked_at timestamptz, error text, error_at timestamptz,
-            paused_at timestamptz, paused_by text
+            paused_at timestamptz, paused_by text, removed_at timestamptz
         ) WITH (fillfactor = 50)""",
         # Each event that has arrived, and which version of it: a job was made of it, or it was refused, or passed over.
         """CREATE TABLE lateshift.receipt (

@@ -31,17 +31,17 @@ from lateshift.store.trigger_contract import Standing, Taken
 _NOW = "clock_timestamp() + %(skew)s::interval"
 # Whether this is the present term of whoever reads it, which then stays so until we commit. Primary keys.
 TERM = """SELECT 1 FROM lateshift.lock l JOIN lateshift.trigger t ON l.name = 'trigger ' || t.name
- WHERE t.name = %(name)s AND l.fence = %(term)s AND l.owner IS NOT NULL FOR SHARE OF l"""
+ WHERE t.name = %(name)s AND l.fence = %(term)s AND l.owner IS NOT NULL AND t.removed_at IS NULL FOR SHARE OF l"""
 # One declares at a time: two releases that start together must not see each other's half.
 LOCK_DECLARING = "SELECT pg_advisory_xact_lock(hashtextextended('lateshift triggers', 0))"
 # Triggers are few: each statement on them goes by the primary key, or reads them all.
-ALL = "SELECT name, app, kind, about, task, subscription FROM lateshift.trigger"
+ALL = "SELECT name, app, kind, about, task, subscription, removed_at IS NOT NULL FROM lateshift.trigger"
 PUT = f"""INSERT INTO lateshift.trigger (name, app, kind, about, task, subscription, counted_since)
  VALUES (%(name)s, %(app)s, %(kind)s, %(about)s, %(task)s, %(subscription)s, {_NOW})
  ON CONFLICT (name) DO UPDATE SET app = excluded.app, kind = excluded.kind, about = excluded.about, task = excluded.task,
- subscription = excluded.subscription"""
-DELETE = "DELETE FROM lateshift.trigger WHERE name = ANY(%s)"
-STANDING = "SELECT position, paused_at IS NOT NULL, app FROM lateshift.trigger WHERE name = %s"
+ subscription = excluded.subscription, removed_at = NULL"""
+REMOVE = f"UPDATE lateshift.trigger SET removed_at = {_NOW} WHERE name = ANY(%(names)s)"
+STANDING = "SELECT position, paused_at IS NOT NULL, app FROM lateshift.trigger WHERE name = %s AND removed_at IS NULL"
 _OVER = f"t.counted_since <= n.at - interval '{RATE_WINDOW} seconds'"
 MOVE = f"""UPDATE lateshift.trigger t SET position = coalesce(%(position)s::bytea, position), made = made + %(made)s,
  repeated = repeated + %(repeated)s, refused = refused + %(refused)s, lag = %(lag)s, looked_at = n.at,
@@ -58,11 +58,9 @@ PAUSE = f"""UPDATE lateshift.trigger SET paused_at = {_NOW}, paused_by = %(by)s
 RESUME = """UPDATE lateshift.trigger SET paused_at = NULL, paused_by = NULL
  WHERE name = %(name)s AND paused_at IS NOT NULL RETURNING 1"""
 _SECONDS = f"extract(epoch FROM {_NOW} - counted_since)::float"
-GET = f"SELECT {triggering.VIEW}, {_SECONDS} FROM lateshift.trigger WHERE name = %(name)s"
-LIST = f"SELECT {triggering.VIEW}, {_SECONDS} FROM lateshift.trigger ORDER BY name"
-SUBSCRIPTIONS = (
-    "SELECT app, name, subscription FROM lateshift.trigger WHERE subscription IS NOT NULL ORDER BY name"
-)
+GET = f"SELECT {triggering.VIEW}, {_SECONDS} FROM lateshift.trigger WHERE name = %(name)s AND removed_at IS NULL"
+LIST = f"SELECT {triggering.VIEW}, {_SECONDS} FROM lateshift.trigger WHERE removed_at IS NULL ORDER BY name"
+SUBSCRIPTIONS = "SELECT app, name, subscription FROM lateshift.trigger WHERE subscription IS NOT NULL AND removed_at IS NULL ORDER BY name"
 
 # Primary key of the receipts.
 MARKS = "SELECT event, mark FROM lateshift.receipt WHERE trigger = %s AND event = ANY(%b::text[])"
@@ -74,7 +72,6 @@ RECEIVE = f"""INSERT INTO lateshift.receipt AS r (trigger, event, mark, expires_
 RECEIPTS = "SELECT event FROM lateshift.receipt WHERE trigger = %s AND event > %s ORDER BY event LIMIT %s"
 FORGET = "DELETE FROM lateshift.receipt WHERE trigger = %s AND event = ANY(%b::text[])"
 FORGET_BEFORE = "DELETE FROM lateshift.receipt WHERE trigger = %s AND event < %s"
-FORGET_ALL = "DELETE FROM lateshift.receipt WHERE trigger = ANY(%s)"
 
 _REFUSED = "id, trigger, event, mark, at, raw, rest, reason"
 REFUSE = f"""INSERT INTO lateshift.refused ({_REFUSED}, expires_at) VALUES (%(id)s, %(name)s, %(event)s, %(mark)s, {_NOW},
@@ -104,20 +101,19 @@ class PostgresTriggers:
     def _skew(self) -> timedelta:
         return self._database.clock.offset
 
-    def declare(self, triggers: Sequence[NewTrigger], *, app: str) -> Declared:
+    def declare(self, triggers: Sequence[NewTrigger], *, app: str, whole: bool = True) -> Declared:
         def work(connection: Connection, again: bool) -> Declared:
             with connection.transaction():
                 connection.execute(LOCK_DECLARING)
                 rows = connection.execute(ALL).fetchall()
                 there = {name: tuple(map(_plain, rest)) for name, *rest in rows}
-                news = triggering.news(triggers, there, app)
+                news = triggering.news(triggers, there, app, whole=whole)
                 for new in news.write:
                     kind, about, task, subscription = triggering.row(new)
                     told = {"kind": kind, "about": about, "task": task, "subscription": subscription}
                     connection.execute(PUT, {"name": new.name, "app": app, "skew": self._skew, **told})
                 if news.removed:
-                    connection.execute(DELETE, (news.removed,))
-                    connection.execute(FORGET_ALL, (news.removed,))
+                    connection.execute(REMOVE, {"names": news.removed, "skew": self._skew})
             return Declared(news.added, news.changed, news.removed)
 
         return self._database.run(work)

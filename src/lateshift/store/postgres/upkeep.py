@@ -14,7 +14,7 @@ from lateshift.store import private
 from lateshift.store.postgres import batches
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.sweeping import TERM
-from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT, SESSION_KEPT, TICKS_KEPT
+from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT, SESSION_KEPT, TICKS_KEPT, TRIGGER_KEPT
 
 # Settled jobs past their retention. settled_expires, which serves a bound that is computed once: (SELECT …).
 PURGE_SETTLED = """DELETE FROM lateshift.settled WHERE id = ANY(ARRAY(
@@ -60,6 +60,12 @@ PURGE_TICKS = """DELETE FROM lateshift.tick WHERE ctid = ANY(ARRAY(SELECT ctid F
 # What has arrived and need not be known any more, and what was refused too long ago. receipt_expires, refused_expires.
 PURGE_RECEIPTS = f"""DELETE FROM lateshift.receipt WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.receipt
  WHERE expires_at <= {_NOW} ORDER BY expires_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED))"""
+# Of triggers that no code has had for TRIGGER_KEPT: first what has arrived, then they themselves. Triggers are few.
+_GONE = f"SELECT name FROM lateshift.trigger WHERE removed_at <= {_NOW} - %(trigger)s::interval"
+PURGE_ARRIVED = f"""DELETE FROM lateshift.receipt WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.receipt
+ WHERE trigger = ANY(ARRAY({_GONE})) LIMIT %(limit)s FOR UPDATE SKIP LOCKED))"""
+PURGE_TRIGGERS = f"""DELETE FROM lateshift.trigger t WHERE name = ANY(ARRAY({_GONE}))
+ AND NOT EXISTS (SELECT 1 FROM lateshift.receipt r WHERE r.trigger = t.name)"""
 PURGE_REFUSED = f"""DELETE FROM lateshift.refused WHERE id = ANY(ARRAY(SELECT id FROM lateshift.refused
  WHERE expires_at <= {_NOW} ORDER BY expires_at LIMIT %(limit)s))"""
 
@@ -91,6 +97,7 @@ class PostgresUpkeep:
                 "identity": IDENTITY_KEPT,
                 "session": SESSION_KEPT,
                 "ticks": TICKS_KEPT,
+                "trigger": TRIGGER_KEPT,
             }
             with connection.transaction():
                 if not connection.execute(TERM, (term,)).fetchall():
@@ -109,6 +116,8 @@ class PostgresUpkeep:
                         PURGE_BUCKETS,
                         PURGE_TICKS,
                         PURGE_RECEIPTS,
+                        PURGE_ARRIVED,
+                        PURGE_TRIGGERS,
                         PURGE_REFUSED,
                     )
                 )

@@ -161,7 +161,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
             subscription BLOB, position BLOB, made INTEGER NOT NULL DEFAULT 0, repeated INTEGER NOT NULL DEFAULT 0,
             refused INTEGER NOT NULL DEFAULT 0, rate REAL NOT NULL DEFAULT 0, counted_since INTEGER NOT NULL,
             counted INTEGER NOT NULL DEFAULT 0, lag INTEGER, last_at INTEGER, looked_at INTEGER, error TEXT, error_at INTEGER,
-            paused_at INTEGER, paused_by TEXT
+            paused_at INTEGER, paused_by TEXT, removed_at INTEGER
         ) WITHOUT ROWID""",
         # Each event that has arrived, and which version of it: a job was made of it, or it was refused, or passed over.
         """CREATE TABLE receipt (

@@ -29,14 +29,14 @@ from lateshift.store.trigger_contract import Standing, Taken
 
 # Whether this is the present term of whoever reads it. Primary keys.
 TERM = """SELECT 1 FROM lock, trigger WHERE lock.name = 'trigger ' || trigger.name AND trigger.name = ? AND fence = ?
- AND owner IS NOT NULL"""
+ AND owner IS NOT NULL AND removed_at IS NULL"""
 # Triggers are few: each statement on them goes by the primary key, or reads them all.
-ALL = "SELECT name, app, kind, about, task, subscription FROM trigger"
+ALL = "SELECT name, app, kind, about, task, subscription, removed_at IS NOT NULL FROM trigger"
 PUT = """INSERT INTO trigger (name, app, kind, about, task, subscription, counted_since) VALUES (?, ?, ?, ?, ?, ?, ?)
  ON CONFLICT (name) DO UPDATE SET app = excluded.app, kind = excluded.kind, about = excluded.about, task = excluded.task,
- subscription = excluded.subscription"""
-DELETE = "DELETE FROM trigger WHERE name = ?"
-STANDING = "SELECT position, paused_at IS NOT NULL, app FROM trigger WHERE name = ?"
+ subscription = excluded.subscription, removed_at = NULL"""
+REMOVE = "UPDATE trigger SET removed_at = ?1 WHERE name = ?2"
+STANDING = "SELECT position, paused_at IS NOT NULL, app FROM trigger WHERE name = ? AND removed_at IS NULL"
 MOVE = f"""UPDATE trigger SET position = coalesce(?2, position), made = made + ?3, repeated = repeated + ?4,
  refused = refused + ?5, lag = ?6, looked_at = ?7, last_at = CASE WHEN ?3 + ?5 > 0 THEN ?7 ELSE last_at END,
  rate = CASE WHEN ?7 - counted_since >= {int(RATE_WINDOW * 1e6)} THEN counted * 1e6 / (?7 - counted_since) ELSE rate END,
@@ -47,9 +47,9 @@ TELL = """UPDATE trigger SET error = ?2, error_at = CASE WHEN ?2 IS NULL THEN er
  lag = coalesce(?4, lag) WHERE name = ?1"""
 PAUSE = "UPDATE trigger SET paused_at = ?2, paused_by = ?3 WHERE name = ?1 AND paused_at IS NULL RETURNING 1"
 RESUME = "UPDATE trigger SET paused_at = NULL, paused_by = NULL WHERE name = ? AND paused_at IS NOT NULL RETURNING 1"
-GET = f"SELECT {triggering.VIEW} FROM trigger WHERE name = ?"
-LIST = f"SELECT {triggering.VIEW} FROM trigger ORDER BY name"
-SUBSCRIPTIONS = "SELECT app, name, subscription FROM trigger WHERE subscription IS NOT NULL ORDER BY name"
+GET = f"SELECT {triggering.VIEW} FROM trigger WHERE name = ? AND removed_at IS NULL"
+LIST = f"SELECT {triggering.VIEW} FROM trigger WHERE removed_at IS NULL ORDER BY name"
+SUBSCRIPTIONS = "SELECT app, name, subscription FROM trigger WHERE subscription IS NOT NULL AND removed_at IS NULL ORDER BY name"
 
 # Primary key of the receipts.
 MARK = "SELECT mark FROM receipt WHERE trigger = ? AND event = ?"
@@ -59,7 +59,6 @@ RECEIVE = """INSERT INTO receipt (trigger, event, mark, expires_at) VALUES (?1, 
 RECEIPTS = "SELECT event FROM receipt WHERE trigger = ? AND event > ? ORDER BY event LIMIT ?"
 FORGET = "DELETE FROM receipt WHERE trigger = ? AND event = ?"
 FORGET_BEFORE = "DELETE FROM receipt WHERE trigger = ? AND event < ?"
-FORGET_ALL = "DELETE FROM receipt WHERE trigger = ?"
 
 _REFUSED = "id, trigger, event, mark, at, raw, rest, reason"
 REFUSE = f"INSERT INTO refused ({_REFUSED}, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -81,14 +80,13 @@ class SqliteTriggers:
         self._clock = database.clock
         self._wakes = wakes
 
-    def declare(self, triggers: Sequence[NewTrigger], *, app: str) -> Declared:
+    def declare(self, triggers: Sequence[NewTrigger], *, app: str, whole: bool = True) -> Declared:
         with self._database.write() as connection:
-            there = {name: tuple(rest) for name, *rest in connection.execute(ALL).fetchall()}
-            news = triggering.news(triggers, there, app)
+            there = {name: (*rest, bool(gone)) for name, *rest, gone in connection.execute(ALL).fetchall()}
+            news = triggering.news(triggers, there, app, whole=whole)
             now = self._clock.microseconds()
             connection.executemany(PUT, [(new.name, app, *triggering.row(new), now) for new in news.write])
-            for sql in (DELETE, FORGET_ALL):
-                connection.executemany(sql, [(name,) for name in news.removed])
+            connection.executemany(REMOVE, [(now, name) for name in news.removed])
         return Declared(news.added, news.changed, news.removed)
 
     def install(self, trigger: RowTrigger, *, app: str) -> bool:

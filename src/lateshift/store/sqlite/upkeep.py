@@ -10,7 +10,7 @@ from lateshift.store import private
 from lateshift.store.sqlite import batches
 from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.sweeping import TERM
-from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT, SESSION_KEPT, TICKS_KEPT
+from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT, SESSION_KEPT, TICKS_KEPT, TRIGGER_KEPT
 
 # Settled jobs past their retention. settled_expires.
 PURGE_SETTLED = "DELETE FROM settled WHERE id IN (SELECT id FROM settled WHERE expires_at <= ? LIMIT ?)"
@@ -46,6 +46,12 @@ PURGE_TICKS = """DELETE FROM tick WHERE (at, schedule, generation) IN
 # What has arrived and need not be known any more, and what was refused too long ago. receipt_expires, refused_expires.
 PURGE_RECEIPTS = """DELETE FROM receipt WHERE (trigger, event) IN
  (SELECT trigger, event FROM receipt WHERE expires_at <= ? LIMIT ?)"""
+# Of triggers that no code has had for TRIGGER_KEPT: first what has arrived, then they themselves. Triggers are few.
+_GONE = "SELECT name FROM trigger WHERE removed_at <= ?1"
+PURGE_ARRIVED = f"""DELETE FROM receipt WHERE (trigger, event) IN
+ (SELECT trigger, event FROM receipt WHERE trigger IN ({_GONE}) LIMIT ?2)"""
+PURGE_TRIGGERS = f"""DELETE FROM trigger WHERE name IN ({_GONE})
+ AND NOT EXISTS (SELECT 1 FROM receipt WHERE receipt.trigger = trigger.name)"""
 PURGE_REFUSED = "DELETE FROM refused WHERE id IN (SELECT id FROM refused WHERE expires_at <= ? LIMIT ?)"
 
 # What must never be: an id in both tables, a running job without a holder, a waiting one with a holder.
@@ -84,6 +90,9 @@ class SqliteUpkeep:
             connection.execute(PURGE_AUDIT, (now - AUDIT_KEPT // MICROSECOND, limit))
             for sql in (PURGE_SESSIONS, PURGE_BUCKETS):
                 connection.execute(sql, (now - SESSION_KEPT // MICROSECOND, limit))
+            gone = now - TRIGGER_KEPT // MICROSECOND
+            connection.execute(PURGE_ARRIVED, (gone, limit))
+            connection.execute(PURGE_TRIGGERS, (gone,))
             connection.execute(PURGE_TICKS, (now - TICKS_KEPT // MICROSECOND, limit))
             deleted = connection.total_changes() - before
             return deleted + batches.purge(connection, now, limit)
