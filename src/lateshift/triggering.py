@@ -271,7 +271,9 @@ def _pause(every: timedelta) -> timedelta:
 def _url(url: str) -> str:
     checks.text("url", url, 2048)
     if "://" not in url:
-        raise TriggerInvalid(f"{shown(url)!r} is no URL: it begins with the kind of server, such as amqp://")
+        raise TriggerInvalid(
+            f"{shown(url)!r} is no URL: it begins with the kind of server, such as amqp:// or postgresql://"
+        )
     return url
 
 
