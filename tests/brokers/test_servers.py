@@ -23,7 +23,7 @@ def test_redis_answers_and_has_nothing_of_others(redis: str) -> None:
 def test_azurite_answers_for_blobs_and_for_queues(azurite: Azurite) -> None:
     with BlobServiceClient.from_connection_string(azurite.connection_string) as blobs:
         blobs.create_container("first")
-        assert [each.name for each in blobs.list_containers()] == ["first"]
+        assert "first" in [each.name for each in blobs.list_containers()]  # beside those of other tests
         blobs.delete_container("first")
     with QueueServiceClient.from_connection_string(azurite.connection_string) as queues:
         queues.create_queue("first")
@@ -40,5 +40,5 @@ def test_moto_answers_for_queues_and_for_blobs(moto: str) -> None:
     queues.delete_queue(QueueUrl=url)
     blobs = boto3.client("s3", **told)
     blobs.create_bucket(Bucket="first")
-    assert [each["Name"] for each in blobs.list_buckets()["Buckets"]] == ["first"]
+    assert "first" in [each["Name"] for each in blobs.list_buckets()["Buckets"]]
     blobs.delete_bucket(Bucket="first")

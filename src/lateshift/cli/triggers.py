@@ -164,8 +164,9 @@ def retry(program: str, ids: tuple[UUID, ...], name: str | None) -> None:
     if wants_json():
         print_json({"jobs": made, "refused": again})
     else:
-        click.echo(f"{counted(len(made), 'job')} made.")
-        print_table(("id", "refused again"), [[id, why] for id, why in again.items()], "")
+        click.echo(f"{counted(len(made), 'job')} made." if not made else f"Made: {', '.join(made)}")
+        if again:
+            print_table(("id", "not made, because"), [[id, why] for id, why in again.items()], "")
     if again:
         raise click.exceptions.Exit(exits.FOUND)
 
