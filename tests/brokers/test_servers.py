@@ -27,7 +27,7 @@ def test_azurite_answers_for_blobs_and_for_queues(azurite: Azurite) -> None:
         blobs.delete_container("first")
     with QueueServiceClient.from_connection_string(azurite.connection_string) as queues:
         queues.create_queue("first")
-        assert [each.name for each in queues.list_queues()] == ["first"]
+        assert "first" in [each.name for each in queues.list_queues()]
         queues.delete_queue("first")
 
 
