@@ -407,7 +407,7 @@ def test_a_program_may_have_more_than_a_thousand(store: Store, begin: datetime) 
     assert list(generations) == names
     later = [hourly(begin, name, overlap="allow") for name in names[10:]]
     told = store.schedules.declare(later, app="shop")
-    assert (told.added, told.changed, told.removed) == ([], names[10:], names[:10])
+    assert (told.added, told.changed, sorted(told.removed)) == ([], names[10:], names[:10])
     views = store.schedules.list(None, 2000)
     assert {view.plan.overlap for view in views} == {"allow"}
     assert {view.name: view.generation for view in views} == {name: generations[name] for name in names[10:]}
