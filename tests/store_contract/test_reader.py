@@ -396,3 +396,12 @@ def test_a_task_that_needs_more_than_what_was_seen_is_refused(app: Lateshift) ->
 
     with pytest.raises(TriggerInvalid, match="less than nothing"):
         app.on_row("sqlite:///x.db", table="t", cursor="id", every=timedelta(seconds=-1))
+
+
+def test_a_reader_that_looks_before_its_trigger_is_declared_waits_without_a_word(
+    app: Lateshift, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    app.on_message("amqp://host", "more", name="more")(app.tasks["place"])
+    *_, mine = app.readers()
+    mine.round()  # type: ignore[attr-defined]
+    assert (store.triggers.get("more"), caplog.text) == (None, "")

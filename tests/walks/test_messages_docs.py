@@ -34,8 +34,7 @@ def test_the_example_makes_one_job_of_each_order(store_url: str, tmp_path: Path)
         [sys.executable, str(ROOT / "examples" / "inbox.py")], cwd=tmp_path, env=environment(LATESHIFT_STORE=store_url),
         capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
-    [warning] = done.stderr.splitlines()
-    assert warning.startswith("trigger pack refused 1 of what came, such as: ")
+    assert "trigger pack refused 1 of what came, such as: " in done.stderr
     *orders, counts, refused = done.stdout.splitlines()
     assert sorted(orders) == ["order 1: a lamp", "order 2: a kettle", "order 3: a chair"]
     assert counts == "3 jobs, 1 sent twice, 1 refused:"

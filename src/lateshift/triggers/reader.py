@@ -47,6 +47,7 @@ class Reader:
         self._away = 0  # how often in a row the source did not answer
         self._app = app
         self._declare = declare
+        self._stood = False  # whether it was there
         self._clock = clock
         self._told: tuple[str | None, int | None] | None = None
         self._told_at = 0.0
@@ -68,10 +69,12 @@ class Reader:
         if term is None:
             return STAND_BY
         standing = self._store.triggers.standing(self._name)
-        if standing is None:  # an older release was started, which does not have it
+        if standing is None:
             self._close()
-            self._declare()
+            if self._stood:  # an older release was started, which does not have it
+                self._declare()
             return PAUSED
+        self._stood = True
         if standing.paused or standing.app != (self._app or standing.app):
             self._close()
             if not standing.paused:
