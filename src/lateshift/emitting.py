@@ -14,7 +14,6 @@ from lateshift.model.job import PAYLOAD_LIMIT, NewJob
 from lateshift.model.queue import PLAIN, QueueSettings
 from lateshift.model.triggering.events import Event
 from lateshift.model.triggering.naming import event_name, matches
-from lateshift.model.triggering.sources import EventSource
 from lateshift.model.triggering.trigger import Subscription
 from lateshift.runtime.aside import aside
 from lateshift.store.contract import Store
@@ -63,14 +62,9 @@ class Emitting:
 
     def _jobs(self, name: str, data: Any) -> list[NewJob]:
         event = Event(name=event_name(name), data=data, at=self.clock.now())
-        mine = {
-            known: trigger
-            for known, trigger in self.triggers.items()
-            if isinstance(trigger.where, EventSource)
-        }
-        calls = [trigger.call(event) for trigger in mine.values() if matches(name, trigger.where.pattern)]  # type: ignore[union-attr]
+        calls = [trigger.call(event) for trigger in self.triggers.values() if trigger.hears(name)]
         jobs = [call.take() for call in calls if call is not None]
-        others = [told for _, known, told in self._subscriptions() if known not in mine]
+        others = [told for _, known, told in self._subscriptions() if known not in self.triggers]
         jobs += [_job(told, event) for told in others if matches(name, told.pattern)]
         self._refuse_full({job.spec.queue for job in jobs})
         return jobs
@@ -101,4 +95,4 @@ def _job(told: Subscription, event: Event) -> NewJob:
         raise EventInvalid(
             f"The data of the event {event.name} is {len(payload):,} bytes, over the limit of {PAYLOAD_LIMIT:,}."
         )
-    return NewJob(new_job_id(), told.spec, payload, None, True)
+    return NewJob(new_job_id(), told.spec, payload, None, True, told.place)

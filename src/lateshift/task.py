@@ -99,7 +99,7 @@ class Bound(Generic[P, R]):
     ) -> None:  # fmt: skip
         self.task = task
         self.spec = spec
-        self._place = place
+        self.place = place
         self.key = key
         self._window = window
         self._connection = connection
@@ -107,13 +107,13 @@ class Bound(Generic[P, R]):
 
     @property
     def is_numbered(self) -> bool:
-        return self._place is not None and self._place.sequence is not None
+        return self.place is not None and self.place.sequence is not None
 
     @property
     def bare(self) -> bool:
         """Whether a call of it is its arguments and its spec, and nothing else."""
         unique = self.task.has_identity(self.spec.queue, self._unique)
-        return self._place is None and self.key is None and self._connection is None and not unique
+        return self.place is None and self.key is None and self._connection is None and not unique
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         return self.task.sender.send(self.call(*args, **kwargs), self._connection)
@@ -127,7 +127,7 @@ class Bound(Generic[P, R]):
         if self.key is not None:
             key = Key(self.key, self.task.arguments.digest(payload), self._window)
         unique = self.task.identity(payload, self.spec.queue, self._unique)
-        return Call(self.task, NewJob(new_job_id(), self.spec, payload, key, True, self._place, unique))
+        return Call(self.task, NewJob(new_job_id(), self.spec, payload, key, True, self.place, unique))
 
 
 class Task(Generic[P, R]):

@@ -125,8 +125,7 @@ class Triggering(Emitting):
         """
         where: FileSource | BlobSource
         for what, value in (("settle", settle), ("every", every)):
-            if checks.duration(what, value) < timedelta(0):
-                raise TriggerInvalid(f"{what} must not be less than nothing.")
+            _pause(what, value)
         checks.text("pattern", pattern, 1024)
         if "://" in pattern:
             root, path = _blobs(pattern)
@@ -165,7 +164,7 @@ class Triggering(Emitting):
             )
         where = RowSource(
             url=_url(url), table=checks.text("table", table, 200), cursor=checks.text("cursor", cursor, 200),
-            key=checks.text("key", key, 200), behind=_behind(behind), every=_pause(every), by=by,
+            key=checks.text("key", key, 200), behind=_behind(behind), every=_pause("every", every), by=by,
             from_start=from_start,
         )  # fmt: skip
         return self._registering(where, f"{bare(url)} table {table}", name, decode)
@@ -181,9 +180,7 @@ class Triggering(Emitting):
         member = new_member_id()
         declaring = Declaring(
             self.store, self.name, lambda: [trigger.declared for trigger in self._triggers.values()],
-            lambda: [
-                trigger for trigger in self._triggers.values() if getattr(trigger.where, "by", "") == "database"
-            ],
+            lambda: [trigger for trigger in self._triggers.values() if trigger.by_database],
         )  # fmt: skip
         read = [trigger for trigger in self._triggers.values() if trigger.is_read]
         return [
@@ -262,10 +259,10 @@ def _refuse_unfit(what: Task[..., Any] | Bound[..., Any]) -> None:
         )
 
 
-def _pause(every: timedelta) -> timedelta:
-    if checks.duration("every", every) < timedelta(0):
-        raise TriggerInvalid("every must not be less than nothing.")
-    return every
+def _pause(name: str, value: timedelta) -> timedelta:
+    if checks.duration(name, value) < timedelta(0):
+        raise TriggerInvalid(f"{name} must not be less than nothing.")
+    return value
 
 
 def _url(url: str) -> str:

@@ -247,8 +247,10 @@ def test_what_no_code_has_had_for_long_is_forgotten(
 
 def test_a_part_of_what_the_code_has_removes_nothing(store: Store) -> None:
     store.triggers.declare([trigger("orders"), trigger("returns")], app="shop")
-    told = store.triggers.declare([trigger("returns"), trigger("new")], app="shop", whole=False)
-    assert (told.added, told.removed) == (["new"], [])
+    older = [trigger("returns", about="as an older release has it"), trigger("new")]
+    told = store.triggers.declare(older, app="shop", whole=False)
+    assert (told.added, told.changed, told.removed) == (["new"], [], [])
+    assert seen(store, "returns").about == trigger().about
     assert [view.name for view in store.triggers.all()] == ["new", "orders", "returns"]
 
 

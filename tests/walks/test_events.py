@@ -219,3 +219,18 @@ def test_a_guarded_task_may_subscribe(app: Lateshift) -> None:
     app.emit("order.placed", 1)
     [view] = app.store.reports.jobs(JobFilter(), 10)
     assert view.task == "slowly"
+
+
+def test_another_programs_subscriber_keeps_its_session(store_url: str, app: Lateshift) -> None:
+    post = Lateshift("post", store=store_url)
+
+    @post.task
+    def letter(order: int) -> None: ...
+
+    post.on("order.*")(letter.options(session="letters", tenant="acme"))
+    post.readers()[0].say()  # type: ignore[attr-defined]
+    [id] = app.emit("order.placed", 1)
+    view = app.store.reports.job(id)
+    assert view is not None
+    assert (view.session, view.tenant) == ("letters", "acme")
+    post.close()

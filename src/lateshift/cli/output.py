@@ -182,6 +182,22 @@ def member_document(view: MemberView) -> dict[str, Any]:
     }
 
 
+def print_facts(name: str, about: str, facts: Sequence[tuple[str, str]]) -> None:
+    """One thing with what is known of it; what is empty is left out."""
+    from rich.table import Table
+    from rich.text import Text
+
+    out = console()
+    out.print(Text.assemble((name, "bold"), f": {about}"))
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bright_black", no_wrap=True)
+    table.add_column(overflow="fold")
+    for fact, value in facts:
+        if value:
+            table.add_row(fact, Text(value))
+    out.print(table)
+
+
 def readable(encoded: bytes | None) -> Any:
     return None if encoded is None else msgspec.json.decode(encoded)
 

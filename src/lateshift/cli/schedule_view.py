@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from lateshift.cli.output import amount, console, duration, print_table
+from lateshift.cli.output import amount, console, duration, print_facts, print_table
 from lateshift.model.scheduling.plan import SKIPS_COUNTED, Outcome
 from lateshift.model.scheduling.schedule import ScheduleView, Tick
 from lateshift.model.scheduling.zones import zone
@@ -57,18 +57,8 @@ def tick_document(tick: Tick) -> dict[str, Any]:
 
 
 def print_schedule(view: ScheduleView, upcoming: list[datetime], now: datetime) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
     out = console()
-    out.print(Text.assemble((view.name, "bold"), f": {view.plan.timing.words}"))
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bright_black", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in _facts(view, now):
-        if value:
-            table.add_row(name, Text(value))
-    out.print(table)
+    print_facts(view.name, view.plan.timing.words, _facts(view, now))
     out.print()
     print_moments(upcoming, view.plan.timing.timezone, "It does not fire again.")
     if view.recent:

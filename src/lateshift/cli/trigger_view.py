@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from lateshift.cli.output import amount, console, duration
+from lateshift.cli.output import amount, duration, print_facts
 from lateshift.model.triggering.trigger import RefusedView, TriggerView
 
 COLUMNS = ("trigger", "kind", ">jobs", ">a minute", ">waiting", ">refused", "last", "state")
@@ -46,18 +46,7 @@ def trigger_document(view: TriggerView) -> dict[str, Any]:
 
 
 def print_trigger(view: TriggerView, now: datetime) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    out = console()
-    out.print(Text.assemble((view.name, "bold"), f": {view.kind}, {view.about}"))
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bright_black", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in _facts(view, now):
-        if value:
-            table.add_row(name, Text(value))
-    out.print(table)
+    print_facts(view.name, f"{view.kind}, {view.about}", _facts(view, now))
 
 
 def _facts(view: TriggerView, now: datetime) -> list[tuple[str, str]]:

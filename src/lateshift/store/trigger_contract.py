@@ -33,8 +33,8 @@ class Triggers(Protocol):
     """Names, positions and receipts. An event, its receipt and its job are written in one commit, once."""
 
     def declare(self, triggers: Sequence[NewTrigger], *, app: str, whole: bool = True) -> Declared:
-        """As the code of an app has them now. Positions and pauses stay. One that the code does not have any more goes, unless
-        these are not the `whole`; its position and its receipts stay for TRIGGER_KEPT, so that nothing is lost or doubled when
+        """As the code of an app has them now. Positions and pauses stay. One that the code does not have any more goes; if
+        these are not the `whole`, only what is missing is written. Its position and its receipts stay for TRIGGER_KEPT, so that nothing is lost or doubled when
         an older release was started by mistake, or for a moment. A name that another app has is taken over."""
 
     def install(self, trigger: RowTrigger, *, app: str) -> bool:

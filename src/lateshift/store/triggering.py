@@ -30,15 +30,18 @@ def news(
     triggers: Sequence[NewTrigger], there: Mapping[str, tuple[Any, ...]], app: str, *, whole: bool
 ) -> News:
     """`there`: of every trigger in the store its app, what was told of it, and whether it was removed. Another app's name is
-    taken over: the last to declare it has it. `whole`: what is not among them is to go."""
+    taken over: the last to declare it has it. `whole`: these are all, as they are to be;
+    else only what is not there is written."""
     told = {new.name: (app, *row(new), False) for new in triggers}
     added = [name for name in told if name not in there]
     changed = [name for name in told if name in there and there[name] != told[name]]
     removed = [
         name for name, (owner, *_, gone) in there.items() if owner == app and name not in told and not gone
     ]
+    if not whole:  # beside another release, which may have them otherwise: only what is not there
+        changed, removed = [name for name in changed if there[name][-1]], []
     write = [new for new in triggers if new.name in {*added, *changed}]
-    return News(write, added, changed, removed if whole else [])
+    return News(write, added, changed, removed)
 
 
 def row(new: NewTrigger) -> tuple[str, str, str, bytes | None]:

@@ -2,6 +2,7 @@
 
 import typing
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from lateshift.model.ids import new_job_id
 from lateshift.model.outcome import clip
 from lateshift.model.triggering.events import KINDS, Event, Message, RowChange, Seen
 from lateshift.model.triggering.in_database import RowTrigger
+from lateshift.model.triggering.naming import matches
 from lateshift.model.triggering.sources import KIND_NAMES, EventSource, RowSource
 from lateshift.model.triggering.sources import Source as Where
 from lateshift.model.triggering.trigger import (
@@ -59,7 +61,16 @@ class Trigger:
     @property
     def is_read(self) -> bool:
         """Whether somebody must look; the others are written where they happen."""
-        return not isinstance(self.where, EventSource) and getattr(self.where, "by", "polling") == "polling"
+        return not isinstance(self.where, EventSource) and not self.by_database
+
+    @property
+    def by_database(self) -> bool:
+        """Whether the database itself makes its jobs."""
+        return isinstance(self.where, RowSource) and self.where.by == "database"
+
+    def hears(self, event: str) -> bool:
+        """Whether it subscribed to the application's events of that name."""
+        return isinstance(self.where, EventSource) and matches(event, self.where.pattern)
 
     @property
     def in_database(self) -> RowTrigger:
@@ -85,14 +96,15 @@ class Trigger:
 
     def call(self, seen: Seen) -> Call[Any] | None:
         """The call that this becomes; None where the program passes it over. Raises what the program or the arguments do."""
-        argument: Any = seen if takes_whole(self.task, type(seen)) else None
-        if self._decode is not None:
-            argument = self._decode(seen)
-            if argument is None or isinstance(argument, Call):
-                return argument
-        elif argument is None:
-            argument = seen.content
-        return self._what.call(argument)
+        if self._decode is None:
+            return self._what.call(seen if isinstance(seen, self._wants) else seen.content)
+        argument = self._decode(seen)
+        return argument if argument is None or isinstance(argument, Call) else self._what.call(argument)
+
+    @cached_property
+    def _wants(self) -> type[Seen] | tuple[()]:
+        """All that was seen, where its first parameter is annotated so; else the content."""
+        return next((kind for kind in KINDS if takes_whole(self.task, kind)), ())
 
     def arrive(self, incoming: Incoming) -> Arrival:
         if incoming.old:
@@ -126,7 +138,8 @@ class Trigger:
         if not isinstance(self.where, EventSource):
             return None
         whole = takes_whole(self.task, Event)
-        return Subscription(self.where.pattern, self._what.spec, self.task.arguments.names[0], whole)
+        place = self._what.place if isinstance(self._what, Bound) else None
+        return Subscription(self.where.pattern, self._what.spec, first_parameter(self.task), whole, place)
 
 
 def takes_whole(task: Task[..., Any], kind: type[Seen]) -> bool:

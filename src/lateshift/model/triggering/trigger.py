@@ -7,7 +7,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from lateshift.model.job import NewJob, Spec
+from lateshift.model.job import NewJob, Place, Spec
 from lateshift.model.outcome import plain
 
 TRIGGER_NAME_LIMIT = 200  # characters
@@ -40,6 +40,7 @@ class Subscription(Struct, frozen=True, array_like=True):
     spec: Spec
     parameter: str
     whole: bool
+    place: Place | None = None
 
 
 class NewTrigger(Struct, frozen=True, kw_only=True):
