@@ -142,6 +142,7 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("UNPACKED_LIMIT", "triggers.brokers.envelopes"),
         ("BYTES_AT_ONCE", "triggers.messages"),
         ("MESSAGE_WINDOW", "model.triggering.sources"),
+        ("UNINSTALL_AFTER", "store.postgres.row_triggers"),
         ("REFUSED_KEPT", "store.taking"),
         ("TRIGGER_KEPT", "store.taking"),
         ("TOGETHER", "client"),
