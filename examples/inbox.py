@@ -57,7 +57,7 @@ async def main() -> None:
     assert trigger is not None
     print(f"{trigger.made} jobs, {trigger.repeated} sent twice, {trigger.refused} refused:")
     for refused in app.store.triggers.refused("pack", None, 10):
-        print(f"  {refused.raw.decode()}: {refused.reason}")
+        print(f"  {refused.reason}")
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ def test_envelopes_of_kombu_and_headers_of_others_are_read(source: Messages, rec
     wrapped = dumps(
         {"body": '{"n":1}', "properties": told, "headers": {"a": 1}, "content-type": "x/y"}
     ).encode()
-    receiver.waiting = [message(1, wrapped), message(2, b"{}", properties={"id": "h"})]
+    receiver.waiting = [message(1, wrapped), message(2, b"{}", properties={"id": "h", "task": "t"})]
     first, second = source.read(500, 0.5).events
     assert (first.event, first.seen.content) == ("k", {"n": 1})
     assert first.seen.content_type == "x/y"  # type: ignore[union-attr]

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, create_engine, text
 from lateshift import Lateshift
 from lateshift.model.ids import new_member_id
 from lateshift.model.job import JobFilter
+from lateshift.model.triggering.sources import RowSource
 from lateshift.model.triggering.trigger import TriggerView
 from lateshift.triggers.reader import Reader
 from lateshift.triggers.row_table import url_of
@@ -73,6 +74,12 @@ class Turned:
             if pause:
                 return pause
         raise AssertionError(f"it has more after {TURNS} turns")
+
+    @property
+    def where(self) -> RowSource:
+        where = self.app.triggers[self.name].where
+        assert isinstance(where, RowSource)
+        return where
 
     @property
     def view(self) -> TriggerView:

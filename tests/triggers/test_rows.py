@@ -15,10 +15,11 @@ from lateshift.runtime.leadership import TTL
 from lateshift.triggers import reader as reading
 from lateshift.triggers import row_values, rows
 from lateshift.triggers.reader import LONGEST_PAUSE, STAND_BY, Reader
+from lateshift.triggers.row_table import RowTable
 from tests.postgres_server import PostgresServer
 from tests.triggers.tables import Orders, Turned, Watch
 
-NOON = datetime(2030, 1, 1, 12)  # noqa: DTZ001 - the column has no zone
+NOON = datetime(2020, 1, 1, 12)  # noqa: DTZ001 - the column has no zone
 SECOND = timedelta(seconds=1)
 
 
@@ -33,7 +34,8 @@ def test_it_begins_after_the_newest_row_there_is(orders: Orders, watch: Watch) -
     orders.put([6])
     turned.turn()
     assert turned.ids == [3, 5, 6]
-    assert turned.view.position == {"of": "orders.id", "newest": {"int": 6}, "since": {"int": 5}}
+    told = {"of": "orders.id", "newest": {"int": 6}, "since": {"int": 5}}
+    assert turned.view.position == {**told, "in": RowTable(turned.where).database}
 
 
 def test_another_column_begins_anew(orders: Orders, watch: Watch, app: Lateshift) -> None:
@@ -180,13 +182,13 @@ def test_rows_with_the_same_cursor_are_read_across_pages(orders: Orders, watch: 
 def test_times_that_sqlite_keeps_in_any_form_are_read_as_they_are(file_orders: Orders, watch: Watch) -> None:
     """CURRENT_TIMESTAMP has no fractions of a second, and the text with them is another."""
     turned = watch(file_orders, cursor="at")
-    file_orders.run("INSERT INTO orders (id, at) VALUES (0, '2030-01-01 11:59:00')")
+    file_orders.run("INSERT INTO orders (id, at) VALUES (0, '2020-01-01 11:59:00')")
     turned.turn()
-    values = ", ".join(f"({id}, '2030-01-01 12:00:00')" for id in range(1, 1200))
+    values = ", ".join(f"({id}, '2020-01-01 12:00:00')" for id in range(1, 1200))
     file_orders.run(f"INSERT INTO orders (id, at) VALUES {values}")
     turned.turn()
     file_orders.run(
-        "INSERT INTO orders (id, at) VALUES (5000, '2030-01-01 11:59:30'), (5001, '2030-01-01 12:00:00.5')"
+        "INSERT INTO orders (id, at) VALUES (5000, '2020-01-01 11:59:30'), (5001, '2020-01-01 12:00:00.5')"
     )
     turned.turn()
     assert sorted(turned.ids) == [*range(1, 1200), 5000, 5001]
@@ -475,6 +477,16 @@ def test_a_long_interval_does_not_outlast_the_term(orders: Orders, watch: Watch)
     assert turned.ids == []
 
 
+def test_a_long_interval_begins_when_all_is_read(
+    orders: Orders, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "NEW_AT_ONCE", 500)
+    orders.put(range(2300))
+    turned = watch(orders, every=timedelta(hours=1), from_start=True)
+    turned.turn()
+    assert turned.ids == list(range(2300))
+
+
 def test_a_kind_of_overlap_that_does_not_fit_is_told(orders: Orders, watch: Watch) -> None:
     turned = watch(orders, cursor="at", behind=5)
     orders.put([1], at=NOON)
@@ -501,7 +513,7 @@ def test_an_overlap_that_is_none_is_refused(app: Lateshift, behind: Any) -> None
 def test_an_aware_time_is_told_in_utc(server_orders: Orders, watch: Watch) -> None:
     server_orders.run("ALTER TABLE orders ALTER at TYPE timestamptz")
     turned = watch(server_orders, cursor="at", from_start=True)
-    server_orders.put([1], at=datetime(2030, 1, 1, 12, tzinfo=UTC))
+    server_orders.put([1], at=datetime(2020, 1, 1, 12, tzinfo=UTC))
     turned.turn()
-    assert turned.rows[0]["at"] == "2030-01-01T12:00:00Z"
-    assert turned.receipts == ["2030-01-01T12:00:00.000000Z 1"]
+    assert turned.rows[0]["at"] == "2020-01-01T12:00:00Z"
+    assert turned.receipts == ["2020-01-01T12:00:00.000000Z 1"]

@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 
 from lateshift.errors import TriggerInvalid
 from lateshift.model.triggering.trigger import known_by
-from lateshift.triggers.cursors import earlier, event_of, is_ordered, overlap, read, sortable, written
+from lateshift.triggers.cursors import (
+    earlier,
+    event_of,
+    is_after,
+    is_ordered,
+    latest,
+    overlap,
+    read,
+    sortable,
+    written,
+)
+from lateshift.triggers.unreadable import Unreadable
 
 ZONES = st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=45)), timezone(timedelta(hours=-11))])
 WIDE = datetime(2, 1, 1), datetime(9998, 1, 1)  # noqa: DTZ001 - whatever the zone
@@ -85,6 +96,53 @@ def test_a_position_is_read_as_it_was_written(value: Any) -> None:
 )
 def test_a_position_of_something_else_is_none(position: bytes) -> None:
     assert read("orders.id", position) is None
+
+
+def test_a_position_is_that_of_one_database_and_an_old_one_of_any() -> None:
+    position = written("orders.id", 7, 5, database="postgresql shop")
+    assert read("orders.id", position, database="postgresql shop") == (7, 5)
+    assert read("orders.id", position, database="postgresql other") is None
+    old = b'{"of":"orders.id","newest":{"int":7},"since":{"int":5}}'
+    assert read("orders.id", old, database="postgresql other") == (7, 5)
+
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("like", "most"),
+    [
+        (datetime(2999, 1, 1, tzinfo=UTC), NOW + MINUTE),
+        (datetime(2999, 1, 1), datetime(2026, 5, 1, 14, 1)),  # noqa: DTZ001 - of the zone
+        (date(2999, 1, 1), date(2026, 5, 1)),
+        ("2999-01-01 00:00:00", "2026-05-01 14:01:00"),
+        ("2999-01-01T00:00:00.5", "2026-05-01T14:01:00"),
+        ("no time", "2026-05-01 14:01:00"),
+        (Unreadable("timestamptz", "infinity", ""), NOW + MINUTE),
+        (Unreadable("timestamp", "infinity", ""), datetime(2026, 5, 1, 14, 1)),  # noqa: DTZ001
+        (Unreadable("date", "infinity", ""), date(2026, 5, 1)),
+        (2**62, None),
+        (UUID(int=1), None),
+    ],
+)
+def test_the_latest_that_a_cursor_can_be_is_of_its_kind(like: Any, most: Any) -> None:
+    zone = timedelta(hours=2)
+    assert latest(like, NOW, zone, MINUTE) == most
+    assert latest(like, NOW.astimezone(timezone(timedelta(hours=-11))), zone, MINUTE) == most
+    if most is not None:
+        assert is_after(like, most)
+        assert latest(like, NOW, zone, timedelta.max) is not None
+
+
+@given(AWARE, KEYS)
+def test_the_receipt_of_a_time_that_python_has_none_for_outlasts_all_others(
+    value: datetime, key: Any
+) -> None:
+    for text in ("infinity", "-infinity", "20000-01-01 00:00:00+00", "0044-03-15 00:00:00+00 BC"):
+        event = event_of(Unreadable("timestamptz", text, ""), key)
+        assert event > event_of(value, key)
+    assert not is_after(Unreadable("timestamptz", "0044-03-15 00:00:00+00 BC", ""), value)
 
 
 @given(st.one_of(NUMBERS, AWARE, NAIVE, st.dates()))

@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lateshift.triggers.brokers.broker import Delivery
-from lateshift.triggers.brokers.envelopes import UNPACKED_LIMIT, cleaned, delivered, opened, own_id
+from lateshift.triggers.brokers.envelopes import (
+    CHARSETS,
+    UNPACKED_LIMIT,
+    body_again,
+    body_of,
+    cleaned,
+    delivered,
+    opened,
+    own_id,
+)
 
 BODY = b'{"n":1}'
 
@@ -30,10 +39,13 @@ def envelope(body: str, headers: dict[str, Any] | None = None, **properties: Any
 @pytest.mark.parametrize("wrapped", [False, True], ids=["as it is", "in base64"])
 def test_an_envelope_is_opened(wrapped: bool) -> None:
     raw = envelope(base64.b64encode(BODY).decode(), {"a": 1}, body_encoding="base64")
-    seen = opened(base64.b64encode(raw) if wrapped else raw, tag=7, id="of the broker")
+    came = base64.b64encode(raw) if wrapped else raw
+    seen = opened(came, tag=7, id="of the broker")
     assert seen == Delivery(
-        tag=7, body=BODY, id="tag-1", headers={"a": 1}, content_type="application/json", wrong=None
-    )
+        tag=7, raw=came, body=BODY, wrapped=True, id="tag-1", headers={"a": 1}, content_type="application/json",
+        encoding="utf-8",
+    )  # fmt: skip
+    assert body_of(seen) == BODY
 
 
 @pytest.mark.parametrize("encoding", [None, "utf-8"])
@@ -44,11 +56,12 @@ def test_a_body_that_is_text_is_taken_as_it_is(encoding: str | None) -> None:
 @pytest.mark.parametrize(
     ("headers", "properties", "id"),
     [
-        ({"id": "h"}, {"message_id": "m"}, "m"),
-        ({"id": "h"}, {}, "h"),
-        ({"id": 5}, {}, "5"),
-        ({"id": ""}, {"message_id": None}, "tag-1"),
-        ({"id": ["no", "id"]}, {}, "tag-1"),
+        ({"id": "h", "task": "t"}, {"message_id": "m"}, "m"),
+        ({"id": "h", "task": "t"}, {}, "h"),
+        ({"id": 5, "task": "t"}, {}, "5"),
+        ({"id": "", "task": "t"}, {"message_id": None}, "tag-1"),
+        ({"id": ["no", "id"], "task": "t"}, {}, "tag-1"),
+        ({"id": "of a customer"}, {}, "tag-1"),
     ],
 )
 def test_it_is_known_by_its_publishers_id_before_that_of_its_envelope(
@@ -72,7 +85,9 @@ def test_it_is_known_by_its_publishers_id_before_that_of_its_envelope(
     ],
 )
 def test_what_is_no_envelope_is_taken_as_it_is_under_the_brokers_id(raw: bytes) -> None:
-    assert opened(raw, tag=1, id="of the broker") == Delivery(tag=1, body=raw, id="of the broker")
+    seen = opened(raw, tag=1, id="of the broker")
+    assert seen == Delivery(tag=1, raw=raw, body=raw, wrapped=True, id="of the broker")
+    assert body_of(seen) == raw
 
 
 def test_json_that_came_in_base64_is_read() -> None:
@@ -83,8 +98,9 @@ def test_json_that_came_in_base64_is_read() -> None:
 def test_an_envelope_that_cannot_be_opened_is_wrong_and_keeps_all_that_came(encoding: str, told: str) -> None:
     raw = envelope("no base64!", body_encoding=encoding)
     seen = opened(raw, tag=1)
-    assert seen.body == raw
-    assert told in (seen.wrong or "")
+    assert seen.raw == raw
+    with pytest.raises(ValueError, match=told):
+        body_of(seen)
 
 
 @pytest.mark.parametrize(
@@ -100,14 +116,44 @@ def test_an_envelope_that_cannot_be_opened_is_wrong_and_keeps_all_that_came(enco
 )
 def test_a_content_encoding_is_undone(body: bytes, encoding: str | None) -> None:
     seen = delivered(body, {}, "application/json", encoding, tag=1, id=None)
-    assert (seen.body, seen.wrong) == (BODY, None)
+    assert (body_of(seen), seen.raw) == (BODY, body)
+
+
+@pytest.mark.parametrize("charset", sorted(CHARSETS))
+def test_every_charset_that_is_read_is_one(charset: str) -> None:
+    body = BODY.decode().encode(charset)
+    assert body_of(delivered(body, {}, None, charset.replace("_", "-"), tag=1, id=None)).endswith(BODY)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("ISO-8859-1", "é"), ("latin1", "é"), ("iso_8859-15", "€"), ("Windows-1252", "€"), ("cp1251", "ж"), ("KOI8-R", "ж"),
+        ("Shift_JIS", "日"), ("EUC-JP", "日"), ("iso-2022-jp", "日"), ("EUC-KR", "한"), ("GB2312", "中"), ("gb18030", "中"), ("Big5", "中"),
+        ("macintosh", "é"), ("UTF-16LE", "é"), ("utf16", "é"), ("UTF-32", "é"),
+    ],
+)  # fmt: skip
+def test_charsets_are_known_by_the_names_that_publishers_use(encoding: str, text: str) -> None:
+    seen = delivered(text.encode(encoding), {}, None, f" {encoding} ", tag=1, id=None)
+    assert body_of(seen) == text.encode()
+
+
+@pytest.mark.parametrize(
+    "codec",
+    ["punycode", "idna", "rot13", "unicode_escape", "raw-unicode-escape", "utf-7", "undefined", "zlib_codec", "bz2", "x" * 10**6],
+    ids=lambda codec: codec[:20],
+)  # fmt: skip
+def test_a_codec_that_is_no_charset_is_not_run(codec: str) -> None:
+    """Of some, a few megabytes take hours."""
+    with pytest.raises(ValueError, match="is none that is read here"):
+        body_of(delivered(b"a-" * 1_000_000, {}, None, codec, tag=1, id=None))
 
 
 @pytest.mark.parametrize(
     ("body", "encoding", "told"),
     [
-        (BODY, "klingon", "content encoding 'klingon'"),
-        (BODY, "hex", "content encoding 'hex'"),  # a codec, but none of text
+        (BODY, "klingon", "content encoding 'klingon' is none"),
+        (BODY, "hex", "content encoding 'hex' is none"),  # a codec, but none of text
         (b"\xff", "utf-16", "utf-16"),
         (BODY, "gzip", "it is not gzip"),
         (gzip.compress(BODY, mtime=0)[:-9], "gzip", "cut off"),
@@ -117,19 +163,45 @@ def test_a_wrong_content_encoding_is_told_and_all_that_came_is_kept(
     body: bytes, encoding: str, told: str
 ) -> None:
     seen = delivered(body, {}, None, encoding, tag=1, id="m")
-    assert (seen.body, seen.id) == (body, "m")
-    assert told in (seen.wrong or "")
+    assert (seen.raw, seen.id) == (body, "m")
+    with pytest.raises(ValueError, match=told):
+        body_of(seen)
 
 
 def test_what_kombu_compressed_is_unpacked_up_to_a_limit() -> None:
     headers = {"compression": "application/x-gzip"}  # as kombu calls zlib
-    assert delivered(zlib.compress(BODY), headers, None, "utf-8", tag=1, id=None).body == BODY
-    bomb = zlib.compress(bytes(UNPACKED_LIMIT + 1))
-    seen = delivered(bomb, headers, None, None, tag=1, id=None)
-    assert seen.body == bomb
-    assert "more than" in (seen.wrong or "")
+    assert body_of(delivered(zlib.compress(BODY), headers, None, "utf-8", tag=1, id=None)) == BODY
+    most = bytes(UNPACKED_LIMIT)
+    assert body_of(delivered(zlib.compress(most), headers, None, None, tag=1, id=None)) == most
+    bomb = delivered(zlib.compress(most + b"0"), headers, None, None, tag=1, id=None)
+    with pytest.raises(ValueError, match="more than 1,048,576 bytes"):
+        body_of(bomb)
     other = delivered(BODY, {"compression": "application/x-bz2"}, None, None, tag=1, id=None)
-    assert "send it with gzip or zlib" in (other.wrong or "")
+    with pytest.raises(ValueError, match="send it with gzip or zlib"):
+        body_of(other)
+
+
+def test_nothing_is_unpacked_before_it_is_asked_for() -> None:
+    bomb = zlib.compress(bytes(UNPACKED_LIMIT))
+    seen = delivered(bomb, {"compression": "application/x-gzip"}, None, None, tag=1, id=None)
+    assert len(seen.raw) == len(seen.body) < 10_000
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        delivered(BODY, {}, None, None, tag=1, id=None),
+        delivered(gzip.compress(BODY), {}, None, "gzip", tag=1, id=None),
+        delivered(zlib.compress(BODY), {"compression": "zlib"}, None, "utf-8", tag=1, id=None),
+        delivered(BODY.decode().encode("utf-16"), {}, None, "utf-16", tag=1, id=None),
+        opened(BODY, tag=1),
+        opened(base64.b64encode(BODY), tag=1),
+        opened(envelope(BODY.decode()), tag=1),
+        opened(base64.b64encode(envelope(base64.b64encode(BODY).decode(), body_encoding="base64")), tag=1),
+    ],
+)
+def test_what_was_kept_as_it_came_is_read_again(seen: Delivery) -> None:
+    assert body_again(seen.raw, seen.headers, wrapped=seen.wrapped, encoding=seen.encoding) == BODY
 
 
 @pytest.mark.parametrize(
@@ -137,6 +209,13 @@ def test_what_kombu_compressed_is_unpacked_up_to_a_limit() -> None:
 )
 def test_an_id_is_text_or_a_number(named: Any, id: str | None) -> None:
     assert own_id({"message_id": named}, {}) == id
+    assert own_id({}, {"id": named, "task": "t"}) == id
+
+
+def test_a_header_id_is_that_of_the_message_in_celerys_form_alone() -> None:
+    """Two messages about one customer are two, and neither is lost."""
+    assert own_id({}, {"id": "customer 7"}) is None
+    assert own_id({}, {"id": "6b0f", "task": "shop.tell"}) == "6b0f"
 
 
 def test_headers_are_made_such_that_every_store_can_keep_them() -> None:

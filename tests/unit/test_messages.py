@@ -162,7 +162,7 @@ def test_without_its_key_a_message_is_wrong_and_known_by_its_id(
 
 def test_messages_without_an_id_are_never_taken_for_one(queue: str) -> None:
     source = Messages(MessageSource(url=URL, queue=queue))
-    twice = [source._incoming(Delivery(tag=1, body=b"{}")) for _ in range(2)]
+    twice = [source._incoming(Delivery(tag=1, raw=b"{}", body=b"{}")) for _ in range(2)]
     assert twice[0].event != twice[1].event
 
 
@@ -173,7 +173,39 @@ def test_one_that_cannot_be_read_is_wrong_and_the_next_is_not(producer: Any, que
     bad, good = read(source)
     assert "klingon" in (bad.wrong or "")
     assert bad.seen.raw == b"\xff"
+    assert b'"content-encoding": "klingon"' in (bad.raw or b"")
     assert (good.wrong, good.seen.content) == (None, {"n": 1})
+    source.close()
+
+
+def test_messages_that_are_large_when_unpacked_are_handed_on_a_few_at_a_time(
+    producer: Any, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "BYTES_AT_ONCE", 250_000)
+    for number in range(5):
+        put(producer, queue, [number, "x" * 100_000], compression="zlib")
+    source = opened(queue)
+    first = source.read(500, 0.01)
+    assert ([each.seen.content[0] for each in first.events], first.more) == ([0, 1, 2], True)
+    source.done(first.events)
+    assert [each.seen.content[0] for each in read(source)] == [3, 4]
+    source.close()
+    source.open(None, RECEIPTS)
+    assert [each.seen.content[0] for each in read(source)] == [3, 4]
+    source.close()
+
+
+def test_what_was_received_and_not_handed_on_comes_again(
+    producer: Any, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "BYTES_AT_ONCE", 1)
+    for number in range(3):
+        put(producer, queue, number)
+    source = opened(queue)
+    source.done(read(source))
+    source.close()
+    source.open(None, RECEIPTS)
+    assert sorted(each.seen.content for _ in range(2) for each in read(source)) == [1, 2]
     source.close()
 
 

@@ -41,8 +41,10 @@ class Triggers(Protocol):
         """Have the database itself write the job of a row, in the transaction that changes the row. False if it does so already.
         Raises TriggerInvalid where that cannot be."""
 
-    def uninstall(self, keep: list[str], *, app: str) -> list[str]:
-        """What the database does for other triggers of the app, ends. Gives their names."""
+    def uninstall(self, otherwise: list[str], *, app: str) -> list[str]:
+        """What the database does for triggers of the app ends: at once for those that the code now has `otherwise`, and for those
+        that no code has had for a while, so that a release without them, beside one with them, loses nothing. Gives their names;
+        one whose table is in use is left for the next time."""
 
     def standing(self, name: str) -> Standing | None:
         """None if it is not declared."""

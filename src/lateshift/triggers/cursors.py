@@ -9,12 +9,14 @@ import msgspec
 
 from lateshift.errors import TriggerInvalid
 from lateshift.model.triggering.sources import ROWS_BEHIND, TIME_BEHIND
+from lateshift.triggers.unreadable import Unreadable
 
 Cursor: TypeAlias = int | float | Decimal | datetime | date | str | UUID | bytes
 Behind: TypeAlias = int | timedelta | None
 
 DIGITS_MOST = 200_000  # PostgreSQL's numeric has 131,072 before the point and 16,383 behind it
 _DAY = timedelta(days=1)
+_AGES = 365_000 * _DAY  # of which a sum with a date is still one
 _NINES = str.maketrans("0123456789", "9876543210")
 _EXACT = Context(prec=DIGITS_MOST)
 _SEPARATOR = " "  # sorts before all that a cursor's text has
@@ -44,6 +46,8 @@ def sortable(value: Any) -> str:
             return str(value)
         case bytes() | bytearray() | memoryview():
             return bytes(value).hex()
+        case Unreadable() if value.kind in _TIMES:
+            return f"~{sortable(value.text)}"  # after all others: its receipt is to stay
         case _:
             raise _no_cursor(value)
 
@@ -62,7 +66,9 @@ def overlap(value: Any, behind: Behind, *, time: bool) -> Behind:
                 f"the cursor holds numbers such as {value}: behind is a number too, not {behind!r}"
             )
         return usual if behind is None else behind
-    if isinstance(value, date) or (isinstance(value, str) and (time or isinstance(behind, timedelta))):
+    if isinstance(value, date | Unreadable) or (
+        isinstance(value, str) and (time or isinstance(behind, timedelta))
+    ):
         if behind is not None and not isinstance(behind, timedelta):
             raise TriggerInvalid(
                 f"the cursor holds times such as {value}: behind is a timedelta, not {behind!r}"
@@ -93,6 +99,40 @@ def earlier(value: Any, behind: Any) -> Any:
         return type(value).min if value.tzinfo is None else datetime.min.replace(tzinfo=UTC)
 
 
+def latest(value: Any, present: datetime, zone: timedelta, behind: timedelta) -> Any:
+    """The latest that such a cursor can be at `present`, and `behind` more; None if it is no time. `zone`: how far ahead of UTC
+    a time may be that tells no zone."""
+    behind = min(behind, _AGES)
+    wall = present.astimezone(UTC).replace(tzinfo=None) + zone
+    match value.kind if isinstance(value, Unreadable) else _kind_of_time(value):
+        case "timestamptz":
+            return present.astimezone(UTC) + behind
+        case "timestamp":
+            return wall + behind
+        case "date":
+            return wall.date()  # the day before is looked at in any case
+        case "text":
+            between = value[10] if value[10:11] in ("T", " ") else " "
+            return (wall + behind).isoformat(sep=between, timespec="seconds")
+    return None
+
+
+def is_after(value: Any, latest: Any) -> bool:
+    """Of two cursors of a kind, also where Python has no value for the first."""
+    return not value.is_early if isinstance(value, Unreadable) else bool(value > latest)
+
+
+def _kind_of_time(value: Any) -> str | None:
+    match value:
+        case datetime():
+            return "timestamp" if value.tzinfo is None else "timestamptz"
+        case date():
+            return "date"
+        case str():
+            return "text"
+    return None
+
+
 def _earlier_text(value: str, behind: timedelta) -> str:
     """A time that a database keeps as text, written as far as whole seconds: all that is later sorts after it."""
     try:
@@ -106,16 +146,16 @@ def _earlier_text(value: str, behind: timedelta) -> str:
     return (moment - behind).isoformat(sep=value[10], timespec="seconds")[:19]
 
 
-def written(of: str, newest: Any, since: Any) -> bytes:
+def written(of: str, newest: Any, since: Any, *, database: str = "") -> bytes:
     """A position in a column: the newest value seen, and the newest when the look before the next one began."""
-    return msgspec.json.encode({"of": of, "newest": _tagged(newest), "since": _tagged(since)})
+    return msgspec.json.encode({"of": of, "in": database, "newest": _tagged(newest), "since": _tagged(since)})
 
 
-def read(of: str, position: bytes) -> tuple[Any, Any] | None:
-    """None if that is no position in this column."""
+def read(of: str, position: bytes, *, database: str = "") -> tuple[Any, Any] | None:
+    """None if that is no position in this column of this database. One that names no database was written before they did."""
     try:
         told = msgspec.json.decode(position)
-        if told["of"] == of:
+        if told["of"] == of and told.get("in", database) == database:
             return _untagged(told["newest"]), _untagged(told["since"])
     except (msgspec.MsgspecError, TypeError, KeyError, ValueError):
         pass
@@ -143,6 +183,7 @@ def _untagged(told: dict[str, Any] | None) -> Any:
             return msgspec.convert(kept, _KINDS[name])
 
 
+_TIMES = ("date", "timestamp", "timestamptz")
 _KINDS: dict[str, type] = {
     "int": int, "float": float, "decimal": Decimal, "datetime": datetime, "date": date, "str": str, "uuid": UUID,
     "bytes": bytes,

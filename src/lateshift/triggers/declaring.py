@@ -59,9 +59,11 @@ class Declaring:
                 log.info("trigger %s: %s", name, what)
 
     def _install(self) -> None:
-        """Those whose jobs the database itself writes; and no others any more."""
+        """Those whose jobs the database itself writes; and none any more of those that are read."""
         triggers, store = self._in_database(), self._store.triggers
-        for name in store.uninstall([trigger.name for trigger in triggers], app=self._app):
+        written = {trigger.name for trigger in triggers}
+        otherwise = [trigger.name for trigger in self._triggers() if trigger.name not in written]
+        for name in store.uninstall(otherwise, app=self._app):
             log.info("trigger %s: gone from the database", name)
         for trigger in triggers:
             wrong = None

@@ -1,6 +1,7 @@
 """Messages of a broker: each is one job, and is acknowledged when the job is in the store, not before."""
 
 import contextlib
+from collections import deque
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -14,11 +15,15 @@ from lateshift.model.triggering.events import Message
 from lateshift.model.triggering.sources import MessageSource
 from lateshift.triggers.addresses import bare, without_secrets
 from lateshift.triggers.brokers.broker import Broker, Delivery
+from lateshift.triggers.brokers.envelopes import body_of
 from lateshift.triggers.source import Incoming, Read, Receipts, SourceAway
 
 CONNECT_WITHIN = 5.0  # seconds
 ANSWER_WITHIN = 10.0
 HEARTBEAT = 30.0  # a connection that is silent for twice as long is dead
+BYTES_AT_ONCE = (
+    16 * 2**20
+)  # of messages, unpacked, that are stored in one commit; the next ones stay packed until then
 COUNT_EVERY = 5.0  # seconds between two questions how many messages wait
 # Of kombu's connection, not of its transport.
 OF_CONNECTION = ("ssl", "heartbeat", "login_method", "connect_timeout", "failover_strategy")
@@ -42,6 +47,8 @@ class Messages:
         self.keep: timedelta | None = where.window
         self._where = where
         self._broker: Broker | None = None
+        self._received = deque[Delivery]()  # and not handed on yet
+        self._lag: int | None = None
         self._counted: int | None = None
         self._count_at = SYSTEM.monotonic()
 
@@ -52,17 +59,24 @@ class Messages:
     def read(self, limit: int, wait: float) -> Read:
         broker = self._open
         most = min(limit, self._where.prefetch)
-        with self._told():
-            deliveries = broker.receive(most, wait)
-            lag = self._count(broker) if len(deliveries) >= most else 0
-        events = [self._incoming(each) for each in deliveries]
-        return Read(events, more=bool(events), pause=timedelta(seconds=broker.pause), lag=lag)
+        if not self._received:
+            with self._told():
+                self._received.extend(broker.receive(most, wait))
+                self._lag = self._count(broker) if len(self._received) >= most else 0
+        events: list[Incoming] = []
+        size = 0
+        while self._received and len(events) < limit and size < BYTES_AT_ONCE:
+            delivery = self._received.popleft()
+            events.append(self._incoming(delivery))
+            size += max(len(delivery.raw), len(events[-1].seen.raw))
+        return Read(events, more=bool(events), pause=timedelta(seconds=broker.pause), lag=self._lag)
 
     def done(self, events: list[Incoming]) -> None:
         with self._told():
             self._open.acknowledge([each.receipt for each in events])
 
     def close(self) -> None:
+        self._received.clear()
         broker, self._broker = self._broker, None
         if broker is not None:
             with contextlib.suppress(Exception):  # then the broker finds out by itself that we are gone
@@ -74,20 +88,24 @@ class Messages:
         return self._broker
 
     def _incoming(self, delivery: Delivery) -> Incoming:
+        body, wrong = delivery.body, None
+        try:
+            body = body_of(delivery)
+        except ValueError as error:
+            wrong = str(error)
         message = Message(
-            body=delivery.body, id=delivery.id, headers=delivery.headers, content_type=delivery.content_type,
-            queue=self._where.queue,
+            body=body, id=delivery.id, headers=delivery.headers, content_type=delivery.content_type, queue=self._where.queue
         )  # fmt: skip
-        wrong = delivery.wrong
+        how = {"wrapped": delivery.wrapped, "encoding": delivery.encoding}
         event = delivery.id or f"unnamed {uuid4()}"  # each delivery by itself: no two are ever taken for one
         if wrong is None and self._where.key is not None:
             try:
-                return Incoming(self._key(message), message, receipt=delivery.tag)
+                return Incoming(self._key(message), message, receipt=delivery.tag, raw=delivery.raw, how=how)
             except Exception as error:  # the program's own, too
                 wrong = f"what it is known by cannot be told: {type(error).__name__}: {error}"
         if wrong is not None:
             event = f"refused {event}"  # by its id; what others are known by may look the same
-        return Incoming(event, message, receipt=delivery.tag, wrong=wrong)
+        return Incoming(event, message, receipt=delivery.tag, wrong=wrong, raw=delivery.raw, how=how)
 
     def _key(self, message: Message) -> str:
         key = self._where.key

@@ -4,6 +4,7 @@ import json
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -25,6 +26,7 @@ from sqlalchemy import (
     literal,
     or_,
     select,
+    true,
     type_coerce,
 )
 from sqlalchemy.engine import URL, make_url
@@ -38,14 +40,17 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.types import JSON, NullType
 
+from lateshift.clock import SYSTEM
 from lateshift.errors import TriggerInvalid
 from lateshift.model.triggering.sources import RowSource
 from lateshift.store.urls import shown
 from lateshift.triggers.source import SourceAway
+from lateshift.triggers.unreadable import Unreadable, read_any_value
 
 CONNECT_SECONDS = 10
 STATEMENT_SECONDS = 30
 _MILLISECONDS = 1000
+_QUARTER = timedelta(minutes=15)
 _LIBPQ = {
     "connect_timeout": CONNECT_SECONDS, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
     "tcp_user_timeout": 20 * _MILLISECONDS, "application_name": "lateshift",
@@ -95,6 +100,8 @@ class RowTable:
             )
             if self._raw:
                 event.listen(self._engine, "connect", _read_any_text)
+            elif self._url.get_driver_name() == "psycopg":
+                event.listen(self._engine, "connect", read_any_value)
         except NoSuchModuleError as error:
             raise TriggerInvalid(f"SQLAlchemy does not speak {self._url.drivername}: {error}") from error
         except ModuleNotFoundError as error:
@@ -106,6 +113,13 @@ class RowTable:
             self._look_up(connection)
 
     @property
+    def database(self) -> str:
+        """What it is called: a SQLite file by its path, another by its name, however it is reached. A server may get another address,
+        a database another password, and the rows are the same."""
+        name = Path(str(self._url.database)).resolve() if self._raw else self._url.database or ""
+        return f"{self._url.get_backend_name()} {name}"
+
+    @property
     def holds_times(self) -> bool:
         """Whether the cursor is declared as a time, which SQLite keeps as text."""
         return isinstance(self._cursor.type, DateTime | Date)
@@ -115,17 +129,31 @@ class RowTable:
         """Whether it keeps times as text, which then sorts by its bytes."""
         return self._raw and self.holds_times
 
-    def newest(self) -> Any:
-        """The greatest cursor there is; None if there is none."""
+    def present(self) -> tuple[datetime, timedelta]:
+        """By the database's own clock; and how far ahead of UTC is what it, or we, would write without a zone."""
+        with self._reading() as connection:
+            told: datetime = connection.execute(select(func.current_timestamp())).scalar_one()
+        ours = SYSTEM.now()
+        if (
+            told.tzinfo is None
+        ):  # in UTC on SQLite; elsewhere in a zone that is not told: the nearest quarter of an hour
+            zone = round((told - ours.replace(tzinfo=None)) / _QUARTER) * _QUARTER
+            told = (told - zone).replace(tzinfo=UTC)
+        else:
+            zone = told.utcoffset() or timedelta(0)
+        return told, max(timedelta(0), zone, ours.astimezone().utcoffset() or timedelta(0))
+
+    def newest(self, upto: Any = None) -> Any:
+        """The greatest cursor there is, up to one; None if there is none."""
         cursor = self._value(self._cursor)
-        asked = select(cursor).where(self._cursor.is_not(None), self._key.is_not(None))
+        asked = select(cursor).where(self._from(None, None), self._upto(upto))
         with self._reading() as connection:
             return connection.execute(asked.order_by(cursor.desc()).limit(1)).scalar()
 
     def places(self, floor: Any, after: Place | None, upto: Any, limit: int) -> list[Place]:
         """Of the rows from `floor` on, or after a place, up to a cursor."""
-        cursor, key = self._value(self._cursor), self._value(self._key)
-        asked = select(cursor, key).where(self._from(floor, after), cursor <= upto)
+        asked = select(self._value(self._cursor), self._value(self._key))
+        asked = asked.where(self._from(floor, after), self._upto(upto))
         with self._reading() as connection:
             return [Place(*row) for row in connection.execute(self._in_order(asked).limit(limit))]
 
@@ -144,14 +172,9 @@ class RowTable:
                 for page in answer.partitions(limit):
                     yield [Place(*row) for row in page]
 
-    def after(self, place: Place | None, limit: int) -> list[dict[str, Any]]:
-        """Whole rows after a place; one without a key stands for all rows of its cursor."""
-        if place is not None and place.key is None:
-            asked = select(*self._values()).where(
-                self._key.is_not(None), self._value(self._cursor) > place.cursor
-            )
-        else:
-            asked = select(*self._values()).where(self._from(None, place))
+    def after(self, place: Place | None, upto: Any, limit: int) -> list[dict[str, Any]]:
+        """Whole rows after a place, up to a cursor."""
+        asked = select(*self._values()).where(self._from(None, place), self._upto(upto))
         with self._reading() as connection:
             return self._told(connection.execute(self._in_order(asked).limit(limit)).fetchall())
 
@@ -159,17 +182,16 @@ class RowTable:
         """These rows, as they are by now."""
         key = self._value(self._key)
         asked = select(*self._values()).where(
-            key.in_([place.key for place in places]), self._value(self._cursor) >= places[0].cursor
+            key.in_([_asked(place.key, self._key) for place in places]),
+            self._value(self._cursor) >= _asked(places[0].cursor, self._cursor),
         )
         with self._reading() as connection:
             return self._told(connection.execute(self._in_order(asked)).fetchall())
 
-    def waiting(self, after: Any, most: int) -> int:
-        """How many rows have a greater cursor, counted up to `most`."""
-        cursor = self._value(self._cursor)
-        asked = select(literal(1).label("one")).where(
-            cursor.is_not(None) if after is None else cursor > after
-        )
+    def waiting(self, after: Any, upto: Any, most: int) -> int:
+        """How many rows have a greater cursor, up to one, counted up to `most`."""
+        place = None if after is None else Place(after, None)
+        asked = select(literal(1).label("one")).where(self._from(None, place), self._upto(upto))
         with self._reading() as connection:
             return int(connection.scalar(select(func.count()).select_from(asked.limit(most).subquery())) or 0)
 
@@ -243,9 +265,18 @@ class RowTable:
     def _from(self, floor: Any, after: Place | None) -> ColumnElement[bool]:
         cursor, key = self._value(self._cursor), self._value(self._key)
         there = and_(self._cursor.is_not(None), self._key.is_not(None))
-        if after is not None:  # the first condition is for the index, the second for rows of the same cursor
-            return and_(there, cursor >= after.cursor, or_(cursor > after.cursor, key > after.key))
-        return there if floor is None else and_(there, cursor >= floor)
+        if after is None:
+            return there if floor is None else and_(there, cursor >= floor)
+        past = cursor > _asked(after.cursor, self._cursor)
+        if after.key is None:  # it stands for all rows of its cursor
+            return and_(there, past)
+        # The first condition is for the index, the second for rows of the same cursor.
+        return and_(
+            there, cursor >= _asked(after.cursor, self._cursor), or_(past, key > _asked(after.key, self._key))
+        )
+
+    def _upto(self, cursor: Any) -> ColumnElement[bool]:
+        return true() if cursor is None else self._value(self._cursor) <= cursor
 
     def _in_order(self, asked: Any) -> Any:
         return asked.order_by(self._value(self._cursor), self._value(self._key))
@@ -268,6 +299,11 @@ def _typed(rows: list[dict[str, Any]], column: Column[Any]) -> None:
         for row in rows:
             with suppress(ValueError, TypeError, RecursionError):
                 row[column.name] = json.loads(row[column.name])
+
+
+def _asked(value: Any, column: Column[Any]) -> Any:
+    """As the database is asked for it: what Python has no value for, by its text."""
+    return literal(value.text, column.type) if isinstance(value, Unreadable) else value
 
 
 def _read_any_text(connection: Any, _: object) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from lateshift.triggers.unreadable import Unreadable
+
 _AS_TEXT = (
     ipaddress.IPv4Address, ipaddress.IPv6Address, ipaddress.IPv4Network, ipaddress.IPv6Network,
     ipaddress.IPv4Interface, ipaddress.IPv6Interface,
@@ -18,6 +20,10 @@ def plain_row(row: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
     told: dict[str, Any] = {}
     wrong: str | None = None
     for name, value in row.items():
+        if isinstance(value, Unreadable):
+            told[name] = value.text
+            wrong = wrong or f"the column {name} holds a {value.kind} that Python has none for: {value.why}"
+            continue
         try:
             told[name] = _plain(value)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -30,6 +36,10 @@ def _plain(value: Any) -> Any:
     """Times and UUIDs as text, decimals as text so that no digit is lost, bytes as base64."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, Unreadable):
+        raise TypeError(value.why)
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
     told = msgspec.to_builtins(value, str_keys=True, enc_hook=_foreign)
     return [_plain(each) for each in told] if isinstance(told, list) else told
 

@@ -14,7 +14,8 @@ class SourceAway(Exception):
 
 class Incoming(Struct, frozen=True):
     """One event: what it is known by in the receipts, its version, what was seen, and what the source needs to acknowledge it.
-    `old`: it was there before the trigger, and makes nothing. `wrong`: why no job can be made of it."""
+    `old`: it was there before the trigger, and makes nothing. `wrong`: why no job can be made of it. `raw`: as it came, where
+    what was seen is made of it, and `how`, as refusing.py needs it to do so again."""
 
     event: str
     seen: Seen
@@ -22,6 +23,8 @@ class Incoming(Struct, frozen=True):
     receipt: Any = None
     old: bool = False
     wrong: str | None = None
+    raw: bytes | None = None
+    how: dict[str, Any] | None = None
 
 
 class Read(Struct, frozen=True):

@@ -5,25 +5,15 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-import msgspec
-
 from lateshift.errors import LateshiftError, OptionInvalid, TriggerInvalid
-from lateshift.model.ids import new_job_id
-from lateshift.model.outcome import clip
-from lateshift.model.triggering.events import KINDS, Event, Message, RowChange, Seen
+from lateshift.model.triggering.events import KINDS, Event, RowChange, Seen
 from lateshift.model.triggering.in_database import RowTrigger
 from lateshift.model.triggering.naming import matches
 from lateshift.model.triggering.sources import KIND_NAMES, EventSource, RowSource
 from lateshift.model.triggering.sources import Source as Where
-from lateshift.model.triggering.trigger import (
-    ERROR_LIMIT,
-    Arrival,
-    NewTrigger,
-    Refused,
-    Subscription,
-    known_by,
-)
+from lateshift.model.triggering.trigger import Arrival, NewTrigger, Subscription, known_by
 from lateshift.task import Bound, Call, Task
+from lateshift.triggers.refusing import refused, seen_again
 from lateshift.triggers.source import Incoming, Source
 
 Decode = Callable[[Any], Any]
@@ -121,18 +111,11 @@ class Trigger:
         return Arrival(event=known_by(incoming.event), mark=incoming.mark, job=job)
 
     def refuse(self, incoming: Incoming, why: str) -> Arrival:
-        refused = Refused(
-            id=new_job_id(), raw=_raw(incoming.seen), rest=_rest(incoming.seen), reason=clip(why, ERROR_LIMIT)
-        )
-        return Arrival(event=known_by(incoming.event), mark=incoming.mark, refused=refused)
+        return Arrival(event=known_by(incoming.event), mark=incoming.mark, refused=refused(incoming, why))
 
     def again(self, raw: bytes, rest: bytes) -> Seen:
         """What was refused, as it was seen."""
-        told = msgspec.json.decode(rest)
-        if told["kind"] == Message.__name__:
-            return Message(body=raw, **told["seen"])
-        [kind] = [kind for kind in KINDS if kind.__name__ == told["kind"]]
-        return msgspec.json.decode(raw, type=kind)
+        return seen_again(raw, rest)
 
     def _subscription(self) -> Subscription | None:
         if not isinstance(self.where, EventSource):
@@ -152,23 +135,3 @@ def first_parameter(task: Task[..., Any]) -> str:
     if not task.arguments.names:
         raise OptionInvalid(f"{task.name} takes no argument, and a trigger gives it one: what was seen.")
     return task.arguments.names[0]
-
-
-def _raw(seen: Seen) -> bytes:
-    """As it came. What cannot even be written (a lone surrogate, a thousand folds) in words: it must not keep the next ones."""
-    try:
-        return seen.raw
-    except Exception as error:
-        return f"{type(seen).__name__} that cannot be written: {type(error).__name__}: {error}".encode(
-            errors="backslashreplace"
-        )
-
-
-def _rest(seen: Seen) -> bytes:
-    told = {
-        name: getattr(seen, name) for name in seen.__struct_fields__ if name != "body"
-    }  # headers may hold anything
-    try:
-        return msgspec.json.encode({"kind": type(seen).__name__, "seen": told}, enc_hook=str)
-    except Exception:
-        return msgspec.json.encode({"kind": type(seen).__name__, "seen": {}})

@@ -12,6 +12,7 @@ from lateshift.model.outcome import plain
 
 TRIGGER_NAME_LIMIT = 200  # characters
 ERROR_LIMIT = 2000  # characters of a trigger's last error, and of why an event was refused
+REFUSED_LIMIT = 2**20  # bytes that are kept of an event that was refused; and of what came with it
 RATE_WINDOW = 60.0  # seconds over which a trigger's rate is counted
 
 
@@ -54,7 +55,8 @@ class NewTrigger(Struct, frozen=True, kw_only=True):
 
 
 class Refused(Struct, frozen=True, kw_only=True):
-    """An event that no job can be made of: as it came, and why. `rest`: what came with it, as JSON."""
+    """An event that no job can be made of: as it came, and why. `rest`: what came with it, as JSON: its `kind`, what was `seen`
+    beside the raw, `how` the raw is read, and whether it was `cut`."""
 
     id: UUID
     raw: bytes

@@ -3,6 +3,7 @@
 For each there is a function in the schema lateshift, and two triggers on the user's table that call it. What it was made from stands
 in the function's comment: a start that finds the same takes no lock on the table."""
 
+from datetime import timedelta
 from hashlib import sha256
 from typing import Any
 
@@ -14,13 +15,17 @@ from psycopg import sql
 from lateshift.errors import StoreUnavailable, TriggerInvalid
 from lateshift.model.job import PAYLOAD_LIMIT
 from lateshift.model.triggering.in_database import RowTrigger
+from lateshift.model.triggering.trigger import REFUSED_LIMIT
 from lateshift.store.hints import written
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.taking import REFUSED_KEPT
 from lateshift.store.urls import shown
 
-FORM = 1  # of the function below: one higher with each change of it
+FORM = 2  # of the function below: one higher with each change of it
 LOCK_SECONDS = 2  # nobody waits longer for a table that is in use, for all who write to it wait behind us
+UNINSTALL_AFTER = timedelta(
+    minutes=10
+)  # without a declaration: a release that has it repeats its own once in a minute
 PREFIX = "row_"
 
 # The same as for declaring: what is installed and what is declared change together.
@@ -32,6 +37,9 @@ INSTALLED = """SELECT p.proname::text, obj_description(p.oid, 'pg_proc') FROM pg
 TABLE = "SELECT c.oid, c.relkind::text FROM pg_catalog.pg_class c WHERE c.oid = to_regclass(%s)"
 COLUMNS = """SELECT attname::text FROM pg_catalog.pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped
  ORDER BY attnum"""
+# Those that some code has, or had not long ago. Triggers are few.
+HAD = """SELECT name FROM lateshift.trigger WHERE app = %(app)s
+ AND (removed_at IS NULL OR removed_at > clock_timestamp() + %(skew)s::interval - %(after)s::interval)"""
 PAUSED = "SELECT paused_at IS NOT NULL FROM lateshift.trigger WHERE name = %s"
 
 # Runs with the rights of whoever installed it, and with nothing on its search path that others may write to. The id is a
@@ -45,6 +53,7 @@ BODY = """DECLARE
  payload bytea := convert_to(json_build_object({parameter}::text, {argument})::text, 'UTF8');
  since numeric := extract(epoch FROM at) * 1000;
  made bytea := uuid_send(gen_random_uuid());
+ came bytea;
  fraction int := floor((since - floor(since)) * 4096);
  id uuid;
 BEGIN
@@ -52,10 +61,13 @@ BEGIN
  made := set_byte(set_byte(made, 6, 112 | (fraction >> 8)), 7, fraction & 255);
  id := encode(made, 'hex')::uuid;
  IF octet_length(payload) > {most} THEN
+  came := convert_to({whole}::text, 'UTF8');
   INSERT INTO lateshift.refused (id, trigger, event, mark, at, raw, rest, reason, expires_at)
-  VALUES (id, {name}, id::text, '', at, convert_to({whole}::text, 'UTF8'), convert_to({rest}, 'UTF8'),
-   {task} || ': the arguments are ' || octet_length(payload) || ' bytes, over the limit of ' || {most} || '.',
-   at + {kept}::interval);
+  VALUES (id, {name}, id::text, '', at, substring(came FROM 1 FOR {bytes}),
+   convert_to(CASE WHEN octet_length(came) > {bytes} THEN {cut} ELSE {rest} END, 'UTF8'),
+   {task} || ': the arguments are ' || octet_length(payload) || ' bytes, over the limit of ' || {most} || '.' || CASE
+   WHEN octet_length(came) > {bytes} THEN ' (of ' || octet_length(came) || ' bytes that came, the first ' || {bytes} ||
+   ' are kept: it cannot be retried)' ELSE '' END, at + {kept}::interval);
   RETURN NULL;
  END IF;
  INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, due_at, created_at, time_limit, task, payload)
@@ -103,24 +115,36 @@ class RowTriggers:
                 ) from error
             raise
 
-    def uninstall(self, keep: list[str], *, app: str) -> list[str]:
-        def work(connection: Connection, again: bool) -> list[str]:
-            with connection.transaction():
-                found = connection.execute(INSTALLED, prepare=False).fetchall()
-                kept = [(function, told(comment)) for function, comment in found]
-                gone = [
-                    (function, one["name"])
-                    for function, one in kept
-                    if one.get("app") == app and one["name"] not in keep
-                ]
-                if gone:
-                    connection.execute(LOCK, prepare=False)
-                    connection.execute(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'", prepare=False)
-                for function, _ in gone:
-                    _run(connection, DROP, function=sql.Identifier(function))
-            return [name for _, name in gone]
+    def uninstall(self, otherwise: list[str], *, app: str) -> list[str]:
+        return [name for name in self._gone(otherwise, app) if self._uninstalled(name, otherwise, app)]
 
-        return self._database.run(work)
+    def _gone(self, otherwise: list[str], app: str) -> list[str]:
+        return self._database.run(lambda connection, again: self._gone_now(connection, otherwise, app))
+
+    def _gone_now(self, connection: Connection, otherwise: list[str], app: str) -> list[str]:
+        asked = {"app": app, "skew": self._database.clock.offset, "after": UNINSTALL_AFTER}
+        had = {name for (name,) in connection.execute(HAD, asked, prepare=False).fetchall()} - {*otherwise}
+        installed = [told(comment) for _, comment in connection.execute(INSTALLED, prepare=False).fetchall()]
+        return [one["name"] for one in installed if one.get("app") == app and one["name"] not in had]
+
+    def _uninstalled(self, name: str, otherwise: list[str], app: str) -> bool:
+        """Each by itself: one whose table is in use is left for the next time, and keeps no other."""
+
+        def work(connection: Connection, again: bool) -> bool:
+            with connection.transaction():
+                connection.execute(LOCK, prepare=False)
+                if name not in self._gone_now(connection, otherwise, app):  # declared since then
+                    return False
+                connection.execute(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'", prepare=False)
+                _run(connection, DROP, function=sql.Identifier(function_of(name)))
+            return True
+
+        try:
+            return self._database.run_once(work)
+        except StoreUnavailable as error:
+            if isinstance(error.__cause__, pg.LockNotAvailable):
+                return False
+            raise
 
     def is_installed(self, name: str) -> bool:
         rows = self._database.run(
@@ -243,7 +267,7 @@ def _values(trigger: RowTrigger) -> dict[str, sql.Composable]:
         "name": trigger.name, "table": trigger.table, "parameter": trigger.parameter, "task": spec.task, "queue": spec.queue,
         "lane": int(spec.lane), "priority": spec.priority, "attempts": spec.attempts, "time_limit": spec.time_limit,
         "at": spec.at, "delay": spec.delay, "most": PAYLOAD_LIMIT, "hint": written(spec.line), "kept": REFUSED_KEPT,
-        "rest": '{"kind":"RowChange","seen":{}}',
+        "rest": '{"kind":"RowChange","seen":{}}', "cut": '{"kind":"RowChange","seen":{},"cut":true}', "bytes": REFUSED_LIMIT,
     }  # fmt: skip
     composed: dict[str, sql.Composable] = {name: sql.Literal(value) for name, value in values.items()}
     whole = sql.SQL("json_build_object('table', {table}::text, 'row', changed)").format(

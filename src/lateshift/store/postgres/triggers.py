@@ -121,8 +121,8 @@ class PostgresTriggers:
     def install(self, trigger: RowTrigger, *, app: str) -> bool:
         return self._rows.install(trigger, app=app)
 
-    def uninstall(self, keep: list[str], *, app: str) -> list[str]:
-        return self._rows.uninstall(keep, app=app)
+    def uninstall(self, otherwise: list[str], *, app: str) -> list[str]:
+        return self._rows.uninstall(otherwise, app=app)
 
     def standing(self, name: str) -> Standing | None:
         rows = self._read(STANDING, (name,))

@@ -94,7 +94,7 @@ class SqliteTriggers:
             'by="database" needs a store in PostgreSQL, and this one is SQLite. Leave by= out, and the table is polled.'
         )
 
-    def uninstall(self, keep: list[str], *, app: str) -> list[str]:
+    def uninstall(self, otherwise: list[str], *, app: str) -> list[str]:
         return []
 
     def standing(self, name: str) -> Standing | None:

@@ -12,6 +12,7 @@ import kombu
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.queue import QueueServiceClient
 from kombu.transport import azurestoragequeues
+from msgspec import structs
 
 from lateshift.triggers.brokers.broker import Delivery
 from lateshift.triggers.brokers.envelopes import opened, own_id
@@ -114,10 +115,7 @@ def _of_bus(message: Any) -> Delivery:
     headers = {_text(name): each for name, each in (message.application_properties or {}).items()}
     id = own_id({"message_id": message.message_id}, headers) or f"#{message.sequence_number}"
     delivery = opened(body, tag=message, id=id, headers=headers)
-    return Delivery(
-        tag=message, body=delivery.body, id=delivery.id, headers=delivery.headers, wrong=delivery.wrong,
-        content_type=delivery.content_type or message.content_type,
-    )  # fmt: skip
+    return structs.replace(delivery, content_type=delivery.content_type or message.content_type)
 
 
 def _text(name: Any) -> str:

@@ -7,14 +7,18 @@ from msgspec import Struct
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
-    """One message as the broker gave it. `id`: the publisher's or the broker's own, the same when it is delivered again.
-    `wrong`: why it cannot be read; `body` is then all that came."""
+    """One message as the broker gave it. `body`: out of its envelope, if it had one, and not unpacked yet: see envelopes.body_of.
+    `id`: the publisher's or the broker's own, the same when it is delivered again. `wrong`: why it cannot be read."""
 
     tag: Any  # what acknowledges it
+    raw: bytes  # as it came
     body: bytes
+    wrapped: bool = False  # whether the raw is looked into for an envelope
     id: str | None = None
     headers: dict[str, Any] = {}
     content_type: str | None = None
+    encoding: str | None = None  # of the body, as its publisher says
+    packed: str | None = None  # how the body is compressed, as kombu says
     wrong: str | None = None
 
 
