@@ -136,6 +136,7 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("TRIGGER_NAME_LIMIT", "model.triggering.trigger"),
         ("EVENT_LIMIT", "model.triggering.trigger"),
         ("ERROR_LIMIT", "model.triggering.trigger"),
+        ("REFUSED_COUNTED", "model.triggering.trigger"),
         ("EVENT_NAME_LIMIT", "model.triggering.naming"),
         ("PREFETCH_MOST", "triggering"),
         ("MESSAGE_WINDOW", "model.triggering.sources"),
