@@ -301,8 +301,9 @@ class Lateshift(Scheduling, Triggering):
         )  # fmt: skip
 
     def check(self) -> Report:
-        """Whether this code can run what is in the store: tasks that are gone, arguments that do not fit any more."""
-        return check(self.store, self._tasks, app=self.name)
+        """Whether this code can run what is in the store: tasks that are gone, arguments that do not fit any more; and whether its
+        triggers can be read."""
+        return check(self.store, self._tasks, app=self.name, triggers=self.triggers)
 
     def find_task(self, name: str) -> Task[..., Any]:
         if name not in self._tasks:
