@@ -38,7 +38,7 @@ from lateshift.runtime.lock import Lock
 from lateshift.scheduling import Scheduling
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
-from lateshift.task import HOUR, AsyncTask, Call, Limits, Task
+from lateshift.task import HOUR, AsyncTask, Bound, Call, Limits, Task
 from lateshift.triggering import Triggering
 
 LOCK_NAME_LIMIT = 200  # characters
@@ -301,8 +301,9 @@ class Lateshift(Scheduling, Triggering):
         )  # fmt: skip
 
     def check(self) -> Report:
-        """Whether this code can run what is in the store: tasks that are gone, arguments that do not fit any more."""
-        return check(self.store, self._tasks, app=self.name)
+        """Whether this code can run what is in the store: tasks that are gone, arguments that do not fit any more; and whether its
+        triggers can be read."""
+        return check(self.store, self._tasks, app=self.name, triggers=self.triggers)
 
     def find_task(self, name: str) -> Task[..., Any]:
         if name not in self._tasks:
@@ -356,6 +357,13 @@ class Lateshift(Scheduling, Triggering):
             store.close()
 
     def _register(self, function: Callable[..., Any], name: str | None, limits: Limits) -> Task[..., Any]:
+        given: Any = function
+        if isinstance(given, Task | Bound):
+            name = given.name if isinstance(given, Task) else given.task.name
+            raise TaskInvalid(
+                f"{name} is a task already: a decorator below @app.task, such as @app.on_file, has made it one. Write @app.task "
+                "below the others, next to the function."
+            )
         known = name or str(getattr(function, "__name__", ""))
         if not known or known == "<lambda>" or not known.isprintable():
             raise TaskInvalid(f"{function!r} cannot be a task: give a named function, or a name=.")

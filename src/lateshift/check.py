@@ -1,7 +1,8 @@
 """Before a release: can this code run what is in the store? Every job that may still run, follow a batch or come of a
-schedule, is decoded with its types."""
+schedule, is decoded with its types; and its triggers are looked at, without connecting to anything."""
 
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct, field
@@ -13,6 +14,8 @@ from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.store.contract import Store
 from lateshift.task import Task
+from lateshift.triggers.fitting import fault
+from lateshift.triggers.trigger import Trigger
 
 PAGE = 500
 EXAMPLES = 3
@@ -21,6 +24,7 @@ FINDINGS_KEPT = 200  # what comes after so many different ones is only counted
 TO_COME = "to come"  # of what a batch enqueues when it is done
 SCHEDULED = "of a schedule"  # what its ticks will enqueue
 GONE, UNDECODABLE, INVALID = "task_gone", "arguments_undecodable", "task_invalid"
+TRIGGER_INVALID, TRIGGER_TAKEN = "trigger_invalid", "trigger_taken"
 
 
 class Finding(Struct, kw_only=True):
@@ -48,11 +52,13 @@ class Met(Struct, frozen=True):
 
 
 class Report(Struct, kw_only=True):
-    """What a check found. `looked_at`: jobs by state."""
+    """What a check found. `looked_at`: jobs by state. `triggers_going`: those of this app in the store that its code does not have
+    any more; they go when it starts."""
 
     looked_at: dict[str, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     left_out: int = 0
+    triggers_going: list[str] = field(default_factory=list)
 
 
 def check(
@@ -61,6 +67,7 @@ def check(
     told: Callable[[int], None] = lambda count: None,
     *,
     app: str | None = None,
+    triggers: Mapping[str, Trigger] = MappingProxyType({}),
 ) -> Report:
     """Reads what waits and runs, the dead letters, then what batches enqueue at their end and schedules at their ticks, page by
     page; what has completed costs nothing. Schedules that the code of `app` declares are not looked at: its next start tells
@@ -72,6 +79,12 @@ def check(
             _ = task.arguments
         except TaskInvalid as error:
             found[task.name, INVALID] = Finding(task=task.name, kind=INVALID, error=str(error))
+    for wrong_trigger in _of_triggers(store, triggers, app):
+        found[wrong_trigger.task, wrong_trigger.kind, *map(str, wrong_trigger.examples)] = wrong_trigger
+    if app is not None:
+        report.triggers_going = [
+            view.name for view in store.triggers.all() if view.app == app and view.name not in triggers
+        ]
     for met in _what_there_is(store, app):
         report.looked_at[met.state] = report.looked_at.get(met.state, 0) + 1
         told(1)
@@ -93,6 +106,25 @@ def check(
         found.values(), key=lambda finding: (finding.task, -sum(finding.counts.values()))
     )
     return report
+
+
+def _of_triggers(store: Store, triggers: Mapping[str, Trigger], app: str | None) -> Iterator[Finding]:
+    """Those that would not work, and those whose name an app has that has workers."""
+    owners = {view.name: view.app for view in store.triggers.all()}
+    alive = {
+        member.serves.app
+        for member in store.reports.members()
+        if member.serves is not None and not member.dead
+    }
+    for name, trigger in triggers.items():
+        task, examples = trigger.task.name, [f"trigger {name}"]
+        wrong = fault(trigger, store)
+        if wrong is not None:
+            yield Finding(task=task, kind=TRIGGER_INVALID, error=wrong, examples=[*examples])
+        owner = owners.get(name, app)
+        if owner != app and owner in alive:
+            told = f"the app {owner} has a trigger of this name, too, and has workers"
+            yield Finding(task=task, kind=TRIGGER_TAKEN, error=told, examples=[*examples])
 
 
 def _what_there_is(store: Store, app: str | None) -> Iterator[Met]:

@@ -27,7 +27,7 @@ from lateshift.model.triggering.sources import (
     RowSource,
     Source,
 )
-from lateshift.model.triggering.trigger import TRIGGER_NAME_LIMIT
+from lateshift.model.triggering.trigger import BY_DATABASE, TRIGGER_NAME_LIMIT
 from lateshift.runtime.loop import Part
 from lateshift.store.contract import Store
 from lateshift.store.urls import shown
@@ -35,13 +35,14 @@ from lateshift.task import Bound, Task
 from lateshift.triggers.addresses import bare
 from lateshift.triggers.declaring import Declaring
 from lateshift.triggers.open import open_source
+from lateshift.triggers.patterns import PathPattern, literal
 from lateshift.triggers.reader import Reader
+from lateshift.triggers.schemes import refuse_misspelt_broker, refuse_misspelt_database
 from lateshift.triggers.trigger import Decode, Trigger, first_parameter
 
 T = TypeVar("T")
 
 PREFETCH_MOST = 10_000
-GLOB = ("*", "?", "[")
 
 
 class Triggering(Emitting):
@@ -99,8 +100,10 @@ class Triggering(Emitting):
             raise TriggerInvalid(f"prefetch must be 1 to {PREFETCH_MOST:,}, not {prefetch!r}.")
         if checks.duration("window", window) <= timedelta(0):
             raise TriggerInvalid("window must be longer than nothing.")
+        refuse_misspelt_broker(_url(url))
+        _refuse_no_key(key)
         where = MessageSource(
-            url=_url(url), queue=checks.text("queue", queue, 1024), prefetch=prefetch, window=window,
+            url=url, queue=checks.text("queue", queue, 1024), prefetch=prefetch, window=window,
             options=dict(options or {}), key=key,
         )  # fmt: skip
         return self._registering(where, f"{bare(url)} queue {queue}", name, decode)
@@ -130,7 +133,12 @@ class Triggering(Emitting):
         if "://" in pattern:
             root, path = _blobs(pattern)
             where = BlobSource(url=root, pattern=path, every=every, options=dict(options or {}))
+        elif options:
+            raise TriggerInvalid(
+                f"options= are those of a store of blobs, and {pattern!r} names files of this machine. Leave options= out."
+            )
         else:
+            PathPattern(literal(pattern)[1])  # raises if nothing could ever match
             where = FileSource(pattern=pattern, settle=settle, renamed=renamed, every=every)
         return self._registering(where, shown(pattern), name, decode)
 
@@ -162,12 +170,14 @@ class Triggering(Emitting):
             raise TriggerInvalid(
                 'by="database" tells of each change when it is made: leave behind=, from_start= and decode= out.'
             )
+        refuse_misspelt_database(_url(url))
         where = RowSource(
-            url=_url(url), table=checks.text("table", table, 200), cursor=checks.text("cursor", cursor, 200),
+            url=url, table=checks.text("table", table, 200), cursor=checks.text("cursor", cursor, 200),
             key=checks.text("key", key, 200), behind=_behind(behind), every=_pause("every", every), by=by,
             from_start=from_start,
         )  # fmt: skip
-        return self._registering(where, f"{bare(url)} table {table}", name, decode)
+        about = f"{bare(url)} table {table}{BY_DATABASE if by == 'database' else ''}"
+        return self._registering(where, about, name, decode)
 
     def on(self, pattern: str, *, name: str | None = None) -> Callable[[T], T]:
         """Each event that `app.emit` tells under a matching name, such as `order.*`, is one job: its first parameter is given
@@ -274,6 +284,13 @@ def _url(url: str) -> str:
     return url
 
 
+def _refuse_no_key(key: Any) -> None:
+    if key is not None and not callable(key) and not (isinstance(key, str) and key):
+        raise TriggerInvalid(
+            f"key= is the name of a field of the body, or a function of the Message, not {key!r}."
+        )
+
+
 def _behind(behind: Any) -> int | timedelta | None:
     match behind:
         case None | bool():
@@ -298,4 +315,10 @@ def _blobs(pattern: str) -> tuple[str, str]:
         raise TriggerInvalid(
             f"{shown(pattern)!r}: blobs are found under s3://BUCKET/…, az://CONTAINER/… or gs://BUCKET/…"
         )
-    return f"{parts.scheme}://{parts.netloc}", pattern.split("://", 1)[1].partition("/")[2]
+    path = pattern.split("://", 1)[1].partition("/")[2]
+    if not path:
+        raise TriggerInvalid(
+            f"{shown(pattern)!r} names no blobs. Say which, such as {parts.scheme}://{parts.netloc}/in/*.csv"
+        )
+    PathPattern(path)  # raises if nothing could ever match
+    return f"{parts.scheme}://{parts.netloc}", path

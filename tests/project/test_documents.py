@@ -137,6 +137,7 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("EVENT_LIMIT", "model.triggering.trigger"),
         ("ERROR_LIMIT", "model.triggering.trigger"),
         ("REFUSED_LIMIT", "model.triggering.trigger"),
+        ("REFUSED_COUNTED", "model.triggering.trigger"),
         ("EVENT_NAME_LIMIT", "model.triggering.naming"),
         ("PREFETCH_MOST", "triggering"),
         ("UNPACKED_LIMIT", "triggers.brokers.envelopes"),

@@ -23,6 +23,7 @@ from lateshift.model.job import (
     Scope,
     Spec,
 )
+from lateshift.model.member import Program, Serves
 from lateshift.model.outcome import Completed, Later, Outcome, Settlement
 from lateshift.store.contract import Gap, MemberView, Store, TakenBack, Want
 from lateshift.store.postgres import PostgresStore
@@ -145,6 +146,15 @@ def member(name: str = "worker") -> MemberView:
         id=new_member_id(), name=name, kind="worker", host="host", pid=1, started_at=now, expires_at=now, dead=False,
         stats={},
     )  # fmt: skip
+
+
+def serve(store: Store, worker: "Worker", app: str) -> None:
+    """A worker says whose it is."""
+    program = Program(app=app, version="1", tasks={})
+    told = Serves(
+        app=app, version="1", code=program.digest, queues=(), slots={}, heartbeat=TTL.total_seconds()
+    )
+    store.members.introduce(worker.id, told, program)
 
 
 class Worker:

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from lateshift.store.contract import Store
 from lateshift.triggers.reader import FIRST_PAUSE, LAST_PAUSE, LONGEST_PAUSE, STAND_BY, TELL_EVERY, Reader
 from lateshift.triggers.source import Incoming, Read, Receipts, SourceAway
 from lateshift.triggers.trigger import Trigger
+from tests.store_contract.driving import Worker, serve
 
 
 class Broker:
@@ -310,17 +312,117 @@ def test_that_somebody_looks_is_told_now_and_then_though_nothing_comes(
     assert later - first >= timedelta(seconds=TELL_EVERY)
 
 
-def test_an_app_whose_name_for_a_trigger_another_took_reads_no_more(
-    app: Lateshift, store: Store, broker: Broker, caplog: pytest.LogCaptureFixture
+def test_what_is_wrong_is_logged_once_until_it_is_another_or_over(
+    app: Lateshift, broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    other = Lateshift("other", store="memory://unused")
-    mine = Reader(store, app.triggers["place"], new_member_id(), app.clock, "shop")
-    mine.round()
-    store.triggers.declare([app.triggers["place"].declared], app=other.name)
+    caplog.set_level("INFO")
+    mine = reader(app)
+    for away in ("host 1 does not answer", "host 1 does not answer", "it refuses us", None, "it refuses us"):
+        broker.away = away
+        mine.round()
+    told = [record.message.removeprefix("trigger place").partition(";")[0] for record in caplog.records]
+    assert told == [": host 1 does not answer", ": it refuses us", " reads again", ": it refuses us"]
+
+
+def test_a_fault_of_the_source_is_logged_with_its_traceback_once(
+    app: Lateshift, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = reader(app)
+    monkeypatch.setattr(FromBroker, "read", lambda *_: 1 / 0)
+    for _ in range(3):
+        mine.round()
+    [record] = caplog.records
+    assert record.exc_info is not None
+
+
+def test_a_source_that_can_never_be_opened_is_told_in_one_line(
+    app: Lateshift, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    def impossible() -> FromBroker:
+        raise TriggerInvalid("kombu is not installed")
+
+    app.triggers["place"].open = impossible
+    mine = reader(app)
+    assert [mine.round().total_seconds() for _ in range(9)][-1] == LAST_PAUSE
+    assert seen(store).error == "kombu is not installed"
+    [record] = caplog.records
+    assert record.exc_info is None
+
+
+def test_a_folder_that_is_not_there_is_what_keeps_its_trigger_from_reading(
+    app: Lateshift, store: Store, clock: ManualClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.on_file(f"{tmp_path}/inbox/*.csv", renamed=True)
+    def load(path: str) -> None: ...
+
+    declaring, *_, mine = app.readers()
+    declaring.say()  # type: ignore[attr-defined]
+    for _ in range(3):
+        mine.round()  # type: ignore[attr-defined]
+    missing = f"the folder {tmp_path}/inbox does not exist yet; it is waited for"
+    assert seen(store, "load").error == missing
+    assert [record.message for record in caplog.records] == [missing]
+    (tmp_path / "inbox").mkdir()
+    (tmp_path / "inbox" / "a.csv").write_text("")
+    for _ in range(3):
+        mine.round()  # type: ignore[attr-defined]
+    assert (seen(store, "load").error, seen(store, "load").made) == (None, 1)
+    mine.resign()  # type: ignore[attr-defined]
+
+
+def another(store: Store, name: str = "billing") -> Lateshift:
+    """An app with a trigger of the same name."""
+    other = Lateshift(name, store="memory://unused")
+    other._store, other.clock = store, store.clock
+
+    @other.on_message("amqp://host", "orders")
+    def place(order: dict[str, int]) -> None: ...
+
+    @other.on("order.*")
+    def tell(order: dict[str, int]) -> None: ...
+
+    return other
+
+
+def test_a_trigger_whose_name_another_app_has_reads_nothing_and_says_so_once(
+    app: Lateshift, store: Store, broker: Broker, worker: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
+    serve(store, worker, "shop")
+    app.on("order.*", name="tell")(app.tasks["place"])
+    app.readers()[0].say()  # type: ignore[attr-defined]
+    other = another(store)
+    declaring, theirs = other.readers()
     broker.put(("1", b'{"n":1}'))
-    mine.round()
+    caplog.clear()
+    for _ in range(3):
+        declaring.say()  # type: ignore[attr-defined]
+        theirs.round()  # type: ignore[attr-defined]
     assert payloads(store) == []
-    assert "give one of the two another name=" in caplog.text
+    assert [record.message.partition(",")[0] for record in caplog.records] == [
+        "trigger place: the app shop has a trigger of this name", "trigger tell: the app shop has a trigger of this name",
+    ]  # fmt: skip
+    Reader(store, app.triggers["place"], new_member_id(), app.clock, "shop").round()
+    assert len(payloads(store)) == 1  # the other has given way at once
+
+
+def test_an_app_that_was_renamed_reads_on_where_it_stood_once_the_old_one_is_gone(
+    app: Lateshift, store: Store, broker: Broker, worker: Worker, clock: ManualClock
+) -> None:
+    serve(store, worker, "shop")
+    old = Reader(store, app.triggers["place"], new_member_id(), app.clock, "shop")
+    broker.put(("1", b'{"n":1}'))
+    old.round()
+    new = another(store, "shop, renamed")
+    new.triggers["place"].open = lambda: FromBroker(broker)
+    declaring, mine = new.readers()
+    declaring.say()  # type: ignore[attr-defined]
+    broker.put(("1", b'{"n":1}'), ("2", b'{"n":2}'))
+    mine.round()  # type: ignore[attr-defined]
+    assert len(payloads(store)) == 1
+    old.resign()
+    worker.die()
+    mine.round()  # type: ignore[attr-defined]
+    assert (len(payloads(store)), seen(store).app) == (2, "shop, renamed")
 
 
 @pytest.mark.parametrize("options", [{"key": "k"}, {"session": "s", "sequence": 1}], ids=["key", "number"])

@@ -9,11 +9,19 @@ from lateshift.clock import ManualClock
 from lateshift.errors import KeyConflict
 from lateshift.model.ids import new_job_id, new_member_id
 from lateshift.model.job import JobFilter, Key, NewJob
-from lateshift.model.triggering.trigger import Arrival, NewTrigger, Refused, Subscription, TriggerView
+from lateshift.model.triggering.trigger import (
+    REFUSED_COUNTED,
+    SILENCE,
+    Arrival,
+    NewTrigger,
+    Refused,
+    Subscription,
+    TriggerView,
+)
 from lateshift.store.contract import Store
 from lateshift.store.taking import REFUSED_KEPT, TRIGGER_KEPT
 from lateshift.store.trigger_contract import Taken
-from tests.store_contract.driving import Supervisor, Worker, make_job, query
+from tests.store_contract.driving import Supervisor, Worker, make_job, query, serve
 
 TTL = timedelta(seconds=10)
 DAY = timedelta(days=1)
@@ -191,6 +199,35 @@ def test_what_was_refused_is_listed_by_pages_and_can_be_discarded(store: Store, 
     assert len(store.triggers.refused(None, None, 10)) == 4
 
 
+def test_what_was_refused_is_found_by_its_first_or_last_digits(store: Store, term: int) -> None:
+    store.triggers.take("orders", [refusal(f"bad {n}") for n in range(5)], term=term)
+    ids = [view.id for view in store.triggers.refused(None, None, 10)]
+    for id in ids:
+        assert store.triggers.refused_ids(id.hex[-10:], 3) == [id]
+        assert store.triggers.refused_ids(id.hex, 3) == [id]
+    assert store.triggers.refused_ids(ids[0].hex[:4], 10) == sorted(ids, reverse=True)
+    assert len(store.triggers.refused_ids(ids[0].hex[:4], 2)) == 2
+    assert store.triggers.refused_ids("0000", 3) == []
+
+
+def test_what_of_the_refused_is_still_there_is_counted_beside_all_that_ever_was(
+    store: Store, term: int
+) -> None:
+    store.triggers.declare([trigger(), trigger("returns")], app="shop")
+    store.triggers.take("orders", [refusal(f"bad {n}") for n in range(3)], term=term)
+    gone = store.triggers.refused("orders", None, 2)
+    store.triggers.discard([view.id for view in gone], by="ana")
+    assert (seen(store).refused, seen(store).refused_now) == (3, 1)
+    assert [(view.name, view.refused_now) for view in store.triggers.all()] == [("orders", 1), ("returns", 0)]
+
+
+def test_more_of_the_refused_than_anybody_looks_at_are_not_counted_to_the_end(
+    store: Store, term: int
+) -> None:
+    store.triggers.take("orders", [refusal(f"bad {n}") for n in range(REFUSED_COUNTED + 5)], term=term)
+    assert seen(store).refused_now == REFUSED_COUNTED
+
+
 def test_what_was_refused_goes_after_its_retention(
     store: Store, supervisor: Supervisor, clock: ManualClock, term: int
 ) -> None:
@@ -274,16 +311,82 @@ def test_pause_and_resume_say_whether_they_changed_anything_and_are_audited(stor
     ]  # fmt: skip
 
 
-def test_an_error_is_shown_until_it_is_over_and_when_it_was_stays(
+def test_an_error_is_shown_until_it_is_over_and_is_known_afterwards_with_when_it_was(
     store: Store, clock: ManualClock, term: int
 ) -> None:
     store.triggers.tell("orders", error="the broker does not answer")
-    assert seen(store).error == "the broker does not answer"
+    assert (seen(store).error, seen(store).last_error) == ("the broker does not answer",) * 2
     when = seen(store).error_at
     clock.move(seconds=5)
     store.triggers.tell("orders", error=None, lag=12)
     view = seen(store)
-    assert (view.error, view.error_at, view.lag) == (None, when, 12)
+    assert (view.error, view.last_error, view.error_at) == (None, "the broker does not answer", when)
+    assert view.lag == 12
+    store.triggers.tell("orders", error="the broker refuses us")
+    assert seen(store).error == seen(store).last_error == "the broker refuses us"
+
+
+def test_an_error_that_is_over_in_the_same_moment_is_over(store: Store, term: int) -> None:
+    store.triggers.tell("orders", error="the broker does not answer")
+    store.triggers.tell("orders", error=None)
+    assert (seen(store).error, seen(store).last_error) == (None, "the broker does not answer")
+
+
+def test_what_waits_is_told_only_while_somebody_looks(store: Store, clock: ManualClock, term: int) -> None:
+    store.triggers.tell("orders", error=None, lag=12)
+    assert seen(store).lag == 12
+    store.triggers.pause("orders", by="ana")
+    assert seen(store).lag is None
+    store.triggers.resume("orders", by="ana")
+    assert seen(store).lag == 12
+    clock.move(seconds=SILENCE.total_seconds())
+    assert seen(store).lag is None
+
+
+def test_whether_somebody_reads_it_now_is_told(store: Store, clock: ManualClock) -> None:
+    store.triggers.declare([trigger()], app="shop")
+    assert not seen(store).read_now
+    grip = store.locks.acquire("trigger orders", new_member_id(), TTL)
+    assert grip is not None
+    assert seen(store).read_now
+    store.locks.release(grip)
+    assert not seen(store).read_now
+    hold(store)
+    clock.move(seconds=TTL.total_seconds() + 1)
+    assert not seen(store).read_now
+
+
+def test_a_name_is_that_of_the_app_whose_workers_live(store: Store, worker: Worker) -> None:
+    serve(store, worker, "shop")
+    store.triggers.declare([trigger()], app="shop")
+    told = store.triggers.declare([trigger(about="elsewhere"), trigger("others")], app="billing")
+    assert (told.taken, told.added, told.changed) == ({"orders": "shop"}, ["others"], [])
+    assert (seen(store).app, seen(store).about) == ("shop", trigger().about)
+    told = store.triggers.declare([trigger(about="elsewhere")], app="billing", whole=False)
+    assert told.taken == {"orders": "shop"}
+    assert seen(store).app == "shop"
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_triggers_of_an_app_that_has_no_worker_any_more_are_taken_over_where_they_stand(
+    store: Store, worker: Worker, whole: bool
+) -> None:
+    serve(store, worker, "shop")
+    store.triggers.declare([trigger()], app="shop")
+    store.triggers.take("orders", [arrival("a")], term=hold(store), position=b"5")
+    worker.die()
+    told = store.triggers.declare([trigger()], app="shop, renamed", whole=whole)
+    assert (told.inherited, told.changed, told.taken) == ({"orders": "shop"}, ["orders"], {})
+    assert (seen(store).app, seen(store).position) == ("shop, renamed", 5)
+    assert store.triggers.unseen("orders", [("a", "")]) == [False]
+
+
+def test_what_an_app_has_given_up_is_free_for_another(store: Store, worker: Worker) -> None:
+    serve(store, worker, "shop")
+    store.triggers.declare([trigger()], app="shop")
+    store.triggers.declare([], app="shop")
+    told = store.triggers.declare([trigger()], app="billing")
+    assert (told.taken, told.inherited, seen(store).app) == ({}, {}, "billing")
 
 
 def test_the_rate_is_that_of_the_last_minute_or_so(store: Store, clock: ManualClock, term: int) -> None:
@@ -294,7 +397,23 @@ def test_the_rate_is_that_of_the_last_minute_or_so(store: Store, clock: ManualCl
         clock.move(seconds=20)
     assert seen(store).rate == pytest.approx(1.0, rel=0.4)
     clock.move(hours=1)
-    assert seen(store).rate < 0.1
+    assert seen(store).rate == 0
+
+
+def test_the_rate_after_a_pause_is_that_of_what_comes_now(
+    store: Store, clock: ManualClock, term: int
+) -> None:
+    for number in range(4):
+        store.triggers.take("orders", [arrival(f"{number} {n}") for n in range(20)], term=term)
+        clock.move(seconds=30)
+    clock.move(hours=1)
+    later = hold(store)
+    store.triggers.take("orders", [arrival(f"again {n}") for n in range(20)], term=later)
+    assert seen(store).rate == pytest.approx(2.0, rel=0.1)
+    clock.move(seconds=30)
+    assert seen(store).rate == pytest.approx(20 / 30, rel=0.1)
+    clock.move(seconds=31)
+    assert seen(store).rate == 0
 
 
 def test_subscriptions_are_told_of_all_apps(store: Store) -> None:

@@ -195,11 +195,11 @@ def test_a_folder_that_is_not_there_yet_is_waited_for(
     turning = watched()
     assert turning.read() == turning.read() == []
     assert turning.last.pause <= timedelta(seconds=1)
-    assert [record.message for record in caplog.records] == [
-        f"the folder {inbox} does not exist yet; it is waited for"
-    ]
+    assert turning.last.waits == f"the folder {inbox} does not exist yet; it is waited for"
+    assert [record.message for record in caplog.records] == [turning.last.waits]
     path = put(inbox / "a.csv")
     assert settled(turning, clock) == [path]
+    assert turning.last.waits is None
 
 
 def test_nothing_is_forgotten_while_the_folder_is_away(

@@ -165,7 +165,7 @@ def test_an_expression_says_in_words_what_it_means() -> None:
     ("expression", "said"),
     [
         ("0 0 31 2 *", "never fires"), ("0 0 30 feb *", "never fires"), ("* * */20 * 1L", "never fires"),
-        ("61 * * * *", "minute that cannot be: '61'"), ("0 25 * * *", "hour that cannot be: '25'"),
+        ("61 * * * *", "minute that cannot be: '61'"), ("0 25 * * *", "has an hour that cannot be: '25'"),
         ("0 0 * foo *", "month that cannot be: 'FOO'"), ("0 0 * * 8", "day of the week that cannot be: '8'"),
         ("99 0 0 * * *", "second that cannot be: '99'"), ("* * *", "3 fields"), ("", "such as"), (5, "such as"),
         ("@sometimes", "@daily"), ("0 0 * * * * *", "7 fields"), ("x" * 300, "200 characters"),

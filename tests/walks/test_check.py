@@ -11,7 +11,8 @@ from lateshift.model.job import Lane, Line
 from lateshift.model.scheduling.plan import Plan
 from lateshift.model.scheduling.schedule import NewSchedule
 from lateshift.model.scheduling.timing import Timing
-from tests.store_contract.driving import HOUR, Worker, added, make_job
+from lateshift.model.triggering.trigger import NewTrigger
+from tests.store_contract.driving import HOUR, Worker, added, make_job, serve
 from tests.walks.burying import bury, named
 from tests.walks.commands import Cli
 
@@ -228,3 +229,99 @@ def test_the_store_of_the_command_line_comes_before_the_programs_own(
 
     assert cli("check", "release.py", "--store", store_url).code == 1
     assert cli("check", "release.py").code == 0
+
+
+# -- triggers -----------------------------------------------------------------------------------------------------
+
+TRIGGERS = """
+from lateshift import Lateshift, Message
+app = Lateshift("shop")
+
+@app.on_file("inbox/*.csv")
+def load(path: str) -> None: ...
+
+@app.on_message("amqp://host//", "orders")
+def place(order: dict[str, int]) -> None: ...
+
+@app.on_row("sqlite:///crm.db", table="customer", cursor="id")
+def sync(customer: dict[str, str]) -> None: ...
+
+@app.on("order.*")
+def tell(order: dict[str, int]) -> None: ...
+"""
+
+
+def released(tmp_path: Path, text: str) -> str:
+    (tmp_path / "release.py").write_text(text)
+    return "release.py"
+
+
+def test_triggers_that_can_be_read_are_no_finding(cli: Cli, app: Lateshift, tmp_path: Path) -> None:
+    said = cli("check", released(tmp_path, TRIGGERS), "--json")
+    assert (said.code, said.document["findings"], said.document["triggers_going"]) == (0, [], [])
+
+
+def test_triggers_that_would_make_no_jobs_are_found(cli: Cli, app: Lateshift, tmp_path: Path) -> None:
+    wrong = TRIGGERS.replace("path: str", "path: Message").replace("sqlite:///crm", "nosuchbase:///crm")
+    said = cli("check", released(tmp_path, wrong), "--json")
+    assert said.code == 1
+    found = {each["examples"][0]: (each["kind"], each["error"]) for each in said.document["findings"]}
+    assert found.keys() == {"trigger load", "trigger sync"}
+    assert found["trigger load"][0] == found["trigger sync"][0] == "trigger_invalid"
+    assert "annotated Message" in found["trigger load"][1]
+    assert "SQLAlchemy" in found["trigger sync"][1]
+    said = cli("check", "release.py")
+    assert "trigger load" in said.out
+    assert "A trigger that would make no jobs" in said.out
+
+
+def test_a_trigger_whose_library_is_not_installed_is_found(
+    cli: Cli, app: Lateshift, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lateshift.triggers.fitting.find_spec", lambda module: None)
+    text = TRIGGERS.replace("amqp://host//", "redis://host")
+    [finding] = cli("check", released(tmp_path, text), "--json").document["findings"]
+    assert (
+        finding["error"]
+        == "redis is not installed, which this trigger needs: pip install 'lateshift[brokers]'"
+    )
+
+
+def test_a_trigger_that_the_database_is_to_write_is_found_where_it_cannot(
+    cli: Cli, app: Lateshift, tmp_path: Path, store_url: str
+) -> None:
+    text = TRIGGERS.replace('"sqlite:///crm.db",', f'"{store_url}", by="database",')
+    said = cli("check", released(tmp_path, text), "--json")
+    if store_url.startswith("sqlite"):
+        [finding] = said.document["findings"]
+        assert "needs a store in PostgreSQL" in finding["error"]
+    else:
+        assert said.code == 0
+
+
+def test_triggers_that_this_code_does_not_have_any_more_are_listed_and_are_no_finding(
+    cli: Cli, app: Lateshift, tmp_path: Path
+) -> None:
+    old = NewTrigger(name="old", kind="file", about="old/*", task="load")
+    app.store.triggers.declare([old], app="shop")
+    app.store.triggers.declare([NewTrigger(name="theirs", kind="file", about="x", task="x")], app="post")
+    said = cli("check", released(tmp_path, TRIGGERS))
+    assert said.code == 0
+    assert "The trigger old is in the store, and this code does not have it" in said.out
+    assert "For 30 days it is known how far it had read" in said.out
+    assert cli("check", "release.py", "--json").document["triggers_going"] == ["old"]
+
+
+def test_a_trigger_whose_name_another_app_has_is_found_while_that_app_has_workers(
+    cli: Cli, app: Lateshift, tmp_path: Path
+) -> None:
+    store = app.store
+    store.triggers.declare([NewTrigger(name="load", kind="file", about="x", task="x")], app="billing")
+    assert cli("check", released(tmp_path, TRIGGERS)).code == 0
+    worker = Worker(store)
+    serve(store, worker, "billing")
+    said = cli("check", "release.py", "--json")
+    assert said.code == 1
+    [finding] = said.document["findings"]
+    assert (finding["kind"], finding["examples"]) == ("trigger_taken", ["trigger load"])
+    assert "the app billing has a trigger of this name" in finding["error"]

@@ -533,7 +533,10 @@ def test_a_program_with_a_time_that_has_passed_starts_and_the_log_says_that_it_n
     app.schedule(work, at=datetime(2020, 1, 1, tzinfo=UTC), name="long ago")
     app.schedule(work, every=HOUR, name="hourly")
     turn(app)
-    assert "schedule long ago never fires: its time has passed" in caplog.text
+    assert (
+        "schedule long ago never fires: its time has passed. Name a time to come, or take it out"
+        in caplog.text
+    )
     assert "schedule hourly never" not in caplog.text
     caplog.clear()
     turn(app)

@@ -141,7 +141,7 @@ def test_a_schedule_that_is_not_there_is_exit_code_4(cli: Cli, shop: str, comman
     said = cli("schedules", command, "nightly repotr", *more.get(command, []))
     assert said.code == 4
     if command != "edit":
-        assert "There are: nightly report." in said.err
+        assert "Did you mean nightly report?" in said.err
 
 
 # -- next ---------------------------------------------------------------------------------------------------------
@@ -300,7 +300,8 @@ def test_the_parameter_that_is_given_the_tick_is_named_changed_and_taken_away(
     cli: Cli, shop: str, store: Store
 ) -> None:
     added(cli, "a", "--tick-as", "day", "--timezone", "Asia/Tokyo", task="daily")
-    assert shown(cli, "a")["tick_as"] == "day"
+    assert (shown(cli, "a")["tick_as"], shown(cli, "a")["arguments"]) == ("day", {})
+    assert "1970" not in cli("schedules", "show", "a").out
 
     def told() -> Any:
         job = store.schedules.fire_now("a", by="ana")
@@ -451,8 +452,12 @@ def test_backfill_makes_a_batch_and_says_so_when_it_was_made_before(cli: Cli, sh
     assert again.out.startswith(
         "Nothing is made twice: 7 ticks of this range had their jobs before, in batch "
     )
+    range = "The range was Mon 2026-11-02 00:00:00 CET to Sun 2026-11-08 02:00:00 CET, both included.\n"
+    assert said.out.endswith(range)
+    assert again.out.endswith(range)
     document = cli("schedules", "backfill", "a", *week, "--json").document
     assert document.pop("made") == 0
+    assert (document.pop("from"), document.pop("to")) == ("2026-11-01T23:00:00Z", "2026-11-08T01:00:00Z")
     assert (document["name"], document["total"], document["added"]) == ("backfill of a", 7, 7)
     assert document["id"] in said.out
     assert document["id"] in again.out

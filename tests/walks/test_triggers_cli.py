@@ -15,7 +15,7 @@ from lateshift.runtime.leadership import TTL
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
 from lateshift.worker.program import find_app
-from tests.store_contract.driving import make_job
+from tests.store_contract.driving import make_job, query
 from tests.walks.commands import Cli
 
 PROGRAM = """
@@ -64,7 +64,8 @@ def test_the_list_shows_what_each_made_what_waits_and_what_was_refused(cli: Cli,
     said = cli("triggers", "list")
     assert said.code == 0
     [place] = [line for line in said.out.splitlines() if "place" in line]
-    assert place.split()[:6] == ["place", "message", "1", "6.0", "12", "1"]
+    assert place.split()[:7] == ["place", "message", '{"after":2}', "1", "6.0", "12", "1"]
+    assert place.split()[-1] == "reading"
     assert "subscribed" in said.out
     told = cli("triggers", "list", "--json").document["triggers"]
     assert [(each["name"], each["kind"], each["jobs"], each["waiting"]) for each in told] == [
@@ -82,8 +83,29 @@ def test_one_is_shown_with_its_position_and_its_error(cli: Cli, store: Store) ->
     store.triggers.tell("place", error="amqp://guest@host does not answer")
     said = cli("triggers", "show", "place")
     assert 'position  {"after":2}' in said.out
+    assert "state     trying again" in said.out
     assert "amqp://guest@host does not answer" in said.out
     assert cli("triggers", "show", "place", "--json").document["position"] == {"after": 2}
+
+
+def test_an_error_that_is_over_is_still_shown_with_when_it_was(cli: Cli, store: Store) -> None:
+    store.triggers.tell("place", error="amqp://guest@host does not answer")
+    store.triggers.tell("place", error=None)
+    said = cli("triggers", "show", "place")
+    assert "state       reading" in said.out
+    assert "last error  amqp://guest@host does not answer, 0." in said.out
+    assert "all was well since" in said.out
+    document = cli("triggers", "show", "place", "--json").document
+    assert (document["error"], document["last_error"]) == (None, "amqp://guest@host does not answer")
+    assert document["error_at"] < document["looked_at"]
+
+
+def test_what_is_still_to_be_looked_at_stands_beside_all_that_was_refused(cli: Cli, store: Store) -> None:
+    [refused] = store.triggers.refused(None, None, 10)
+    cli("triggers", "discard", str(refused.id))
+    assert "0 of 1" in cli("triggers", "list").out
+    document = cli("triggers", "show", "place", "--json").document
+    assert (document["refused"], document["refused_now"]) == (1, 0)
 
 
 def test_pause_and_resume(cli: Cli, store: Store) -> None:
@@ -104,7 +126,8 @@ def test_a_misspelt_name_is_answered_with_those_there_are(cli: Cli, store: Store
     for command in ("show", "pause", "resume", "refused"):
         said = cli("triggers", command, "plce")
         assert said.code == exits.NOT_FOUND
-        assert "There are: place" in said.err
+        assert "Did you mean place?" in said.err
+    assert "There are: place, tell." in cli("triggers", "show", "xyz").err
 
 
 def test_what_was_refused_is_listed_with_why_and_given_back_byte_for_byte(
@@ -144,6 +167,35 @@ def test_what_was_refused_can_be_let_go(cli: Cli, store: Store) -> None:
     assert cli("triggers", "discard", str(refused.id)).code == exits.NOT_FOUND
     assert cli("triggers", "raw", str(refused.id)).code == exits.NOT_FOUND
     assert cli("triggers", "discard", "nonsense").code == exits.USAGE
+
+
+def test_what_was_refused_is_named_by_the_digits_that_the_table_shows(
+    cli: Cli, store: Store, program: str
+) -> None:
+    [refused] = store.triggers.refused(None, None, 10)
+    short = f"…{str(refused.id)[-6:]}"
+    said = cli("triggers", "refused").out
+    assert short in said
+    assert str(refused.id) not in said
+    assert cli("triggers", "raw", short, "--json").document["id"] == str(refused.id)
+    assert cli("triggers", "refused", "--after", short).out == "Nothing was refused.\n"
+    again = cli("triggers", "retry", program, short)
+    assert (again.code, short in again.out) == (exits.FOUND, True)
+    assert cli("triggers", "retry", program, "00000000").code == exits.NOT_FOUND
+    assert cli("triggers", "raw", "abc").code == exits.USAGE
+    assert cli("triggers", "discard", refused.id.hex[:13]).out == "1 event discarded.\n"
+
+
+def test_digits_that_fit_several_do_nothing_and_name_them(cli: Cli, store: Store) -> None:
+    [refused] = store.triggers.refused(None, None, 10)
+    other = Refused(id=new_job_id(), raw=b"", rest=b"{}", reason="no")
+    term = query(store, "SELECT fence FROM {lock} WHERE name = 'trigger place'")[0][0]
+    store.triggers.take("place", [Arrival(event="m3", refused=other)], term=term)
+    said = cli("triggers", "discard", refused.id.hex[:4])
+    assert said.code == exits.USAGE
+    assert str(refused.id) in said.err
+    assert str(other.id) in said.err
+    assert len(store.triggers.refused(None, None, 10)) == 2
 
 
 def test_without_any_it_says_how_to_make_one(cli: Cli) -> None:

@@ -4,12 +4,24 @@ from typing import Any
 
 import click
 
-from lateshift.check import EXAMPLES, GONE, INVALID, SCHEDULED, TO_COME, UNDECODABLE, Finding, Report
+from lateshift.check import (
+    EXAMPLES,
+    GONE,
+    INVALID,
+    SCHEDULED,
+    TO_COME,
+    TRIGGER_INVALID,
+    TRIGGER_TAKEN,
+    UNDECODABLE,
+    Finding,
+    Report,
+)
 from lateshift.check import check as look_through
 from lateshift.cli import exits
 from lateshift.cli.options import listing, opened_for, wants_json
 from lateshift.cli.output import amount, counted, print_json, print_sentences, say, short, without_password
 from lateshift.cli.progress import alive_and_dead_in, bar
+from lateshift.store.taking import TRIGGER_KEPT
 
 WAITING = ("ready", "scheduled", "blocked", TO_COME, SCHEDULED)
 REMEDIES = {
@@ -18,6 +30,9 @@ REMEDIES = {
     UNDECODABLE: "Arguments that do not fit: give a new parameter a default, keep an old one, or let its type take both. What"
     " is dead already can be changed: `lateshift jobs resubmit --app PROGRAM --set NAME=JSON --show`.",
     INVALID: "A task that cannot be used at all: mend its parameters; the message says which.",
+    TRIGGER_INVALID: "A trigger that would make no jobs: mend where it looks, or what its task takes; the message says which.",
+    TRIGGER_TAKEN: "A trigger whose name another app has: give one of the two another name=. If it is the same app, renamed, stop the"
+    " old one first: its triggers are then taken over where they stand.",
 }
 
 
@@ -26,13 +41,14 @@ REMEDIES = {
 @listing
 def check(program: str) -> None:
     """Can PROGRAM's code run what is in the store? Decodes the arguments of every job that waits, runs, is dead, follows a
-    batch or comes of a schedule, and lists tasks that are gone. Changes nothing. Exit code 1 if something was found."""
+    batch or comes of a schedule, and lists tasks that are gone; looks at its triggers. Changes nothing. Exit code 1 if something
+    was found."""
     from lateshift.worker.program import find_app
 
     app = find_app(program)
     with opened_for(app) as store:
         with bar("looking through the jobs", alive_and_dead_in(store.queues.list())) as told:
-            report = look_through(store, app.tasks, told, app=app.name)
+            report = look_through(store, app.tasks, told, app=app.name, triggers=app.triggers)
         name = without_password(store.url)
     if wants_json():
         print_json(_document(app.name, name, report))
@@ -49,6 +65,7 @@ def _print(report: Report) -> None:
         click.echo(
             f"This code can run all it would meet: {total} looked at{f' ({looked_at})' if looked_at else ''}."
         )
+        _print_going(report)
         return
     print_sentences(
         ("task", ">waiting", ">running", ">dead", "such as", "what"),
@@ -62,6 +79,16 @@ def _print(report: Report) -> None:
         if any(finding.kind == kind for finding in report.findings):
             click.echo()
             say(remedy)
+    _print_going(report)
+
+
+def _print_going(report: Report) -> None:
+    for name in report.triggers_going:
+        click.echo()
+        say(
+            f"The trigger {name} is in the store, and this code does not have it: it goes when this code starts. For "
+            f"{TRIGGER_KEPT.days} days it is known how far it had read."
+        )
 
 
 def _row(finding: Finding) -> list[str]:
@@ -93,4 +120,5 @@ def _document(app: str, store: str, report: Report) -> dict[str, Any]:
     ]
     return {
         "app": app, "store": store, "looked_at": report.looked_at, "findings": findings, "left_out": report.left_out,
+        "triggers_going": report.triggers_going,
     }  # fmt: skip

@@ -38,7 +38,7 @@ def schedule_document(view: ScheduleView) -> dict[str, Any]:
     plan, timing = view.plan, view.plan.timing
     return {
         "name": view.name, "task": view.job.spec.task, "queue": view.job.spec.queue,
-        "arguments": msgspec.json.decode(view.job.payload), "cron": timing.cron,
+        "arguments": _arguments(view), "cron": timing.cron,
         "every_seconds": None if timing.every is None else timing.every.total_seconds(), "at": timing.at,
         "timezone": timing.timezone, "start": timing.start, "end": timing.end, "words": timing.words,
         "overlap": plan.overlap, "catch_up": plan.catch_up, "most": plan.most,
@@ -84,7 +84,7 @@ def both(moment: datetime, timezone: str) -> tuple[str, str]:
 
 
 def _facts(view: ScheduleView, now: datetime) -> list[tuple[str, str]]:
-    plan, spec = view.plan, view.job.spec
+    plan, spec, arguments = view.plan, view.job.spec, _arguments(view)
     late = {"none": "are skipped", "last": "fire once", "all": f"fire, {amount(plan.most)} at most"}[
         plan.catch_up
     ]
@@ -94,12 +94,18 @@ def _facts(view: ScheduleView, now: datetime) -> list[tuple[str, str]]:
     }[plan.overlap]  # fmt: skip
     return [
         ("next", next_in_words(view, now)), ("task", f"{spec.task}, in queue {spec.queue}"),
-        ("arguments", "" if view.job.payload == b"{}" else view.job.payload.decode()),
+        ("arguments", msgspec.json.encode(arguments).decode() if arguments else ""),
         ("overlap", overlap), ("late ticks", late), ("late after", duration(plan.grace)),
         ("jitter", duration(plan.jitter) if plan.jitter else ""), ("tick as", plan.tick_as or ""),
         ("made by", f"the code of app {view.app}" if view.app is not None else ""),
         ("changed", f"{duration(now - view.changed_at)} ago by {view.changed_by}"),
     ]  # fmt: skip
+
+
+def _arguments(view: ScheduleView) -> dict[str, Any]:
+    """Without the one that only holds the place of the tick's time."""
+    told: dict[str, Any] = msgspec.json.decode(view.job.payload)
+    return {name: value for name, value in told.items() if name != view.plan.tick_as}
 
 
 def _outcome(tick: Tick) -> str:

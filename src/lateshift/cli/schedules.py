@@ -3,19 +3,20 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from difflib import get_close_matches
 
 import click
 
 from lateshift.batches.handle import Batch
 from lateshift.cli.batch_view import batch_document
 from lateshift.cli.durations import length, moment
+from lateshift.cli.missing import others
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import amount, counted, duration, job_brief, print_json, print_table, short
 from lateshift.cli.progress import bar
 from lateshift.cli.schedule_making import add, edit
 from lateshift.cli.schedule_view import (
     COLUMNS,
+    both,
     print_moments,
     print_schedule,
     schedule_document,
@@ -202,7 +203,12 @@ def fire(name: str) -> None:
     help="The first moment, in the schedule's zone.",
 )
 @click.option(
-    "--to", "end", type=moment, required=True, metavar="DATE", help="The last moment, itself included."
+    "--to",
+    "end",
+    type=moment,
+    required=True,
+    metavar="DATE",
+    help="The last moment, itself included; a date alone is its midnight, not the day.",
 )
 @listing
 def backfill(name: str, start: datetime, end: datetime) -> None:
@@ -223,10 +229,12 @@ def backfill(name: str, start: datetime, end: datetime) -> None:
         view = Batch(batch, lambda: store, {}).progress()
     before, made = counts[0], sum(counts[1:])
     if wants_json():
-        print_json(batch_document(view) | {"made": made})
+        print_json(batch_document(view) | {"made": made, "from": begin, "to": last})
         return
+    (first, _), (until, _) = both(begin, timing.timezone), both(last, timing.timezone)
     click.echo(
-        f"{_backfilled(before, made)} in batch {batch}. `lateshift batches watch {batch}` shows how far it is."
+        f"{_backfilled(before, made)} in batch {batch}. `lateshift batches watch {batch}` shows how far it is.\n"
+        f"The range was {first} to {until}, both included."
     )
 
 
@@ -248,9 +256,7 @@ def _schedule(store: Store, name: str) -> Schedule:
     """Raises ScheduleUnknown, with close names."""
     if store.schedules.get(name) is None:
         names = [view.name for view in store.schedules.list(None, PAGE)]
-        close = get_close_matches(name, names, 3) or names[:3]
-        hint = f" There are: {', '.join(close)}." if close else " There is none at all."
-        raise ScheduleUnknown(f"There is no schedule {name!r} in the store.{hint}")
+        raise ScheduleUnknown(f"There is no schedule {name!r} in the store.{others(name, names)}")
     return Schedule(name, lambda: store)
 
 

@@ -1,4 +1,5 @@
-"""Jobs and batches named on the command line: by the whole id, or by its first or last digits, as tables show them."""
+"""Jobs, batches and refused events named on the command line: by the whole id, or by its first or last digits, as tables show
+them."""
 
 import re
 from difflib import get_close_matches
@@ -7,7 +8,7 @@ from uuid import UUID
 import click
 
 from lateshift.cli.output import job_in_words
-from lateshift.errors import BatchUnknown, JobUnknown, OptionInvalid
+from lateshift.errors import BatchUnknown, JobUnknown, OptionInvalid, TriggerUnknown
 from lateshift.model.batch import BatchId
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, State
@@ -31,6 +32,11 @@ def batch_digits(text: str) -> str:
     return _read(text, "batch")
 
 
+def refused_digits(text: str) -> str:
+    """The type of an argument that names an event that was refused."""
+    return _read(text, "refused event")
+
+
 def digits_in(text: str) -> str | None:
     """As an id is written, whole or in part; None if it is something else."""
     found = text.strip("… ").removeprefix("...").replace("-", "").lower()
@@ -40,9 +46,9 @@ def digits_in(text: str) -> str | None:
 def _read(text: str, kind: str) -> str:
     found = digits_in(text)
     if found is None:
-        listing = {"job": "jobs", "batch": "batches"}[kind]
+        listing = {"job": "jobs list", "batch": "batches list", "refused event": "triggers refused"}[kind]
         raise click.BadParameter(
-            f"{text!r} is no {kind} id. `lateshift {listing} list` shows them; the last {LEAST_DIGITS} or more digits will do."
+            f"{text!r} is no {kind} id. `lateshift {listing}` shows them; the last {LEAST_DIGITS} or more digits will do."
         )
     return found
 
@@ -83,6 +89,23 @@ def one_batch(store: Store, named: str) -> BatchId:
             "those there are."
         )
     return found[0]
+
+
+def one_refused(store: Store, named: str) -> UUID:
+    """The refused event so named. Raises TriggerUnknown if there is none, OptionInvalid if there are several."""
+    found = [UUID(named)] if len(named) == WHOLE else store.triggers.refused_ids(named, NAMED + 1)
+    if len(found) > 1:
+        more = ", and others" if len(found) > NAMED else ""
+        raise OptionInvalid(
+            f"{named} could be any of these: {', '.join(map(str, found[:NAMED]))}{more}. Give more digits; nothing was done."
+        )
+    if not found:
+        raise TriggerUnknown(nothing_refused(f"…{named}"))
+    return found[0]
+
+
+def nothing_refused(named: object) -> str:
+    return f"Nothing that was refused has the id {named}. `lateshift triggers refused` lists it."
 
 
 def unknown(store: Store, named: str) -> str:

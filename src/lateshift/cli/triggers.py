@@ -1,14 +1,15 @@
 """`lateshift triggers`: how far each has read, what keeps it, pause and resume; and what was refused."""
 
 import sys
-from difflib import get_close_matches
 from uuid import UUID
 
 import click
 
 from lateshift.cli import exits
+from lateshift.cli.missing import others
 from lateshift.cli.options import listing, opened, opened_for, operator, wants_json
-from lateshift.cli.output import counted, print_json, print_sentences, print_table
+from lateshift.cli.output import counted, print_json, print_sentences, print_table, short
+from lateshift.cli.short_ids import nothing_refused, one_refused, refused_digits
 from lateshift.cli.trigger_view import (
     COLUMNS,
     REFUSED_COLUMNS,
@@ -26,13 +27,6 @@ from lateshift.store.contract import Store
 PAGE = 500
 
 
-def _refused_id(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is no id. `lateshift triggers refused` shows them.") from None
-
-
 @click.group()
 def triggers() -> None:
     """What starts jobs from outside: how far each has read, and what it refused."""
@@ -41,7 +35,7 @@ def triggers() -> None:
 @triggers.command("list")
 @listing
 def list_triggers() -> None:
-    """Triggers by name: jobs made, their rate, what waits, and what keeps one from reading."""
+    """Triggers by name: how far each has read, jobs made, their rate, what waits, and what keeps one from reading."""
     with opened() as store:
         found = store.triggers.all()
     if wants_json():
@@ -95,14 +89,15 @@ def resume(name: str) -> None:
 @click.argument("name", metavar="NAME", required=False)
 @click.option("--limit", type=click.IntRange(1, 10_000), metavar="N", default=100, show_default=True,
               help="How many at most.")  # fmt: skip
-@click.option("--after", type=_refused_id, metavar="ID", help="Only what was refused after this one.")
+@click.option("--after", type=refused_digits, metavar="ID", help="Only what was refused after this one.")
 @listing
-def refused(name: str | None, limit: int, after: UUID | None) -> None:
+def refused(name: str | None, limit: int, after: str | None) -> None:
     """Events that no job could be made of, of one trigger or of all, the oldest first, and why."""
     with opened() as store:
         if name is not None and not store.triggers.refused(name, None, 1):
             _trigger(store, name)
-        found = store.triggers.refused(name, after, limit)
+        start = None if after is None else one_refused(store, after)
+        found = store.triggers.refused(name, start, limit)
     more = str(found[-1].id) if len(found) == limit else None
     if wants_json():
         print_json({"refused": [refused_document(view) for view in found], "next_after": more})
@@ -113,21 +108,20 @@ def refused(name: str | None, limit: int, after: UUID | None) -> None:
         click.echo(f"\nMore: add --after {more}")
     if found:
         click.echo(
-            f"\nSee it: lateshift triggers raw {found[0].id}. Once the program is mended: lateshift triggers retry PROGRAM ID"
+            f"\nSee it: lateshift triggers raw {short(found[0].id)}. Once the program is mended: lateshift triggers retry PROGRAM ID"
         )
 
 
 @triggers.command()
-@click.argument("id", type=_refused_id, metavar="ID")
+@click.argument("id", type=refused_digits, metavar="ID")
 @listing
-def raw(id: UUID) -> None:
+def raw(id: str) -> None:
     """What was refused, byte for byte as it came, to stdout."""
     with opened() as store:
-        found = store.triggers.find_refused(id)
+        meant = one_refused(store, id)
+        found = store.triggers.find_refused(meant)
     if found is None:
-        raise TriggerUnknown(
-            f"Nothing that was refused has the id {id}. `lateshift triggers refused` lists it."
-        )
+        raise TriggerUnknown(nothing_refused(meant))
     if wants_json():
         print_json(refused_document(found))
         return
@@ -137,10 +131,10 @@ def raw(id: UUID) -> None:
 
 @triggers.command()
 @click.argument("program")
-@click.argument("ids", type=_refused_id, metavar="[ID]…", nargs=-1)
+@click.argument("ids", type=refused_digits, metavar="[ID]…", nargs=-1)
 @click.option("--trigger", "name", metavar="NAME", help="All that this trigger refused.")
 @listing
-def retry(program: str, ids: tuple[UUID, ...], name: str | None) -> None:
+def retry(program: str, ids: tuple[str, ...], name: str | None) -> None:
     """Make jobs of what was refused, with PROGRAM's code as it is now. Exit code 1 if some are refused again."""
     from lateshift.worker.program import find_app
 
@@ -152,7 +146,7 @@ def retry(program: str, ids: tuple[UUID, ...], name: str | None) -> None:
     with opened_for(app) as store, app.using(store):
         if name is not None and not store.triggers.refused(name, None, 1):
             _trigger(store, name)
-        for id in ids or _all_of(store, name or ""):
+        for id in [one_refused(store, each) for each in ids] or _all_of(store, name or ""):
             try:
                 job = app.retry_refused(id, by=operator())
             except LateshiftError as error:
@@ -166,18 +160,19 @@ def retry(program: str, ids: tuple[UUID, ...], name: str | None) -> None:
     else:
         click.echo(f"{counted(len(made), 'job')} made." if not made else f"Made: {', '.join(made)}")
         if again:
-            print_table(("id", "not made, because"), [[id, why] for id, why in again.items()], "")
+            rows = [[short(UUID(id)), why] for id, why in again.items()]
+            print_table(("id", "not made, because"), rows, "")
     if again:
         raise click.exceptions.Exit(exits.FOUND)
 
 
 @triggers.command()
-@click.argument("ids", type=_refused_id, metavar="ID…", nargs=-1, required=True)
+@click.argument("ids", type=refused_digits, metavar="ID…", nargs=-1, required=True)
 @listing
-def discard(ids: tuple[UUID, ...]) -> None:
+def discard(ids: tuple[str, ...]) -> None:
     """Let go of what was refused."""
     with opened() as store:
-        gone = store.triggers.discard(ids, by=operator())
+        gone = store.triggers.discard([one_refused(store, id) for id in ids], by=operator())
     if wants_json():
         print_json({"discarded": gone})
     else:
@@ -198,9 +193,7 @@ def _trigger(store: Store, name: str) -> TriggerView:
     view = store.triggers.get(name)
     if view is None:
         names = [view.name for view in store.triggers.all()]
-        close = get_close_matches(name, names, 3) or names[:3]
-        hint = f" There are: {', '.join(close)}." if close else " There is none at all."
-        raise TriggerUnknown(f"There is no trigger {name!r} in the store.{hint}")
+        raise TriggerUnknown(f"There is no trigger {name!r} in the store.{others(name, names)}")
     return view
 
 

@@ -28,13 +28,18 @@ class Ticker:
         self._schedules = schedules
         self._ready = False
         self._many = False
+        self._store_away = False
 
     async def turn(self) -> timedelta:
         try:
-            return await aside(self.round)
+            pause = await aside(self.round)
         except StoreError as error:
-            log.warning("the scheduler cannot reach the store: %s", error)
+            if not self._store_away:  # once, until it is there again
+                log.warning("the scheduler cannot reach the store: %s", error)
+            self._store_away = True
             return STAND_BY
+        self._store_away = False
+        return pause
 
     def round(self) -> timedelta:
         """Decide and enqueue what is due; gives how long to pause. Blocking."""
@@ -71,4 +76,7 @@ class Ticker:
         now, new = self._store.clock.now(), {*changes.added, *changes.changed}
         for schedule in schedules:
             if schedule.name in new and next_tick(schedule.plan.timing, now) is None:
-                log.error("schedule %s never fires: its time has passed", schedule.name)
+                log.error(
+                    "schedule %s never fires: its time has passed. Name a time to come, or take it out of the code; enqueue its task for a "
+                    "job now", schedule.name,
+                )  # fmt: skip

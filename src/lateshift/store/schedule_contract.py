@@ -11,11 +11,14 @@ from lateshift.model.scheduling.schedule import NewSchedule, ScheduleView, TickV
 
 
 class Declared(Struct, frozen=True):
-    """What a declaration changed, by name."""
+    """What a declaration changed, by name. Of triggers: which names other apps have, whose workers live, and which were those of
+    an app that has none any more."""
 
     added: list[str]
     changed: list[str]
     removed: list[str]
+    taken: dict[str, str] = {}
+    inherited: dict[str, str] = {}
 
 
 class Fired(Struct, frozen=True):

@@ -35,7 +35,8 @@ class Triggers(Protocol):
     def declare(self, triggers: Sequence[NewTrigger], *, app: str, whole: bool = True) -> Declared:
         """As the code of an app has them now. Positions and pauses stay. One that the code does not have any more goes; if
         these are not the `whole`, only what is missing is written. Its position and its receipts stay for TRIGGER_KEPT, so that nothing is lost or doubled when
-        an older release was started by mistake, or for a moment. A name that another app has is taken over."""
+        an older release was started by mistake, or for a moment. A name that another app has stays that app's while one of its
+        workers lives; then it is taken over, with its position."""
 
     def install(self, trigger: RowTrigger, *, app: str) -> bool:
         """Have the database itself write the job of a row, in the transaction that changes the row. False if it does so already.
@@ -73,7 +74,8 @@ class Triggers(Protocol):
         """Receipts that are needed no more: of these events, and of all that sort before one. Gives how many went."""
 
     def tell(self, name: str, *, error: str | None, lag: int | None = None) -> None:
-        """What keeps it from reading; None if nothing does. Said when it changes."""
+        """What keeps it from reading; None if nothing does: the last that did is kept, with when it was. Said when it
+        changes, and now and then."""
 
     def pause(self, name: str, *, by: str) -> bool:
         """Raises TriggerInvalid if the database writes its jobs: what it passed over would be lost."""
@@ -89,6 +91,10 @@ class Triggers(Protocol):
         """The oldest first; of one trigger or of all."""
 
     def find_refused(self, id: UUID) -> RefusedView | None: ...
+
+    def refused_ids(self, digits: str, limit: int) -> list[UUID]:
+        """Ids of what was refused that begin with these hexadecimal digits, or end with them; endings among the newest
+        ENDINGS_LOOKED_AT."""
 
     def accept(self, id: UUID, job: NewJob, *, by: str) -> bool:
         """What was refused becomes this job, in one commit. False if it is not there any more."""

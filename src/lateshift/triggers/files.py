@@ -76,6 +76,7 @@ class Files:
         self._to_store = False
         self._complained: list[str] = []
         self._told_missing = False
+        self._missing = f"the folder {self.folder} does not exist yet; it is waited for"
 
     def open(self, position: bytes | None, receipts: Receipts) -> None:
         self._receipts = receipts
@@ -89,7 +90,7 @@ class Files:
     def read(self, limit: int, wait: float) -> Read:
         until = self._monotonic() + wait
         if not self._arrive():
-            return Read([], pause=timedelta(seconds=LOOK))
+            return Read([], pause=timedelta(seconds=LOOK), waits=self._missing)
         self._hear()
         if self._walk is None and self._pruned is None:
             self._begin()
@@ -115,7 +116,7 @@ class Files:
         there = self._identity()
         if there is None:
             if not self._told_missing:
-                log.warning("the folder %s does not exist yet; it is waited for", self.folder)
+                log.warning("%s", self._missing)
                 self._told_missing = True
             self._leave()
             return False

@@ -11,6 +11,7 @@ from lateshift.errors import TriggerInvalid
 States: TypeAlias = frozenset[int]  # the parts of the pattern that the next name of a path may match
 
 _SPECIAL = re.compile(r"[*?\[]")
+_CLASS = re.compile(r"\[!?+\]?+[^]]*+\]")  # [ab], [!ab], []ab]: a ] that comes first is one of them
 
 
 class PathPattern:
@@ -27,6 +28,8 @@ class PathPattern:
             raise TriggerInvalid(f"{pattern!r} names a folder. Say which files in it, such as inbox/*")
         if parts[-1] == "**":
             parts.append("*")
+        for part in parts:
+            _refuse_open_bracket(pattern, part)
         self._parts = [None if part == "**" else _Part(part) for part in parts]
         self._last = len(parts) - 1
         self.deep = self._last > 0  # whether it looks below the first folder
@@ -71,6 +74,14 @@ class _Part:
 
     def matches(self, name: str) -> bool:
         return (self._hidden or not name.startswith(".")) and self._match(name) is not None
+
+
+def _refuse_open_bracket(pattern: str, part: str) -> None:
+    """fnmatch would take it for the character itself, and nothing would ever match."""
+    if "[" in _CLASS.sub("", part):
+        raise TriggerInvalid(
+            f"{pattern!r}: in {part!r} a [ is never closed. [ab] stands for a or b; write [[] for the character itself."
+        )
 
 
 def literal(pattern: str) -> tuple[str, str]:

@@ -5,7 +5,8 @@ from contextlib import suppress
 from datetime import timedelta
 
 from lateshift.clock import Clock
-from lateshift.errors import LateshiftError, StoreError
+from lateshift.errors import LateshiftError, StoreError, TriggerInvalid
+from lateshift.model.fingerprint import blanked
 from lateshift.model.ids import MemberId
 from lateshift.model.outcome import clip
 from lateshift.model.triggering.trigger import ERROR_LIMIT, Arrival, Refused
@@ -14,6 +15,7 @@ from lateshift.runtime.log import log
 from lateshift.runtime.own_thread import OwnThread
 from lateshift.store.contract import Store
 from lateshift.store.crashpoints import crashpoint
+from lateshift.store.trigger_contract import Standing
 from lateshift.triggers.source import Incoming, Read, Source, SourceAway
 from lateshift.triggers.trigger import Trigger
 
@@ -28,6 +30,7 @@ LONGEST_PAUSE = timedelta(
 )  # between two looks, however long the source would: the term is kept meanwhile
 TELL_EVERY = 10.0  # seconds after which it is told again that somebody looks
 FULL = timedelta(milliseconds=500)  # until it is looked again whether the queue has room
+ANOTHERS = timedelta(seconds=10)  # until it is looked again whether another app still has the trigger
 
 
 class Reader:
@@ -51,14 +54,20 @@ class Reader:
         self._clock = clock
         self._told: tuple[str | None, int | None] | None = None
         self._told_at = 0.0
+        self._complained: str | None = None  # what the log says keeps it from reading
+        self._store_away = False
 
     async def turn(self) -> timedelta:
         try:
-            return await self._thread.run(self.round)
+            pause = await self._thread.run(self.round)
         except StoreError as error:
             await self._thread.run(self._close)
-            log.warning("trigger %s cannot reach the store: %s", self._name, error)
+            if not self._store_away:
+                log.warning("trigger %s cannot reach the store: %s", self._name, error)
+            self._store_away = True
             return STAND_BY
+        self._store_away = False
+        return pause
 
     def round(self) -> timedelta:
         """One look, and what came of it is stored and acknowledged. Gives how long to pause. Blocking."""
@@ -75,14 +84,14 @@ class Reader:
                 self._declare()
             return PAUSED
         self._stood = True
-        if standing.paused or standing.app != (self._app or standing.app):
+        if not self._is_ours(standing):
+            self._declare()  # it becomes ours if the other app has no worker any more
+            standing = self._store.triggers.standing(self._name)
+        if standing is None or not self._is_ours(standing):
+            self._give_way()
+            return ANOTHERS
+        if standing.paused:
             self._close()
-            if not standing.paused:
-                log.warning(
-                    "trigger %s is that of app %s now: give one of the two another name=",
-                    self._name,
-                    standing.app,
-                )
             return PAUSED
         if self._no_room():
             return FULL
@@ -94,13 +103,12 @@ class Reader:
             read = self._source.read(AT_ONCE, WAIT)
             crashpoint("trigger.after_read")
             return self._store_all(self._source, read, term)
-        except SourceAway as error:
+        except (SourceAway, TriggerInvalid) as error:
             return self._back_off(str(error))
         except StoreError:
             raise
         except Exception as error:  # a driver's own, or the program's
-            log.exception("trigger %s failed", self._name)
-            return self._back_off(f"{type(error).__name__}: {error}")
+            return self._back_off(f"{type(error).__name__}: {error}", error)
 
     def resign(self) -> None:
         """Let another take over at once. Blocking."""
@@ -118,8 +126,11 @@ class Reader:
             crashpoint("trigger.after_commit")
             source.done(read.events)
             self._warn([arrival.refused for arrival in arrivals if arrival.refused is not None])
-        self._tell(None, read.lag)
+        self._tell(read.waits, read.lag)
         self._away = 0
+        if self._complained is not None:
+            self._complained = None
+            log.info("trigger %s reads again", self._name)
         return timedelta(0) if read.more else min(read.pause, LONGEST_PAUSE)
 
     def _take(self, source: Source, read: Read, arrivals: Sequence[Arrival], term: int) -> bool:
@@ -163,13 +174,31 @@ class Reader:
         self._tell(f"the queue {self._trigger.queue} is full: {most:,} jobs wait")
         return True
 
-    def _back_off(self, why: str) -> timedelta:
+    def _is_ours(self, standing: Standing) -> bool:
+        return self._app is None or standing.app == self._app
+
+    def _give_way(self) -> None:
+        """To the app that has a trigger of this name: its reader gets the term at once. Whoever declares has said so."""
+        self._close()
+        self._term = None
+        self._leadership.resign()
+
+    def _back_off(self, why: str, error: Exception | None = None) -> timedelta:
         self._close()
         self._tell(why)
         seconds = min(LAST_PAUSE, FIRST_PAUSE * 2.0 ** min(self._away, 10))
         self._away += 1
-        log.warning("trigger %s: %s; tried again in %g s", self._name, why, seconds)
+        self._complain(why, error)
         return timedelta(seconds=seconds)
+
+    def _complain(self, why: str, error: Exception | None = None) -> None:
+        """In the log once, until it is something else or it is over."""
+        known = blanked(why)
+        if known != self._complained:
+            self._complained = known
+            log.warning(
+                "trigger %s: %s; it is tried again, at most every %g s", self._name, why.rstrip("."), LAST_PAUSE, exc_info=error
+            )  # fmt: skip
 
     def _tell(self, error: str | None, lag: int | None = None) -> None:
         error = None if error is None else clip(error, ERROR_LIMIT)

@@ -29,13 +29,14 @@ class Incoming(Struct, frozen=True):
 
 class Read(Struct, frozen=True):
     """What a look has found. `position`: how far the source has read once all of these are stored; None if that has not
-    changed. `more`: look again at once. `pause`: else how long until the next look."""
+    changed. `more`: look again at once. `pause`: else how long until the next look. `waits`: why nothing can come yet."""
 
     events: list[Incoming]
     position: bytes | None = None
     more: bool = False
     pause: timedelta = timedelta(seconds=1)
     lag: int | None = None
+    waits: str | None = None
 
 
 class Receipts(Protocol):

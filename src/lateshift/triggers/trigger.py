@@ -6,10 +6,17 @@ from functools import cached_property
 from typing import Any
 
 from lateshift.errors import LateshiftError, OptionInvalid, TriggerInvalid
-from lateshift.model.triggering.events import KINDS, Event, RowChange, Seen
+from lateshift.model.triggering.events import KINDS, Event, FileChange, Message, RowChange, Seen
 from lateshift.model.triggering.in_database import RowTrigger
 from lateshift.model.triggering.naming import matches
-from lateshift.model.triggering.sources import KIND_NAMES, EventSource, RowSource
+from lateshift.model.triggering.sources import (
+    KIND_NAMES,
+    BlobSource,
+    EventSource,
+    FileSource,
+    MessageSource,
+    RowSource,
+)
 from lateshift.model.triggering.sources import Source as Where
 from lateshift.model.triggering.trigger import Arrival, NewTrigger, Subscription, known_by
 from lateshift.task import Bound, Call, Task
@@ -17,6 +24,15 @@ from lateshift.triggers.refusing import refused, seen_again
 from lateshift.triggers.source import Incoming, Source
 
 Decode = Callable[[Any], Any]
+
+GIVES: dict[type[Where], type[Seen]] = {
+    MessageSource: Message, FileSource: FileChange, BlobSource: FileChange, RowSource: RowChange, EventSource: Event,
+}  # fmt: skip
+# What the content is, in words, and plain types that it never is.
+CONTENTS: dict[type[Seen], tuple[str, tuple[type, ...]]] = {
+    FileChange: ("a path", (int, float, bool, dict, list, tuple, set)),
+    RowChange: ("a row, a dict", (int, float, bool, str, bytes, list, tuple, set)),
+}
 
 
 class Trigger:
@@ -96,6 +112,20 @@ class Trigger:
         """All that was seen, where its first parameter is annotated so; else the content."""
         return next((kind for kind in KINDS if takes_whole(self.task, kind)), ())
 
+    @property
+    def misfit(self) -> str | None:
+        """Why its task cannot take what it is given; None if nothing is known against it."""
+        if self._decode is not None:
+            return None
+        name, given = first_parameter(self.task), GIVES[type(self.where)]
+        wanted = typing.get_type_hints(self.task.function).get(name)
+        words, never = CONTENTS.get(given, ("", ()))
+        if wanted in KINDS and wanted is not given:
+            return f"{name} is annotated {wanted.__name__}, and this trigger gives a {given.__name__}, or its content."
+        if (typing.get_origin(wanted) or wanted) in never:
+            return f"{name} is annotated {_written(wanted)}, and this trigger gives {words}, or a {given.__name__}."
+        return None
+
     def arrive(self, incoming: Incoming) -> Arrival:
         if incoming.old:
             return Arrival(event=known_by(incoming.event), mark=incoming.mark)
@@ -135,3 +165,7 @@ def first_parameter(task: Task[..., Any]) -> str:
     if not task.arguments.names:
         raise OptionInvalid(f"{task.name} takes no argument, and a trigger gives it one: what was seen.")
     return task.arguments.names[0]
+
+
+def _written(annotation: Any) -> str:
+    return annotation.__name__ if type(annotation) is type else str(annotation)

@@ -93,7 +93,8 @@ def _wrong(parts: list[str], said: str) -> str:
     number = place - (6 - len(parts))
     if place == 3 and _readable_day(parts[number]):
         return "never fires: no month of it has that day. Change the day or the month."
-    return f"has a {_FIELDS[place]} that cannot be: {parts[number]!r}."
+    what = _FIELDS[place]
+    return f"has {'an' if what == 'hour' else 'a'} {what} that cannot be: {parts[number]!r}."
 
 
 def _readable_day(field: str) -> bool:

@@ -1,6 +1,6 @@
 """A trigger as code declares it, what arrives by it, and how it is shown. Plain data."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
@@ -14,7 +14,9 @@ TRIGGER_NAME_LIMIT = 200  # characters
 ERROR_LIMIT = 2000  # characters of a trigger's last error, and of why an event was refused
 REFUSED_LIMIT = 2**20  # bytes that are kept of an event that was refused; and of what came with it
 RATE_WINDOW = 60.0  # seconds over which a trigger's rate is counted
-
+SILENCE = timedelta(minutes=1)  # a reader says more often that it looks
+REFUSED_COUNTED = 1000  # what a trigger refused and nobody has looked at is counted so far
+BY_DATABASE = ", by the database"  # how `about` ends where the database itself writes the jobs
 
 EVENT_LIMIT = 1000  # bytes of what an event is known by; what is longer is kept as its beginning and a digest
 _SHORTENED = "… sha256:"
@@ -86,8 +88,9 @@ class RefusedView(Struct, frozen=True, kw_only=True):
 
 
 class TriggerView(Struct, frozen=True, kw_only=True):
-    """A trigger, as operators see it. `lag`: events that wait, as far as its source can tell. `rate`: jobs in a second, of
-    late. `held_by`: whether somebody reads it now."""
+    """A trigger, as operators see it. `lag`: events that wait, as far as its source can tell and somebody asks it. `rate`: jobs in a
+    second, of late. `error`: what keeps it from reading now; `last_error`: what did so last, at `error_at`. `refused`: all that it
+    ever refused; `refused_now`: what of it is still there, up to REFUSED_COUNTED. `read_now`: whether somebody holds its term."""
 
     name: str
     app: str
@@ -103,6 +106,14 @@ class TriggerView(Struct, frozen=True, kw_only=True):
     last_at: datetime | None
     looked_at: datetime | None
     error: str | None
+    last_error: str | None
     error_at: datetime | None
     paused_at: datetime | None
     paused_by: str | None
+    refused_now: int
+    read_now: bool
+
+    @property
+    def by_database(self) -> bool:
+        """Whether the database itself writes its jobs: then nobody reads, and nobody counts."""
+        return self.kind == "row" and self.about.endswith(BY_DATABASE)

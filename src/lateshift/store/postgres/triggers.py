@@ -5,18 +5,23 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import msgspec
+
 from lateshift.errors import TriggerInvalid
 from lateshift.model.job import NewJob
+from lateshift.model.member import Serves
 from lateshift.model.triggering.in_database import RowTrigger
 from lateshift.model.triggering.trigger import (
     RATE_WINDOW,
+    REFUSED_COUNTED,
     Arrival,
     NewTrigger,
     RefusedView,
     Subscription,
     TriggerView,
 )
-from lateshift.store import triggering
+from lateshift.store import batching, triggering
+from lateshift.store.contract import ENDINGS_LOOKED_AT
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.postgres import enqueue
@@ -42,24 +47,33 @@ PUT = f"""INSERT INTO lateshift.trigger (name, app, kind, about, task, subscript
  subscription = excluded.subscription, removed_at = NULL"""
 REMOVE = f"UPDATE lateshift.trigger SET removed_at = {_NOW} WHERE name = ANY(%(names)s)"
 STANDING = "SELECT position, paused_at IS NOT NULL, app FROM lateshift.trigger WHERE name = %s AND removed_at IS NULL"
+# Of those that live; members are few.
+ALIVE = f"SELECT serves FROM lateshift.member WHERE dead_at IS NULL AND expires_at > {_NOW} AND serves IS NOT NULL"
+_LONG_OVER = f"t.counted_since <= n.at - interval '{2 * RATE_WINDOW} seconds'"
 _OVER = f"t.counted_since <= n.at - interval '{RATE_WINDOW} seconds'"
 MOVE = f"""UPDATE lateshift.trigger t SET position = coalesce(%(position)s::bytea, position), made = made + %(made)s,
  repeated = repeated + %(repeated)s, refused = refused + %(refused)s, lag = %(lag)s, looked_at = n.at,
  last_at = CASE WHEN %(made)s + %(refused)s > 0 THEN n.at ELSE last_at END,
- rate = CASE WHEN {_OVER} THEN counted / extract(epoch FROM n.at - counted_since)::float ELSE rate END,
+ rate = CASE WHEN {_LONG_OVER} THEN 0 WHEN {_OVER} THEN counted / extract(epoch FROM n.at - counted_since)::float ELSE rate END,
  counted = CASE WHEN {_OVER} THEN %(made)s ELSE counted + %(made)s END,
  counted_since = CASE WHEN {_OVER} THEN n.at ELSE counted_since END
  FROM (SELECT {_NOW} AS at) n WHERE t.name = %(name)s"""
-TELL = f"""UPDATE lateshift.trigger SET error = %(error)s, looked_at = {_NOW},
- error_at = CASE WHEN %(error)s::text IS NULL THEN error_at ELSE {_NOW} END, lag = coalesce(%(lag)s::bigint, lag)
- WHERE name = %(name)s"""
+# What is told of last stays. It is over if somebody has looked later than that.
+TELL = f"""UPDATE lateshift.trigger t SET error = coalesce(%(error)s::text, error), looked_at = n.at,
+ error_at = CASE WHEN %(error)s::text IS NOT NULL THEN n.at WHEN error_at IS NULL THEN NULL
+ ELSE least(error_at, n.at - interval '1 microsecond') END,
+ lag = coalesce(%(lag)s::bigint, lag) FROM (SELECT {_NOW} AS at) n WHERE t.name = %(name)s"""
 PAUSE = f"""UPDATE lateshift.trigger SET paused_at = {_NOW}, paused_by = %(by)s
  WHERE name = %(name)s AND paused_at IS NULL RETURNING 1"""
 RESUME = """UPDATE lateshift.trigger SET paused_at = NULL, paused_by = NULL
  WHERE name = %(name)s AND paused_at IS NOT NULL RETURNING 1"""
-_SECONDS = f"extract(epoch FROM {_NOW} - counted_since)::float"
-GET = f"SELECT {triggering.VIEW}, {_SECONDS} FROM lateshift.trigger WHERE name = %(name)s AND removed_at IS NULL"
-LIST = f"SELECT {triggering.VIEW}, {_SECONDS} FROM lateshift.trigger WHERE removed_at IS NULL ORDER BY name"
+# refused_trigger; primary key of the locks.
+_VIEW = f"""SELECT {triggering.VIEW},
+ (SELECT count(*) FROM (SELECT 1 FROM lateshift.refused r WHERE r.trigger = t.name LIMIT {REFUSED_COUNTED}) counted),
+ EXISTS (SELECT 1 FROM lateshift.lock l WHERE l.name = 'trigger ' || t.name AND l.owner IS NOT NULL AND l.expires_at > {_NOW}),
+ {_NOW} FROM lateshift.trigger t WHERE removed_at IS NULL"""
+GET = f"{_VIEW} AND name = %(name)s"
+LIST = f"{_VIEW} ORDER BY name"
 SUBSCRIPTIONS = "SELECT app, name, subscription FROM lateshift.trigger WHERE subscription IS NOT NULL AND removed_at IS NULL ORDER BY name"
 
 # Primary key of the receipts.
@@ -80,6 +94,10 @@ REFUSE = f"""INSERT INTO lateshift.refused ({_REFUSED}, expires_at) VALUES (%(id
 REFUSED_OF = f"SELECT {_REFUSED} FROM lateshift.refused WHERE trigger = %s AND id > %s ORDER BY id LIMIT %s"
 REFUSED = f"SELECT {_REFUSED} FROM lateshift.refused WHERE id > %s ORDER BY id LIMIT %s"
 FIND_REFUSED = f"SELECT {_REFUSED} FROM lateshift.refused WHERE id = %s"
+# Ids that begin so, and that end so among the newest. Primary key.
+BEGINNING = "SELECT id FROM lateshift.refused WHERE id BETWEEN %(low)s AND %(high)s LIMIT %(limit)s"
+ENDING = """SELECT id FROM (SELECT id FROM lateshift.refused ORDER BY id DESC LIMIT %(looked_at)s) newest
+ WHERE right(replace(id::text, '-', ''), length(%(digits)s::text)) = %(digits)s LIMIT %(limit)s"""
 DISCARD = "DELETE FROM lateshift.refused WHERE id = ANY(%b::uuid[]) RETURNING id, trigger"
 # Whether an earlier try, whose answer was lost, has made the job. Primary keys.
 ACCEPTED = """SELECT 1 FROM lateshift.job WHERE id = %(id)s UNION ALL SELECT 1 FROM lateshift.settled WHERE id = %(id)s"""
@@ -87,6 +105,7 @@ AUDIT = f"""INSERT INTO lateshift.audit (at, action, subject, actor)
  SELECT {_NOW}, %(action)s, subject, %(by)s FROM unnest(%(subjects)s::text[]) subject"""
 
 _FIRST = UUID(int=0)
+_serves = msgspec.json.Decoder(Serves)
 
 
 class PostgresTriggers:
@@ -107,14 +126,15 @@ class PostgresTriggers:
                 connection.execute(LOCK_DECLARING)
                 rows = connection.execute(ALL).fetchall()
                 there = {name: tuple(map(_plain, rest)) for name, *rest in rows}
-                news = triggering.news(triggers, there, app, whole=whole)
+                alive = self._alive(connection) if triggering.owners(triggers, there, app) else set[str]()
+                news = triggering.news(triggers, there, app, alive, whole=whole)
                 for new in news.write:
                     kind, about, task, subscription = triggering.row(new)
                     told = {"kind": kind, "about": about, "task": task, "subscription": subscription}
                     connection.execute(PUT, {"name": new.name, "app": app, "skew": self._skew, **told})
-                if news.removed:
-                    connection.execute(REMOVE, {"names": news.removed, "skew": self._skew})
-            return Declared(news.added, news.changed, news.removed)
+                if news.declared.removed:
+                    connection.execute(REMOVE, {"names": news.declared.removed, "skew": self._skew})
+            return news.declared
 
         return self._database.run(work)
 
@@ -211,6 +231,14 @@ class PostgresTriggers:
         rows = self._read(FIND_REFUSED, (id,))
         return _refused_view(rows[0]) if rows else None
 
+    def refused_ids(self, digits: str, limit: int) -> list[UUID]:
+        parameters = {
+            "low": batching.lowest(digits), "high": batching.highest(digits), "digits": digits, "limit": limit,
+            "looked_at": ENDINGS_LOOKED_AT,
+        }  # fmt: skip
+        found = {id for sql in (BEGINNING, ENDING) for (id,) in self._read(sql, parameters)}
+        return sorted(found, reverse=True)[:limit]
+
     def accept(self, id: UUID, job: NewJob, *, by: str) -> bool:
         def work(connection: Connection, again: bool) -> bool:
             with connection.transaction():
@@ -279,6 +307,11 @@ class PostgresTriggers:
             },
         )  # fmt: skip
 
+    def _alive(self, connection: Connection) -> set[str]:
+        """Apps that have a worker."""
+        rows = connection.execute(ALIVE, {"skew": self._skew}).fetchall()
+        return {_serves.decode(bytes(told)).app for (told,) in rows}
+
     def _audit(self, connection: Connection, action: str, subjects: list[str], by: str) -> None:
         told = {"action": action, "subjects": subjects, "by": by, "skew": self._skew}
         connection.execute(AUDIT, told)
@@ -291,8 +324,8 @@ def _plain(value: Any) -> Any:
 
 
 def _seen(row: Sequence[Any]) -> TriggerView:
-    *told, seconds = row
-    return triggering.seen([_plain(value) for value in told], seconds)
+    *told, now = map(_plain, row)
+    return triggering.seen(told, now)
 
 
 def _refused_view(row: Sequence[Any]) -> RefusedView:

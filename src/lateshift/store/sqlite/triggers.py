@@ -5,20 +5,24 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import msgspec
+
 from lateshift.errors import TriggerInvalid
 from lateshift.model.instants import MICROSECOND, to_instant
 from lateshift.model.job import NewJob
+from lateshift.model.member import Serves
 from lateshift.model.triggering.in_database import RowTrigger
 from lateshift.model.triggering.trigger import (
     RATE_WINDOW,
+    REFUSED_COUNTED,
     Arrival,
     NewTrigger,
     RefusedView,
     Subscription,
     TriggerView,
 )
-from lateshift.store import triggering
-from lateshift.store.contract import Wakes
+from lateshift.store import batching, triggering
+from lateshift.store.contract import ENDINGS_LOOKED_AT, Wakes
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.schedule_contract import Declared
@@ -37,18 +41,28 @@ PUT = """INSERT INTO trigger (name, app, kind, about, task, subscription, counte
  subscription = excluded.subscription, removed_at = NULL"""
 REMOVE = "UPDATE trigger SET removed_at = ?1 WHERE name = ?2"
 STANDING = "SELECT position, paused_at IS NOT NULL, app FROM trigger WHERE name = ? AND removed_at IS NULL"
+# Of those that live; members are few.
+ALIVE = "SELECT serves FROM member WHERE dead_at IS NULL AND expires_at > ? AND serves IS NOT NULL"
+_WINDOW = int(RATE_WINDOW * 1e6)
 MOVE = f"""UPDATE trigger SET position = coalesce(?2, position), made = made + ?3, repeated = repeated + ?4,
  refused = refused + ?5, lag = ?6, looked_at = ?7, last_at = CASE WHEN ?3 + ?5 > 0 THEN ?7 ELSE last_at END,
- rate = CASE WHEN ?7 - counted_since >= {int(RATE_WINDOW * 1e6)} THEN counted * 1e6 / (?7 - counted_since) ELSE rate END,
- counted = CASE WHEN ?7 - counted_since >= {int(RATE_WINDOW * 1e6)} THEN ?3 ELSE counted + ?3 END,
- counted_since = CASE WHEN ?7 - counted_since >= {int(RATE_WINDOW * 1e6)} THEN ?7 ELSE counted_since END
+ rate = CASE WHEN ?7 - counted_since >= {2 * _WINDOW} THEN 0 WHEN ?7 - counted_since >= {_WINDOW}
+ THEN counted * 1e6 / (?7 - counted_since) ELSE rate END,
+ counted = CASE WHEN ?7 - counted_since >= {_WINDOW} THEN ?3 ELSE counted + ?3 END,
+ counted_since = CASE WHEN ?7 - counted_since >= {_WINDOW} THEN ?7 ELSE counted_since END
  WHERE name = ?1"""
-TELL = """UPDATE trigger SET error = ?2, error_at = CASE WHEN ?2 IS NULL THEN error_at ELSE ?3 END, looked_at = ?3,
- lag = coalesce(?4, lag) WHERE name = ?1"""
+# What is told of last stays. It is over if somebody has looked later than that.
+TELL = """UPDATE trigger SET error = coalesce(?2, error), error_at = CASE WHEN ?2 IS NULL THEN min(error_at, ?3 - 1) ELSE ?3 END,
+ looked_at = ?3, lag = coalesce(?4, lag) WHERE name = ?1"""
 PAUSE = "UPDATE trigger SET paused_at = ?2, paused_by = ?3 WHERE name = ?1 AND paused_at IS NULL RETURNING 1"
 RESUME = "UPDATE trigger SET paused_at = NULL, paused_by = NULL WHERE name = ? AND paused_at IS NOT NULL RETURNING 1"
-GET = f"SELECT {triggering.VIEW} FROM trigger WHERE name = ? AND removed_at IS NULL"
-LIST = f"SELECT {triggering.VIEW} FROM trigger WHERE removed_at IS NULL ORDER BY name"
+# refused_trigger; primary key of the locks.
+_VIEW = f"""SELECT {triggering.VIEW},
+ (SELECT count(*) FROM (SELECT 1 FROM refused r WHERE r.trigger = t.name LIMIT {REFUSED_COUNTED})),
+ EXISTS (SELECT 1 FROM lock l WHERE l.name = 'trigger ' || t.name AND l.owner IS NOT NULL AND l.expires_at > ?1)
+ FROM trigger t WHERE removed_at IS NULL"""
+GET = f"{_VIEW} AND name = ?2"
+LIST = f"{_VIEW} ORDER BY name"
 SUBSCRIPTIONS = "SELECT app, name, subscription FROM trigger WHERE subscription IS NOT NULL AND removed_at IS NULL ORDER BY name"
 
 # Primary key of the receipts.
@@ -66,10 +80,16 @@ REFUSE = f"INSERT INTO refused ({_REFUSED}, expires_at) VALUES (?, ?, ?, ?, ?, ?
 REFUSED_OF = f"SELECT {_REFUSED} FROM refused WHERE trigger = ? AND id > ? ORDER BY id LIMIT ?"
 REFUSED = f"SELECT {_REFUSED} FROM refused WHERE id > ? ORDER BY id LIMIT ?"
 FIND_REFUSED = f"SELECT {_REFUSED} FROM refused WHERE id = ?"
+# Ids that begin so, and that end so among the newest. Primary key.
+BEGINNING = "SELECT id FROM refused WHERE id BETWEEN ?1 AND ?2 LIMIT ?3"
+ENDING = """SELECT id FROM (SELECT id FROM refused ORDER BY id DESC LIMIT ?1)
+ WHERE substr(lower(hex(id)), -length(?2)) = ?2 LIMIT ?3"""
 DISCARD = "DELETE FROM refused WHERE id = ? RETURNING trigger"
 AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 
-_TIMES = (11, 12, 14, 15)  # their places in VIEW
+_TIMES = (11, 12, 14, 15, 17)  # their places in VIEW
+
+_serves = msgspec.json.Decoder(Serves)
 
 
 class SqliteTriggers:
@@ -83,11 +103,12 @@ class SqliteTriggers:
     def declare(self, triggers: Sequence[NewTrigger], *, app: str, whole: bool = True) -> Declared:
         with self._database.write() as connection:
             there = {name: (*rest, bool(gone)) for name, *rest, gone in connection.execute(ALL).fetchall()}
-            news = triggering.news(triggers, there, app, whole=whole)
             now = self._clock.microseconds()
+            alive = self._alive(connection, now) if triggering.owners(triggers, there, app) else set[str]()
+            news = triggering.news(triggers, there, app, alive, whole=whole)
             connection.executemany(PUT, [(new.name, app, *triggering.row(new), now) for new in news.write])
-            connection.executemany(REMOVE, [(now, name) for name in news.removed])
-        return Declared(news.added, news.changed, news.removed)
+            connection.executemany(REMOVE, [(now, name) for name in news.declared.removed])
+        return news.declared
 
     def install(self, trigger: RowTrigger, *, app: str) -> bool:
         raise TriggerInvalid(
@@ -159,12 +180,14 @@ class SqliteTriggers:
 
     def get(self, name: str) -> TriggerView | None:
         with self._database.read() as connection:
-            rows = connection.execute(GET, (name,)).fetchall()
-        return self._seen(rows[0]) if rows else None
+            now = self._clock.microseconds()
+            rows = connection.execute(GET, (now, name)).fetchall()
+        return _seen(rows[0], now) if rows else None
 
     def all(self) -> list[TriggerView]:
         with self._database.read() as connection:
-            return [self._seen(row) for row in connection.execute(LIST).fetchall()]
+            now = self._clock.microseconds()
+            return [_seen(row, now) for row in connection.execute(LIST, (now,)).fetchall()]
 
     def refused(self, name: str | None, after: UUID | None, limit: int) -> list[RefusedView]:
         start = b"" if after is None else after.bytes
@@ -179,6 +202,13 @@ class SqliteTriggers:
         with self._database.read() as connection:
             rows = connection.execute(FIND_REFUSED, (id.bytes,)).fetchall()
         return _refused_view(rows[0]) if rows else None
+
+    def refused_ids(self, digits: str, limit: int) -> list[UUID]:
+        low, high = batching.lowest(digits).bytes, batching.highest(digits).bytes
+        with self._database.read() as connection:
+            rows = connection.execute(BEGINNING, (low, high, limit)).fetchall()
+            rows += connection.execute(ENDING, (ENDINGS_LOOKED_AT, digits, limit)).fetchall()
+        return [UUID(bytes=id) for id in sorted({bytes(id) for (id,) in rows}, reverse=True)[:limit]]
 
     def accept(self, id: UUID, job: NewJob, *, by: str) -> bool:
         with self._database.write() as connection:
@@ -221,12 +251,17 @@ class SqliteTriggers:
         row = (refused.id.bytes, name, arrival.event, arrival.mark, now, refused.raw, refused.rest)
         connection.execute(REFUSE, (*row, refused.reason, until))
 
-    def _seen(self, row: Sequence[Any]) -> TriggerView:
-        told = [
-            to_instant(value) if place in _TIMES and value is not None else value
-            for place, value in enumerate(row)
-        ]
-        return triggering.seen(told, (self._clock.microseconds() - row[-2]) / 1e6)
+    def _alive(self, connection: Connection, now: int) -> set[str]:
+        """Apps that have a worker."""
+        return {_serves.decode(told).app for (told,) in connection.execute(ALIVE, (now,)).fetchall()}
+
+
+def _seen(row: Sequence[Any], now: int) -> TriggerView:
+    told = [
+        to_instant(value) if place in _TIMES and value is not None else value
+        for place, value in enumerate(row)
+    ]
+    return triggering.seen(told, to_instant(now))
 
 
 def _refused_view(row: Sequence[Any]) -> RefusedView:
