@@ -2,7 +2,7 @@
 
 from lateshift.app import Lateshift
 from lateshift.batches.handle import Batch, BatchResult
-from lateshift.errors import Cancel, LateshiftError, LeaseLost, Permanent, QueueFull, Snooze
+from lateshift.errors import Cancel, LateshiftError, LeaseLost, Permanent, QueueFull, Snooze, StepFailed
 from lateshift.handle import Job
 from lateshift.model.batch import BatchView
 from lateshift.model.explaining.reason import Explanation, Reason
@@ -15,6 +15,8 @@ from lateshift.model.unique import Unique
 from lateshift.runtime.lock import Lock
 from lateshift.schedules import Schedule
 from lateshift.task import Task
+from lateshift.workflow.flow import Flow
+from lateshift.workflow.workflow import Workflow
 from lateshift.worker.current import acheckpoint, checkpoint, current, last_checkpoint, progress, session
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "Event",
     "Explanation",
     "FileChange",
+    "Flow",
     "Job",
     "JobFilter",
     "JobView",
@@ -44,8 +47,10 @@ __all__ = [
     "ScheduleView",
     "Snooze",
     "State",
+    "StepFailed",
     "Task",
     "Unique",
+    "Workflow",
     "acheckpoint",
     "checkpoint",
     "current",

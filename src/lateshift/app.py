@@ -40,6 +40,7 @@ from lateshift.store.contract import Store
 from lateshift.store.open import open_store
 from lateshift.task import HOUR, AsyncTask, Bound, Call, Limits, Task
 from lateshift.triggering import Triggering
+from lateshift.workflows import Workflows
 
 LOCK_NAME_LIMIT = 200  # characters
 LIMIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,49}")
@@ -65,7 +66,7 @@ class Registrar:
         return self._app._register(function, self._name, self._limits)
 
 
-class Lateshift(Scheduling, Triggering):
+class Lateshift(Scheduling, Triggering, Workflows):
     """An app: a name, its tasks and its store.
 
     `store` is a URL; without it LATESHIFT_STORE or lateshift.toml name one, else it is a file, ./lateshift.db.

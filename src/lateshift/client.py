@@ -5,11 +5,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from lateshift.batches.sending import Making
-from lateshift.errors import OptionInvalid, StoreFull, StoreReadOnly, StoreUnavailable
+from lateshift.errors import OptionInvalid
 from lateshift.handle import Job
 from lateshift.model.batch import BatchId
 from lateshift.model.explaining.explain import explain
@@ -21,6 +21,7 @@ from lateshift.model.limit import Limit
 from lateshift.model.queue import QueueSettings
 from lateshift.pressure import Pressure
 from lateshift.runtime.aside import aside
+from lateshift.runtime.together import Together
 from lateshift.store.contract import Store
 from lateshift.store.crashpoints import crashpoint
 from lateshift.task import Call
@@ -29,7 +30,6 @@ R = TypeVar("R")
 
 CHUNK = 1000  # jobs of enqueue_many in one durable commit
 CHUNK_BYTES = 8 * 1024 * 1024  # of their payloads, about
-TOGETHER = 500  # async callers that share one commit at the most
 
 NO_QUEUES: Mapping[str, QueueSettings] = MappingProxyType({})
 
@@ -50,7 +50,9 @@ class Client:
         self._pressure = Pressure(queues)
         self.limits: dict[str, Limit] = {}  # of each key of a kind
         self._open = store
-        self._waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, Together] = WeakKeyDictionary()
+        self._waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, Together[NewJob, Enqueued]] = (
+            WeakKeyDictionary()
+        )
 
     def kinds(self) -> Collection[str]:
         return self.limits.keys()
@@ -158,80 +160,6 @@ class Client:
 
     def _job(self, call: Call[R], answer: Enqueued) -> Job[R]:
         return Job(answer.id, call.task.name, self, call.task.results.decode, answer.created)
-
-
-Waiting: TypeAlias = tuple[NewJob, asyncio.Future[Enqueued]]
-
-
-class Together:
-    """Callers on one event loop that wait at the same time share a commit."""
-
-    def __init__(self, enqueue: Callable[[Sequence[NewJob]], list[Enqueued]]) -> None:
-        self._enqueue = enqueue
-        self._waiting: list[Waiting] = []
-        self._flushing: asyncio.Task[None] | None = None
-
-    async def put(self, job: NewJob) -> Enqueued:
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Enqueued] = loop.create_future()
-        self._waiting.append((job, answer))
-        if self._flushing is None:
-            self._flushing = loop.create_task(self._flush())
-            self._flushing.add_done_callback(self._ended)
-        return await answer
-
-    async def _flush(self) -> None:
-        batch: list[Waiting] = []
-        try:
-            while self._waiting:
-                batch, self._waiting = self._waiting[:TOGETHER], self._waiting[TOGETHER:]
-                batch = [one for one in batch if not one[1].done()]  # cancelled before it was sent
-                if batch:
-                    await self._send(batch)
-        except BaseException as error:  # cancelled, as a rule because the loop ends: nobody is left waiting
-            _fail(batch, error)
-            self._give_up(error)
-            if not isinstance(error, Exception):  # the callers have that one
-                raise
-        finally:
-            self._flushing = None
-
-    def _ended(self, flushing: asyncio.Task[None]) -> None:
-        if not flushing.cancelled():
-            flushing.exception()  # whatever it was, the callers know: nothing to complain of
-        if self._flushing is flushing:  # cancelled before its first step
-            self._flushing = None
-            self._give_up(asyncio.CancelledError())
-
-    def _give_up(self, error: BaseException) -> None:
-        waiting, self._waiting = self._waiting, []
-        _fail(waiting, error)
-
-    async def _send(self, batch: list[Waiting]) -> None:
-        try:
-            answers = await aside(self._enqueue, [job for job, _ in batch])
-        except (StoreUnavailable, StoreFull, StoreReadOnly) as error:
-            _fail(batch, error)
-        except Exception as error:
-            if len(batch) > 1:  # one caller's mistake is not the others'
-                for one in batch:
-                    await self._send([one])
-            else:
-                _fail(batch, error)
-        else:
-            for (_, future), answer in zip(batch, answers, strict=True):
-                if not future.done():
-                    future.set_result(answer)
-
-
-def _fail(batch: list[Waiting], error: BaseException) -> None:
-    for _, future in batch:
-        if future.done():
-            continue
-        if isinstance(error, Exception):
-            future.set_exception(error)
-        else:
-            future.cancel()
 
 
 def _chunks(calls: Iterable[Call[Any]]) -> Iterator[Sequence[Call[Any]]]:

@@ -5,11 +5,13 @@ LateshiftError
 │   ├── TaskInvalid · TaskUnknown · ArgumentsInvalid · OptionInvalid · AppInvalid
 │   ├── PayloadTooLarge · KeyConflict · SequenceUsed · ConnectionUnsupported
 │   ├── ScheduleInvalid · ScheduleUnknown · TriggerInvalid · TriggerUnknown · EventInvalid
+│   ├── WorkflowInvalid · RunUnknown · RunEnded
 │   └── JobUnknown · BatchUnknown
 ├── StoreError            the store refused, or did not answer
 │   ├── StoreUrlInvalid · StoreUnavailable · StoreReadOnly · StoreFull · StoreUnsafe · StoreCorrupt
 │   └── SchemaTooNew · SchemaTooOld
 ├── JobNotCompleted       what `job.result()` raises: JobDead · JobCancelled · ResultTimeout
+├── StepFailed            raised in a workflow: a step of it has failed for good
 ├── BatchClosed           a batch that takes no more jobs
 ├── ResultInvalid         a result that this code's annotation cannot read
 ├── StateInvalid          a session's state, or a checkpoint, that is not of the type asked for
@@ -73,6 +75,18 @@ class TriggerUnknown(UsageError, LookupError):
 
 class EventInvalid(UsageError, ValueError):
     """An event that no job can be made of: its name, its data, or a message's body."""
+
+
+class WorkflowInvalid(UsageError, ValueError):
+    """A workflow, or a step of one, that cannot be."""
+
+
+class RunUnknown(UsageError, LookupError):
+    """No run of a workflow of that id is in the store (it may have passed its retention)."""
+
+
+class RunEnded(UsageError):
+    """The run has ended: nobody will take what it is told."""
 
 
 class KeyConflict(UsageError):
@@ -158,6 +172,18 @@ class StateInvalid(LateshiftError, ValueError):
 
 class ResultTimeout(JobNotCompleted, TimeoutError):
     """The job has not ended within the time given; it goes on."""
+
+
+class StepFailed(LateshiftError):
+    """A step of a workflow has failed for good. Raised where the workflow waits for it, at first and at every replay.
+
+    `step`: its name. `error`: the name of what was raised. `message`: what that said."""
+
+    def __init__(self, step: str, error: str, message: str = "") -> None:
+        super().__init__(f"{step}: {error}: {message}" if message else f"{step}: {error}")
+        self.step = step
+        self.error = error
+        self.message = message
 
 
 class BatchClosed(LateshiftError):

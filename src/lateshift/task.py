@@ -133,6 +133,8 @@ class Bound(Generic[P, R]):
 class Task(Generic[P, R]):
     """Calling it runs the function here and now; `enqueue` makes a job of the call."""
 
+    is_workflow = False
+
     def __init__(self, function: Callable[P, Any], name: str, limits: Limits, sender: Sender) -> None:
         update_wrapper(self, function)
         self.function = function
@@ -149,6 +151,10 @@ class Task(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return cast(R, self.function(*args, **kwargs))
+
+    def start(self, attempt: Any) -> Any:
+        """Run the body of an attempt."""
+        return self.function(*attempt.args, **attempt.kwargs)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Durably accepted when this returns. The arguments are checked first; a wrong one raises."""

@@ -81,6 +81,22 @@ class Called(Struct, frozen=True):
     by: str
 
 
+class Decided(Struct, frozen=True):
+    """A workflow said itself how its attempt ends; None if it has given its lease up, and nothing is left to say. `what`: for the
+    log."""
+
+    outcome: Outcome | None
+    what: str = ""
+
+
+class Deciding(BaseException):
+    """How a workflow says so."""
+
+    def __init__(self, decided: Decided) -> None:
+        super().__init__(decided)
+        self.decided = decided
+
+
 Ended: TypeAlias = Failed | Killed | Stopped | Called
 
 HANDED_BACK = Later(timedelta(0), counts=False)

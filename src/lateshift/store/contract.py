@@ -23,6 +23,7 @@ from lateshift.model.member import Program, Serves
 from lateshift.model.outcome import Settlement
 from lateshift.store.schedule_contract import Schedules as Schedules
 from lateshift.store.trigger_contract import Triggers as Triggers
+from lateshift.store.workflow_contract import Workflows as Workflows
 
 Asked = tuple[str, Sequence[Any]]
 Rows = list[tuple[Any, ...]]
@@ -342,6 +343,8 @@ class Store(Protocol):
     def schedules(self) -> Schedules: ...
     @property
     def triggers(self) -> Triggers: ...
+    @property
+    def workflows(self) -> Workflows: ...
     @property
     def members(self) -> Members: ...
     @property

@@ -1,17 +1,19 @@
-"""Where attempts in this process save their checkpoints."""
+"""Where attempts in this process save their checkpoints, and workflows their steps."""
 
 from lateshift.clock import Clock
 from lateshift.model.job import Lease, Note
 from lateshift.runtime.aside import aside
-from lateshift.store.contract import Jobs
+from lateshift.store.contract import Store
+from lateshift.workflow.journal import Journal
 
 
 class StoreDesk:
     """See current.Desk."""
 
-    def __init__(self, jobs: Jobs, clock: Clock) -> None:
-        self._jobs = jobs
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._jobs = store.jobs
         self._clock = clock
+        self.journal = Journal(store)
 
     def save_checkpoint(self, lease: Lease, state: bytes) -> bool:
         """False if the lease is lost."""

@@ -3,20 +3,22 @@
 from collections.abc import Callable
 
 from lateshift.model.job import Lease
-from lateshift.model.outcome import DeadLettered, Ended, Failed, Killed, Later, Outcome, said
+from lateshift.model.outcome import DeadLettered, Decided, Ended, Failed, Killed, Later, Outcome, said
 from lateshift.model.remote import name_of
 from lateshift.runtime.log import log
 
 AGAIN_AFTER = 60.0  # seconds until a task that is missing here is named again
 
 
-def tell(lease: Lease, how: Ended, outcome: Outcome) -> None:
+def tell(lease: Lease, how: Ended | Decided, outcome: Outcome) -> None:
     """A failure is worth a line; snoozing, cancelling and stopping are not."""
     match how:
         case Failed(error):
             what = f"{name_of(error)}: {said(error)}"
         case Killed(_, message):
             what = message
+        case Decided(_, said_so):
+            what = said_so
         case _:
             what = ""
     match outcome:

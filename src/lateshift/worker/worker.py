@@ -16,6 +16,7 @@ from lateshift.model.outcome import (
     HANDED_BACK,
     Completed,
     DeadLettered,
+    Decided,
     Ended,
     Failed,
     Killed,
@@ -68,7 +69,7 @@ class Worker:
         self._wake = asyncio.Event()
         self._settler = Settler(self._wake.set)
         self._rooms = rooms(settings.concurrency, settings.threads, settings.process_slots)
-        self._desk = StoreDesk(store.jobs, clock)
+        self._desk = StoreDesk(store, clock)
         self._lines = Lines(store.poll)
         self._turns = 0
         self._declared = False
@@ -278,6 +279,15 @@ class Worker:
             tell(attempt.lease, how, outcome)
             if isinstance(outcome, Later):
                 self._lines.due_in(outcome.delay, self._clock.monotonic())
+
+    def decided(self, attempt: Attempt, how: Decided) -> None:
+        if attempt.ended:
+            return
+        self._close(attempt)
+        if how.outcome is not None and not attempt.lost:
+            self.tally.count(how.outcome)
+            self._settler.put(Settlement(attempt.lease, how.outcome))
+            tell(attempt.lease, how, how.outcome)
 
     def _outcome(self, lease: Lease, task: Task[..., Any], how: Ended, seconds: float) -> Outcome:
         def follows(how: Ended) -> Outcome:

@@ -22,6 +22,7 @@ from lateshift.store.postgres.sessions import PostgresSessions
 from lateshift.store.postgres.triggers import PostgresTriggers
 from lateshift.store.postgres.upkeep import PostgresUpkeep
 from lateshift.store.postgres.wakes import NotifyWakes
+from lateshift.store.postgres.workflows import PostgresWorkflows
 from lateshift.store.urls import shown
 
 
@@ -44,6 +45,7 @@ class PostgresStore:
         self.sessions = PostgresSessions(self._database, self.wakes)
         self.schedules = PostgresSchedules(self._database, self.wakes)
         self.triggers = PostgresTriggers(self._database, self.wakes, url)
+        self.workflows = PostgresWorkflows(self._database, self.wakes)
         self.locks = PostgresLocks(self._database)
         self.reports = PostgresReports(self._database)
         self.upkeep = PostgresUpkeep(self._database)

@@ -19,7 +19,7 @@ from lateshift.store import batching
 from lateshift.store.contract import ENDINGS_LOOKED_AT
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
-from lateshift.store.postgres import enqueue, guarding, sessions, settling
+from lateshift.store.postgres import enqueue, guarding, runs, sessions, settling
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.listing import COLD
 from lateshift.store.postgres.reports import view_of
@@ -67,8 +67,10 @@ _LINES = """LATERAL (SELECT count(*) AS number, coalesce(sum(completed), 0)::int
  coalesce(sum(cancelled), 0)::int AS cancelled, coalesce(sum(failures), 0)::int AS failures
  FROM lateshift.batch_count WHERE batch = b.id) line"""
 # Those of these batches for which there is something to do, or many lines that no supervisor has added up: looked for after
-# each exchange that settled jobs of a batch, without a lock. Primary key; batch_count_batch.
-IN_NEED = f"""SELECT b.id FROM lateshift.batch b, {_LINES} WHERE b.id = ANY(%s)
+# each exchange that settled jobs of a batch, without a lock; and runs of workflows, whose steps these are. Primary keys;
+# batch_count_batch.
+IN_NEED = f"""SELECT id FROM lateshift.run WHERE id = ANY(%(ids)s)
+UNION ALL SELECT b.id FROM lateshift.batch b, {_LINES} WHERE b.id = ANY(%(ids)s)
  AND (line.number >= {LINES_LEFT} OR (b.cancelled_by IS NULL AND b.failure_call IS NOT NULL AND b.failure_at IS NULL AND b.failures + line.failures > 0)
   OR (b.sealed_at IS NOT NULL AND b.total <=
    b.completed + b.failed + b.cancelled + line.completed + line.failed + line.cancelled
@@ -271,9 +273,11 @@ class PostgresBatches:
                 connection.execute(
                     HOLD_PAGE, (ids,)
                 )  # none goes from running to waiting between the two that follow
-                waiting, ended = settling.cancel_waiting(connection, ids, by, self._clock.offset)
-                connection.execute(ORDER_STOP_OF_BATCH, (by, [job for job in ids if job not in waiting]))
-                lines = guarding.give_on(connection, ended, freed, self._turns)
+                begun, woken = runs.cancel(connection, ids, by, self._clock.offset)
+                others = [job for job in ids if job not in begun]
+                waiting, ended = settling.cancel_waiting(connection, others, by, self._clock.offset)
+                connection.execute(ORDER_STOP_OF_BATCH, (by, [job for job in others if job not in waiting]))
+                lines = guarding.give_on(connection, ended, freed, self._turns) | woken
                 return lines, ids[-1] if len(ids) == limit else None
 
         lines, last = self._database.run(work)
@@ -293,7 +297,7 @@ def finish_in_need(database: Database, wakes: NotifyWakes, ids: Sequence[BatchId
     now, that is left to the supervisor."""
     with suppress(StoreError):
         found = database.run_once(
-            lambda connection, again: connection.execute(IN_NEED, (list(ids),)).fetchall()
+            lambda connection, again: connection.execute(IN_NEED, {"ids": list(ids)}).fetchall()
         )
         for (id,) in found:
             wakes.hint(database.run_once(_finishing(id, database)))
@@ -311,13 +315,14 @@ def _finishing(id: BatchId, database: Database) -> Callable[[Connection, bool], 
 
 
 def finish(connection: Connection, id: BatchId, skew: timedelta) -> set[Line]:
-    """Add up the lines of a batch and enqueue the callbacks that are due, with the mark that they were. Gives their lines.
-    The caller has a transaction open."""
+    """Add up the lines of a batch and enqueue the callbacks that are due, with the mark that they were; of a run of a workflow,
+    write down how its steps ended. Gives the lines of what is ready now. The caller has a transaction open."""
     connection.execute(LOCK, (id,))
     rows = connection.execute(ADD_UP, {"id": id}).fetchall()
     if not rows:
+        lines = runs.collect(connection, id, skew)
         connection.execute(DROP_LINES, (id,))
-        return set()
+        return lines
     [row] = rows
     finished_at, then_call, then_at, failure_call, failure_at = row[7:]
     now_due = due(_standing(row))

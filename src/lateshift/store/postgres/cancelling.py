@@ -6,7 +6,7 @@ from datetime import timedelta
 from lateshift.model.guard import Guarded, Limits, Turns
 from lateshift.model.ids import JobId
 from lateshift.model.job import Line
-from lateshift.store.postgres import guarding, sessions, settling
+from lateshift.store.postgres import guarding, runs, sessions, settling
 from lateshift.store.postgres.database import Connection
 
 # Running jobs are told to stop. Primary key.
@@ -24,11 +24,13 @@ def cancel(
 ) -> tuple[set[JobId], set[Line]]:
     """Which had not ended, and the lines of those whose turn it is now."""
     freed = lock_guards(connection, ids)
-    found, ended = settling.cancel_waiting(connection, ids, by, skew)
-    found |= {id for (id,) in connection.execute(ORDER_STOP, (by, list(ids))).fetchall()}
+    begun, woken = runs.cancel(connection, ids, by, skew)
+    others = [id for id in ids if id not in begun]
+    found, ended = settling.cancel_waiting(connection, others, by, skew)
+    found |= begun | {id for (id,) in connection.execute(ORDER_STOP, (by, others)).fetchall()}
     lines = guarding.give_on(connection, ended, freed, turns)
     audit(connection, "cancel", found, by, skew)
-    return found, lines
+    return found, lines | woken
 
 
 def lock_guards(connection: Connection, ids: Sequence[JobId]) -> Limits:

@@ -24,6 +24,7 @@ from lateshift.store.postgres import (
     guarding,
     leasing,
     pressure,
+    runs,
     sessions,
     settling,
     sweeping,
@@ -262,6 +263,7 @@ class PostgresJobs:
                 named = {id: edits[id] for id in ids if id in edits} if edits else {}
                 edited = editing.edit(connection, named, by, self._clock.now()) if named else set()
                 wanted = [id for id in ids if id not in named or id in edited]
+                runs.restart(connection, wanted)
                 rows = connection.execute(REVIVE, (wanted, self._clock.offset)).fetchall()
                 found = {id for id, _, _ in rows}
                 if dead:

@@ -186,6 +186,33 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "DROP INDEX lateshift.schedule_cancels",
         "CREATE INDEX refused_expires ON lateshift.refused (expires_at)",
     ),
+    (
+        # Runs of workflows: what is kept beside the job that each is. `news` counts what came from outside, so that none of it is
+        # slept over.
+        """CREATE TABLE lateshift.run (
+            id uuid PRIMARY KEY, name text COLLATE "C" NOT NULL, version text NOT NULL, phase smallint NOT NULL DEFAULT 0, why text,
+            news bigint NOT NULL DEFAULT 0, status text, cancel_by text, waits_for text, started_at timestamptz NOT NULL
+        ) WITH (fillfactor = 70)""",
+        "CREATE INDEX run_name ON lateshift.run (name, id)",
+        "CREATE INDEX run_phase ON lateshift.run (phase, id) WHERE phase > 0",
+        # The steps of each run, in their order. What has completed is written once.
+        """CREATE TABLE lateshift.step (
+            run uuid NOT NULL, path text COLLATE "C" NOT NULL, kind smallint NOT NULL, name text NOT NULL, state smallint NOT NULL,
+            payload bytea, result bytea, error bytea, place integer, failures integer NOT NULL, job uuid, due_at timestamptz,
+            complete_by timestamptz, started_at timestamptz NOT NULL, ended_at timestamptz, undo text, undo_state smallint NOT NULL,
+            undo_failures integer NOT NULL, undo_error bytea, undo_job uuid, undone_at timestamptz,
+            mended boolean NOT NULL DEFAULT false, PRIMARY KEY (run, path)
+        ) WITH (fillfactor = 70)""",
+        # Steps that are jobs, while nobody has written their end.
+        "CREATE INDEX step_job ON lateshift.step (run) WHERE job IS NOT NULL AND state = 1",
+        "CREATE INDEX step_undo_job ON lateshift.step (run) WHERE undo_job IS NOT NULL AND undo_state = 1",
+        # What runs were told, in its order. `taken`: by which step.
+        """CREATE TABLE lateshift.signal (
+            run uuid NOT NULL, number integer NOT NULL, name text NOT NULL, data bytea, key text COLLATE "C", at timestamptz NOT NULL,
+            taken text, PRIMARY KEY (run, number)
+        )""",
+        "CREATE UNIQUE INDEX signal_key ON lateshift.signal (run, key) WHERE key IS NOT NULL",
+    ),
 )
 
 VERSION = len(STEPS)

@@ -11,16 +11,17 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from lateshift.errors import OptionInvalid, StoreError
 from lateshift.model.ids import JobId
 from lateshift.store import private
-from lateshift.store.postgres import batches
+from lateshift.store.postgres import batches, runs
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.sweeping import TERM
 from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT, SESSION_KEPT, TICKS_KEPT, TRIGGER_KEPT
 
 # Settled jobs past their retention. settled_expires, which serves a bound that is computed once: (SELECT …).
 PURGE_SETTLED = """DELETE FROM lateshift.settled WHERE id = ANY(ARRAY(
- SELECT id FROM lateshift.settled WHERE expires_at <= (SELECT clock_timestamp() + %(skew)s::interval) LIMIT %(limit)s))"""
+ SELECT id FROM lateshift.settled WHERE expires_at <= (SELECT clock_timestamp() + %(skew)s::interval) LIMIT %(limit)s)) RETURNING id"""
+ANY_RUN = "SELECT 1 FROM lateshift.run LIMIT 1"
 # Settled jobs by name, before their time. Primary key.
-ERASE = "DELETE FROM lateshift.settled WHERE id = ANY(%s)"
+ERASE = "DELETE FROM lateshift.settled WHERE id = ANY(%s) RETURNING id"
 # Keys past their window. job_key_expires.
 PURGE_KEYS = """DELETE FROM lateshift.job_key WHERE (task, text) IN (SELECT task, text FROM lateshift.job_key
  WHERE expires_at <= (SELECT clock_timestamp() + %(skew)s::interval) LIMIT %(limit)s)
@@ -102,10 +103,11 @@ class PostgresUpkeep:
             with connection.transaction():
                 if not connection.execute(TERM, (term,)).fetchall():
                     return 0
-                deleted = sum(
+                settled = connection.execute(PURGE_SETTLED, parameters).fetchall()
+                _forget_runs(connection, [id for (id,) in settled])
+                deleted = len(settled) + sum(
                     connection.execute(sql, parameters).rowcount
                     for sql in (
-                        PURGE_SETTLED,
                         PURGE_KEYS,
                         PURGE_IDENTITIES,
                         KEEP_IDENTITIES,
@@ -126,7 +128,13 @@ class PostgresUpkeep:
         return self._database.run(work)
 
     def erase(self, ids: Sequence[JobId]) -> int:
-        return self._database.run(lambda connection, again: connection.execute(ERASE, (list(ids),)).rowcount)
+        def work(connection: Connection, again: bool) -> int:
+            with connection.transaction():
+                erased = [id for (id,) in connection.execute(ERASE, (list(ids),)).fetchall()]
+                _forget_runs(connection, erased)
+            return len(erased)
+
+        return self._database.run(work)
 
     def check(self) -> list[str]:
         def work(connection: Connection, again: bool) -> list[str]:
@@ -160,3 +168,9 @@ class PostgresUpkeep:
         if done.returncode:
             target.unlink(missing_ok=True)
             raise StoreError(f"pg_dump failed: {done.stderr.strip()}")
+
+
+def _forget_runs(connection: Connection, ids: Sequence[JobId]) -> None:
+    """What is kept of workflows goes with the jobs that they are."""
+    if ids and connection.execute(ANY_RUN).fetchall():
+        runs.forget(connection, ids)

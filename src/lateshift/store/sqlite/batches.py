@@ -15,7 +15,7 @@ from lateshift.store import batching
 from lateshift.store.contract import ENDINGS_LOOKED_AT, Wakes
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
-from lateshift.store.sqlite import enqueue, guarding, settling
+from lateshift.store.sqlite import enqueue, guarding, runs, settling
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.sqlite.listing import COLD
 from lateshift.store.sqlite.reports import view_of
@@ -183,12 +183,15 @@ class SqliteBatches:
             ).fetchall()
             counts: Counter[Ending] = Counter()
             ended: list[Guarded] = []
+            lines: set[Line] = set()
             for (job,) in rows:
-                waited = settling.cancel_waiting(connection, UUID(bytes=job), by, now, counts)
-                if not waited:
+                is_run, woken = runs.cancel(connection, job, by, now)
+                lines |= woken
+                waited = [] if is_run else settling.cancel_waiting(connection, UUID(bytes=job), by, now, counts)
+                if not (waited or is_run):
                     connection.execute(ORDER_STOP_OF_BATCH, (by, job))
                 ended += [Guarded(*row[:4]) for row in waited if row[4] is not None]
-            lines = guarding.give_on(connection, ended, self._turns) | count(connection, counts, now)
+            lines |= guarding.give_on(connection, ended, self._turns) | count(connection, counts, now)
         self._wakes.hint(lines)
         return UUID(bytes=rows[-1][0]) if len(rows) == limit else None
 
@@ -211,10 +214,11 @@ def count(connection: Connection, ended: Counter[Ending], now: int) -> set[Line]
 
 
 def finish(connection: Connection, batch: bytes, now: int) -> set[Line]:
-    """Enqueue the callbacks that are due, with the mark that they were. Gives their lines."""
+    """Enqueue the callbacks that are due, with the mark that they were; of a run of a workflow, write down how its steps ended.
+    Gives the lines of what is ready now."""
     rows = connection.execute(READ_STANDING, (batch,)).fetchall()
     if not rows:
-        return set()
+        return runs.collect(connection, batch, now)
     finished_at, then_call, then_at, failure_call, failure_at = rows[0][7:]
     now_due = due(_standing(rows[0]))
     then = batching.read(then_call) if now_due.then and then_at is None else None

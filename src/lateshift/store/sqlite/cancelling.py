@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from lateshift.model.guard import Guarded, Turns
 from lateshift.model.ids import JobId
 from lateshift.model.job import Line
-from lateshift.store.sqlite import batches, guarding, settling
+from lateshift.store.sqlite import batches, guarding, runs, settling
 from lateshift.store.sqlite.database import Connection
 
 # A running job is told to stop. Primary key.
@@ -21,10 +21,14 @@ def cancel(
     found: list[JobId] = []
     ended: list[Guarded] = []
     counts: Counter[batches.Ending] = Counter()
+    lines: set[Line] = set()
     for id in ids:
-        waited = settling.cancel_waiting(connection, id, by, now, counts)
-        if waited or connection.execute(ORDER_STOP, (by, id.bytes)).fetchall():
+        is_run, woken = runs.cancel(connection, id.bytes, by, now)
+        lines |= woken
+        waited = [] if is_run else settling.cancel_waiting(connection, id, by, now, counts)
+        if is_run or waited or connection.execute(ORDER_STOP, (by, id.bytes)).fetchall():
             found.append(id)
         ended += [Guarded(*row[:4]) for row in waited if row[4] is not None]
     connection.executemany(AUDIT, [(now, "cancel", str(id), by) for id in found])
-    return found, guarding.give_on(connection, ended, turns) | batches.count(connection, counts, now)
+    lines |= guarding.give_on(connection, ended, turns) | batches.count(connection, counts, now)
+    return found, lines

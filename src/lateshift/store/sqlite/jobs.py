@@ -25,6 +25,7 @@ from lateshift.store.sqlite import (
     guarding,
     leasing,
     pressure,
+    runs,
     sessions,
     settling,
     sweeping,
@@ -213,6 +214,7 @@ class SqliteJobs:
                     and not editing.edit(connection, id, edits[id], by, self._clock.now())
                 ):
                     continue
+                runs.restart(connection, id.bytes)
                 sessions.stay_first(connection, connection.execute(COMES_BACK, (id.bytes,)).fetchall())
                 for queue, lane in connection.execute(REVIVE, (id.bytes, now)).fetchall():
                     [(batch, state)] = connection.execute(FORGET_SETTLED, (id.bytes,)).fetchall()

@@ -178,6 +178,33 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "DROP INDEX schedule_cancels",
         "CREATE INDEX refused_expires ON refused (expires_at)",
     ),
+    (
+        # Runs of workflows: what is kept beside the job that each is. `news` counts what came from outside, so that none of it is
+        # slept over.
+        """CREATE TABLE run (
+            id BLOB PRIMARY KEY, name TEXT NOT NULL, version TEXT NOT NULL, phase INTEGER NOT NULL DEFAULT 0, why TEXT,
+            news INTEGER NOT NULL DEFAULT 0, status TEXT, cancel_by TEXT, waits_for TEXT, started_at INTEGER NOT NULL
+        ) WITHOUT ROWID""",
+        "CREATE INDEX run_name ON run (name, id)",
+        "CREATE INDEX run_phase ON run (phase, id) WHERE phase > 0",
+        # The steps of each run, in their order. What has completed is written once.
+        """CREATE TABLE step (
+            run BLOB NOT NULL, path TEXT NOT NULL, kind INTEGER NOT NULL, name TEXT NOT NULL, state INTEGER NOT NULL,
+            payload BLOB, result BLOB, error BLOB, place INTEGER, failures INTEGER NOT NULL, job BLOB, due_at INTEGER,
+            complete_by INTEGER, started_at INTEGER NOT NULL, ended_at INTEGER, undo TEXT, undo_state INTEGER NOT NULL,
+            undo_failures INTEGER NOT NULL, undo_error BLOB, undo_job BLOB, undone_at INTEGER,
+            mended INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (run, path)
+        ) WITHOUT ROWID""",
+        # Steps that are jobs, while nobody has written their end.
+        "CREATE INDEX step_job ON step (run) WHERE job IS NOT NULL AND state = 1",
+        "CREATE INDEX step_undo_job ON step (run) WHERE undo_job IS NOT NULL AND undo_state = 1",
+        # What runs were told, in its order. `taken`: by which step.
+        """CREATE TABLE signal (
+            run BLOB NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, data BLOB, key TEXT, at INTEGER NOT NULL,
+            taken TEXT, PRIMARY KEY (run, number)
+        ) WITHOUT ROWID""",
+        "CREATE UNIQUE INDEX signal_key ON signal (run, key) WHERE key IS NOT NULL",
+    ),
 )
 
 VERSION = len(STEPS)

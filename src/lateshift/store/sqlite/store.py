@@ -23,6 +23,7 @@ from lateshift.store.sqlite.schedules import SqliteSchedules
 from lateshift.store.sqlite.sessions import SqliteSessions
 from lateshift.store.sqlite.triggers import SqliteTriggers
 from lateshift.store.sqlite.upkeep import SqliteUpkeep
+from lateshift.store.sqlite.workflows import SqliteWorkflows
 
 
 class ClosableWakes(Wakes, Protocol):
@@ -50,6 +51,7 @@ class SqliteStore:
         self.sessions = SqliteSessions(self._database, self.wakes)
         self.schedules = SqliteSchedules(self._database, self.wakes)
         self.triggers = SqliteTriggers(self._database, self.wakes)
+        self.workflows = SqliteWorkflows(self._database, self.wakes)
         self.locks = SqliteLocks(self._database)
         self.reports = SqliteReports(self._database)
         self.upkeep = SqliteUpkeep(self._database)

@@ -2,20 +2,22 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from lateshift.errors import OptionInvalid
 from lateshift.model.ids import JobId
 from lateshift.model.instants import MICROSECOND
 from lateshift.store import private
-from lateshift.store.sqlite import batches
-from lateshift.store.sqlite.database import Database
+from lateshift.store.sqlite import batches, runs
+from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.sqlite.sweeping import TERM
 from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT, SESSION_KEPT, TICKS_KEPT, TRIGGER_KEPT
 
 # Settled jobs past their retention. settled_expires.
-PURGE_SETTLED = "DELETE FROM settled WHERE id IN (SELECT id FROM settled WHERE expires_at <= ? LIMIT ?)"
+PURGE_SETTLED = "DELETE FROM settled WHERE id IN (SELECT id FROM settled WHERE expires_at <= ? LIMIT ?) RETURNING id"
+ANY_RUN = "SELECT 1 FROM run LIMIT 1"
 # Settled jobs by name, before their time. Primary key.
-ERASE = "DELETE FROM settled WHERE id = ?"
+ERASE = "DELETE FROM settled WHERE id = ? RETURNING id"
 # Keys past their window. job_key_expires.
 PURGE_KEYS = """DELETE FROM job_key WHERE (task, text) IN
  (SELECT task, text FROM job_key WHERE expires_at <= ? LIMIT ?)"""
@@ -79,7 +81,7 @@ class SqliteUpkeep:
             if not connection.execute(TERM, (term,)).fetchall():
                 return 0
             before = connection.total_changes()
-            connection.execute(PURGE_SETTLED, (now, limit))
+            _forget_runs(connection, connection.execute(PURGE_SETTLED, (now, limit)).fetchall())
             for sql in (PURGE_KEYS, PURGE_RECEIPTS, PURGE_REFUSED):
                 connection.execute(sql, (now, limit))
             identities = (now, limit, now + IDENTITY_KEPT // MICROSECOND)
@@ -99,9 +101,9 @@ class SqliteUpkeep:
 
     def erase(self, ids: Sequence[JobId]) -> int:
         with self._database.write() as connection:
-            before = connection.total_changes()
-            connection.executemany(ERASE, [(id.bytes,) for id in ids])
-            return connection.total_changes() - before
+            erased = [row for id in ids for row in connection.execute(ERASE, (id.bytes,)).fetchall()]
+            _forget_runs(connection, erased)
+            return len(erased)
 
     def check(self) -> list[str]:
         with self._database.read() as connection:
@@ -125,3 +127,9 @@ class SqliteUpkeep:
             except BaseException:
                 target.unlink(missing_ok=True)
                 raise
+
+
+def _forget_runs(connection: Connection, ids: Sequence[tuple[Any, ...]]) -> None:
+    """What is kept of workflows goes with the jobs that they are."""
+    if ids and connection.execute(ANY_RUN).fetchall():
+        runs.forget(connection, ids)

@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol
 
-from lateshift.model.outcome import Ended
+from lateshift.model.outcome import Decided, Ended
 from lateshift.worker.attempt import Attempt
 
 
@@ -17,6 +17,9 @@ class Report(Protocol):
 
     def ended(self, attempt: Attempt, how: Ended) -> None:
         """The body did not return."""
+
+    def decided(self, attempt: Attempt, how: Decided) -> None:
+        """A workflow said itself how its attempt ends."""
 
 
 class Executor(Protocol):

@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from lateshift.model.outcome import Called, Failed, Killed, Stopped
+from lateshift.model.outcome import Called, Deciding, Failed, Killed, Stopped
 from lateshift.worker.attempt import Attempt
 from lateshift.worker.current import running
 from lateshift.worker.executors.contract import Report
@@ -60,9 +60,11 @@ class Coroutines:
                 return
             if attempt.cancelled_by is not None or attempt.lost:
                 raise asyncio.CancelledError
-            result = await attempt.task.function(*attempt.args, **attempt.kwargs)
+            result = await attempt.task.start(attempt)
         except asyncio.CancelledError as error:
             self._report.ended(attempt, self._why(attempt, error))
+        except Deciding as said:
+            self._report.decided(attempt, said.decided)
         except KeyboardInterrupt:
             self._report.ended(attempt, Stopped())
             raise

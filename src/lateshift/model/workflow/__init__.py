@@ -1,0 +1,1 @@
+"""Workflows: what is kept of a run and of its steps. Plain data."""

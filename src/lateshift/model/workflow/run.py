@@ -1,0 +1,111 @@
+"""A run of a workflow: a job, with what is kept beside it."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from enum import IntEnum
+from uuid import UUID
+
+from msgspec import Struct
+
+from lateshift.model.ids import JobId
+from lateshift.model.job import Lease, NewJob, State
+from lateshift.model.workflow.step import StepRow, StepView
+
+STATUS_LIMIT = 200  # characters of what a run says of itself
+SIGNAL_NAME_LIMIT = 200
+SIGNALS_MOST = 10_000  # that wait for one run
+NEVER = timedelta(days=3650)  # until a run that waits for somebody is looked at all the same
+
+
+class Phase(IntEnum):
+    """What a run is at. How it ended is told by its job."""
+
+    FORWARD = 0
+    UNDOING = 1
+    HELD = 2  # until an operator says how it goes on
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+
+class Signal(Struct, frozen=True):
+    """What somebody told a run, and it has not taken yet."""
+
+    number: int
+    name: str
+    data: bytes | None
+
+
+class Asleep(Struct, frozen=True):
+    """The run wants to wait without a worker: at most so long, unless something came since `news` was read."""
+
+    wait: timedelta
+    news: int
+    waits_for: str
+
+
+class Advance(Struct, frozen=True, kw_only=True):
+    """What one run wants written in one commit: its steps, the jobs that they are, what it says of itself; and whether it
+    sleeps after that. `begin`: its name and the version of its code, if nothing of it was ever written."""
+
+    lease: Lease
+    steps: Sequence[StepRow] = ()
+    jobs: Sequence[NewJob] = ()
+    taken: Sequence[tuple[int, str]] = ()  # signals, and the steps that took them
+    begin: tuple[str, str] | None = None
+    status: str | None = None
+    phase: Phase | None = None
+    why: str | None = None  # of the phase
+    sleep: Asleep | None = None
+
+
+class Advanced(Struct, frozen=True):
+    """The answer: nothing of it was written if it is lost. `news`: how often something came from outside."""
+
+    lost: bool = False
+    asleep: bool = False
+    news: int = 0
+    phase: Phase = Phase.FORWARD
+    cancel_by: str | None = None
+
+
+LOST = Advanced(lost=True)
+
+
+class RunRow(Struct, frozen=True, kw_only=True):
+    """A run as it stands in the store, without its steps."""
+
+    id: JobId
+    name: str
+    version: str
+    phase: Phase
+    why: str | None
+    news: int
+    status: str | None
+    cancel_by: str | None
+    waits_for: str | None
+    started_at: datetime
+
+
+class Loaded(Struct, frozen=True):
+    """All that is needed to go on with a run: the steps in the order of their paths, and signals that it has not taken. `now`: by
+    the store's clock."""
+
+    run: RunRow
+    steps: list[StepView]
+    signals: list[Signal]
+    now: datetime
+
+
+class RunView(Struct, frozen=True, kw_only=True):
+    """A run, as operators see it."""
+
+    run: RunRow
+    state: State
+    reason: str | None
+    queue: str
+    parent: UUID | None
+    due_at: datetime
+    settled_at: datetime | None
+    steps: list[StepView]

@@ -1,0 +1,149 @@
+"""A step of a workflow: where it stands in the run, what became of it, and how it is undone."""
+
+from datetime import datetime, timedelta
+from enum import IntEnum
+
+import msgspec
+from msgspec import Struct
+
+from lateshift.model.ids import JobId
+from lateshift.model.job import AttemptRecord
+
+DIGITS = 5  # of a number in a path, so that paths sort as the steps follow one another
+STEPS_MOST = 10_000  # in one run, and branches of one gather
+
+
+class Kind(IntEnum):
+    """What a step does."""
+
+    CALL = 0  # a function, run by the workflow's own worker
+    JOB = 1  # a task: a job of its own on its queue
+    CHILD = 2  # another workflow: a run of its own
+    SLEEP = 3
+    SIGNAL = 4
+    NOW = 5
+    PATCH = 6
+    EMIT = 7
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+
+class StepState(IntEnum):
+    """Of a step that has begun; one that has not is not there."""
+
+    RUNNING = 1
+    COMPLETED = 2
+    FAILED = 3
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+
+class Undo(IntEnum):
+    """How far a step is undone. Only of one that has completed and says how."""
+
+    NOT_BEGUN = 0
+    RUNNING = 1
+    DONE = 2
+    FAILED = 3
+
+    @property
+    def label(self) -> str:
+        return ("", "undoing", "undone", "undo failed")[self]
+
+
+class StepError(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a step failed, or an undo."""
+
+    error: str
+    message: str = ""
+    traceback: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.error}: {self.message}" if self.message else self.error
+
+
+class StepRow(Struct, frozen=True, kw_only=True):
+    """A step as the one who runs the workflow writes it, whole. `place`: its number among those that have completed.
+    `wait`: how long until it is due, from now, as of a sleep; None leaves that as it is. `limit`: likewise its complete-by."""
+
+    path: str
+    kind: Kind
+    name: str
+    state: StepState
+    payload: bytes | None = None
+    result: bytes | None = None
+    error: bytes | None = None
+    place: int | None = None
+    failures: int = 0
+    job: JobId | None = None
+    wait: timedelta | None = None
+    limit: timedelta | None = None
+    undo: str | None = None
+    undo_state: Undo = Undo.NOT_BEGUN
+    undo_failures: int = 0
+    undo_error: bytes | None = None
+    undo_job: JobId | None = None
+
+
+class StepView(Struct, frozen=True, kw_only=True):
+    """A step as it stands in the store."""
+
+    path: str
+    kind: Kind
+    name: str
+    state: StepState
+    payload: bytes | None
+    result: bytes | None
+    error: bytes | None
+    place: int | None
+    failures: int
+    job: JobId | None
+    due_at: datetime | None
+    complete_by: datetime | None
+    started_at: datetime
+    ended_at: datetime | None
+    undo: str | None
+    undo_state: Undo
+    undo_failures: int
+    undo_error: bytes | None
+    undo_job: JobId | None
+    undone_at: datetime | None
+    mended: bool  # an operator gave it other arguments than the code has
+
+
+_errors = msgspec.json.Decoder(StepError)
+
+
+def path_of(prefix: str, number: int) -> str:
+    """The path of the step of this number, at the top or in a branch."""
+    return f"{prefix}.{number:0{DIGITS}}" if prefix else f"{number:0{DIGITS}}"
+
+
+def shown_path(path: str) -> str:
+    """As people read it: 3, or 3.1.2."""
+    return ".".join(str(int(part)) for part in path.split("."))
+
+
+def path_from(shown: str) -> str:
+    """The other way round. Raises ValueError."""
+    return ".".join(f"{int(part):0{DIGITS}}" for part in shown.split("."))
+
+
+def error_of(error: bytes | None) -> StepError | None:
+    return None if error is None else _errors.decode(error)
+
+
+def written_error(error: StepError) -> bytes:
+    return msgspec.json.encode(error)
+
+
+def error_of_job(reason: str | None, history: list[AttemptRecord]) -> StepError:
+    """Why the job of a step did not complete."""
+    last = history[-1] if history else None
+    if last is None or last.error is None:
+        return StepError(error=reason or "failed", message=(last.message or "") if last else "")
+    return StepError(error=last.error, message=last.message or "", traceback=last.traceback)

@@ -1,0 +1,357 @@
+"""Workflows in PostgreSQL: many runs go one step on in one commit, in as many statements as one run would need."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from lateshift.model.ids import JobId
+from lateshift.model.instants import MICROSECOND
+from lateshift.model.job import Line, NewJob, State
+from lateshift.model.workflow.run import (
+    LOST,
+    SIGNALS_MOST,
+    Advance,
+    Advanced,
+    Loaded,
+    Phase,
+    RunRow,
+    RunView,
+    Signal,
+)
+from lateshift.model.workflow.step import Kind, StepRow, StepState, StepView, Undo
+from lateshift.store.crashpoints import crashpoint
+from lateshift.store.hints import lines_of
+from lateshift.store.postgres import enqueue, runs
+from lateshift.store.postgres.arrays import BigInts, Blobs, Texts, Uuids
+from lateshift.store.postgres.database import Connection, Database
+from lateshift.store.postgres.wakes import NotifyWakes
+from lateshift.store.workflow_contract import Told
+
+_NOW = "clock_timestamp() + %(skew)s::interval"
+# Leases that hold, and whether they are to be cancelled; nobody takes them back until we commit. Primary key.
+MINE = """SELECT id, cancel_by FROM lateshift.job WHERE id = ANY(%(ids)b::uuid[]) AND state = 2
+ AND fence = (%(fences)b::bigint[])[width_bucket(id, %(ids)b::uuid[])] ORDER BY id FOR NO KEY UPDATE"""
+# What they were told before they began is news. Primary keys.
+BEGIN = f"""INSERT INTO lateshift.run (id, name, version, news, started_at)
+ SELECT id, name, version, (SELECT count(*) FROM lateshift.signal WHERE run = n.id), {_NOW}
+ FROM unnest(%(ids)b::uuid[], %(names)b::text[], %(versions)b::text[]) AS n (id, name, version) ON CONFLICT DO NOTHING"""
+SAY = """UPDATE lateshift.run SET status = coalesce(%(status)s, status), phase = coalesce(%(phase)s::smallint, phase),
+ why = CASE WHEN %(phase)s::smallint IS NULL THEN why ELSE %(why)s END WHERE id = %(id)s"""
+CANCEL_LATER = "UPDATE lateshift.run SET cancel_by = coalesce(cancel_by, %(by)s) WHERE id = %(id)s"
+CANCEL_TOLD = "UPDATE lateshift.job SET cancel_by = NULL WHERE id = %(id)s"
+# Steps as they are now. One that has completed is written once; only how it is undone still changes. In arrays without NULL:
+# nil, empty and -1 stand for it. Primary key.
+_COLUMNS = """run, path, kind, name, state, payload, result, error, place, failures, job, due_at, complete_by, started_at, ended_at,
+ undo, undo_state, undo_failures, undo_error, undo_job, undone_at"""
+_NIL = "'00000000-0000-0000-0000-000000000000'::uuid"
+_SAID = """unnest(%(runs)b::uuid[], %(paths)b::text[], %(kinds)b::bigint[], %(names)b::text[], %(states)b::bigint[], %(payloads)b::bytea[],
+ %(results)b::bytea[], %(errors)b::bytea[], %(places)b::bigint[], %(failures)b::bigint[], %(jobs)b::uuid[], %(waits)b::bigint[],
+ %(limits)b::bigint[], %(undos)b::text[]) AS n (run, path, kind, name, state, payload, result, error, place, failures, job, wait,
+ most, undo)"""
+_LATER = f"CASE WHEN {{0}} >= 0 THEN {_NOW} + {{0}} * interval '1 microsecond' END"
+PUT = f"""INSERT INTO lateshift.step AS s ({_COLUMNS}) SELECT run, path, kind, name, state, payload, result, error,
+ nullif(place, -1), failures, nullif(job, {_NIL}), {_LATER.format("wait")}, {_LATER.format("most")}, {_NOW},
+ CASE WHEN state > 1 THEN {_NOW} END, nullif(undo, ''), 0, 0, NULL, NULL, NULL FROM {_SAID}
+ ON CONFLICT (run, path) DO UPDATE SET state = excluded.state, payload = coalesce(excluded.payload, s.payload),
+ result = excluded.result, error = excluded.error, place = excluded.place, failures = excluded.failures, job = excluded.job,
+ due_at = coalesce(excluded.due_at, s.due_at), complete_by = coalesce(excluded.complete_by, s.complete_by),
+ ended_at = excluded.ended_at, undo = excluded.undo WHERE s.state <> 2"""
+PUT_UNDO = f"""UPDATE lateshift.step SET undo_state = %(state)s, undo_failures = %(failures)s, undo_error = %(error)s, undo_job = %(job)s,
+ undone_at = CASE WHEN %(state)s = 2 THEN {_NOW} END
+ WHERE run = %(run)s AND path = %(path)s AND state = 2 AND undo_state <> 2"""
+TAKE = "UPDATE lateshift.signal SET taken = %s WHERE run = %s AND number = %s AND taken IS NULL"
+# The leases are given up, unless something came that they do not know of. Primary keys.
+SLEEP = f"""UPDATE lateshift.job j SET state = CASE WHEN n.wait > 0 THEN 0 ELSE 1 END,
+ due_at = {_NOW} + n.wait * interval '1 microsecond', attempt = j.attempt - 1, losses = 0,
+ lane = CASE j.lane WHEN 3 THEN 0 ELSE j.lane END, tenant = CASE j.lane WHEN 3 THEN NULL ELSE j.tenant END,
+ holder = NULL, leased_at = NULL, complete_by = NULL
+ FROM unnest(%(ids)b::uuid[], %(news)b::bigint[], %(waits)b::bigint[]) AS n (id, news, wait)
+ WHERE j.id = n.id AND j.state = 2 AND (SELECT r.news FROM lateshift.run r WHERE r.id = n.id) = n.news RETURNING j.id"""
+WAITS_FOR = """UPDATE lateshift.run r SET waits_for = n.waits_for FROM unnest(%(ids)b::uuid[], %(waits)b::text[]) AS n (id, waits_for)
+ WHERE r.id = n.id AND r.waits_for IS DISTINCT FROM n.waits_for"""
+STANDS = "SELECT id, news, phase, cancel_by FROM lateshift.run WHERE id = ANY(%(ids)b::uuid[])"
+
+_RUN = "id, name, version, phase, why, news, status, cancel_by, waits_for, started_at"
+# Primary keys.
+RUNS = f"SELECT {_RUN} FROM lateshift.run WHERE id = ANY(%(ids)b::uuid[])"
+STEPS = f"SELECT {_COLUMNS}, mended FROM lateshift.step WHERE run = ANY(%(ids)b::uuid[]) ORDER BY run, path"
+SIGNALS = """SELECT run, number, name, data FROM lateshift.signal WHERE run = ANY(%(ids)b::uuid[]) AND taken IS NULL
+ ORDER BY run, number"""
+
+# Primary keys; signal_key.
+SETTLED = "SELECT 1 FROM lateshift.settled WHERE id = %s"
+KEY_USED = "SELECT 1 FROM lateshift.signal WHERE run = %s AND key = %s"
+LAST_SIGNAL = "SELECT coalesce(max(number), 0), count(*) FROM lateshift.signal WHERE run = %s"
+KEEP_SIGNAL = f"""INSERT INTO lateshift.signal (run, number, name, data, key, at)
+ VALUES (%(id)s, %(number)s, %(name)s, %(data)s, %(key)s, {_NOW})"""
+
+# With the job that it is, in whichever table that stands. Primary keys; run_name, run_phase.
+JOBS = """SELECT id, state, NULL AS reason, queue, batch, due_at, NULL::timestamptz AS settled_at FROM lateshift.job
+  WHERE id = ANY(%(ids)b::uuid[])
+ UNION ALL SELECT id, state, reason, queue, batch, due_at, settled_at FROM lateshift.settled WHERE id = ANY(%(ids)b::uuid[])"""
+NEWEST = f"SELECT {_RUN} FROM lateshift.run WHERE id < %(before)s {{}} ORDER BY id DESC LIMIT %(limit)s"
+NEWEST_ALL = NEWEST.format("")
+NEWEST_OF = NEWEST.format("AND name = %(name)s")
+NEWEST_IN = NEWEST.format("AND phase = %(phase)s AND phase > 0")
+NEWEST_OF_IN = NEWEST.format("AND name = %(name)s AND phase = %(phase)s")
+_LAST = UUID(int=2**128 - 1)
+
+# What operators do. Primary keys.
+DIRECT = """UPDATE lateshift.run SET phase = %(phase)s, why = %(why)s
+ WHERE id = %(id)s AND EXISTS (SELECT 1 FROM lateshift.job j WHERE j.id = %(id)s) RETURNING 1"""
+MEND = """UPDATE lateshift.step SET state = 1, error = NULL, ended_at = NULL, job = NULL, payload = coalesce(%(payload)s, payload),
+ mended = mended OR %(payload)s::bytea IS NOT NULL WHERE run = %(id)s AND path = %(path)s AND state = 3
+ AND EXISTS (SELECT 1 FROM lateshift.run WHERE id = %(id)s AND phase = 2)
+ AND EXISTS (SELECT 1 FROM lateshift.job j WHERE j.id = %(id)s) RETURNING 1"""
+AUDIT = f"INSERT INTO lateshift.audit (at, action, subject, actor) VALUES ({_NOW}, %(action)s, %(subject)s, %(by)s)"
+
+_NONE = UUID(int=0)
+
+
+class PostgresWorkflows:
+    """See workflow_contract.Workflows."""
+
+    def __init__(self, database: Database, wakes: NotifyWakes) -> None:
+        self._database = database
+        self._clock = database.clock
+        self._wakes = wakes
+
+    def advance(self, advances: Sequence[Advance]) -> list[Advanced]:
+        crashpoint("workflow.before_advance")
+
+        def work(connection: Connection, again: bool) -> dict[JobId, Advanced]:
+            with connection.transaction():
+                answers = _advance(connection, again, advances, self._clock.offset)
+                crashpoint("workflow.before_commit")
+            return answers
+
+        answers = self._database.run(work)
+        crashpoint("workflow.after_commit")
+        written = [one for one in advances if one.lease.id in answers]
+        lines = lines_of([job for one in written for job in one.jobs])
+        lines |= {Line(one.lease.queue, one.lease.lane) for one in written if _is_ready(one, answers)}
+        if lines:
+            self._wakes.hint(lines)
+        return [answers.get(one.lease.id, LOST) for one in advances]
+
+    def load(self, ids: Sequence[JobId]) -> list[Loaded]:
+        return self._database.run(lambda connection, again: _load(connection, ids, self._clock.offset))
+
+    def signal(self, id: JobId, name: str, data: bytes | None, *, key: str | None, by: str) -> Told:
+        def work(connection: Connection, again: bool) -> tuple[Told, set[Line]]:
+            told = {"id": id, "skew": self._clock.offset}
+            with connection.transaction():
+                if not connection.execute(runs.HOLD, told).fetchall():
+                    ended = connection.execute(SETTLED, (id,)).fetchall()
+                    return Told.ENDED if ended else Told.UNKNOWN, set()
+                if key is not None and connection.execute(KEY_USED, (id, key)).fetchall():
+                    return Told.REPEATED, set()
+                [(last, count)] = connection.execute(LAST_SIGNAL, (id,)).fetchall()
+                if count >= SIGNALS_MOST:
+                    return Told.FULL, set()
+                said = {"number": last + 1, "name": name, "data": data, "key": key}
+                connection.execute(KEEP_SIGNAL, told | said)
+                connection.execute(
+                    AUDIT, {"action": "signal", "subject": f"{id} {name}", "by": by, "skew": told["skew"]}
+                )
+                return Told.KEPT, runs.wake(connection, id, self._clock.offset)
+
+        told, lines = self._database.run(work)
+        self._wakes.hint(lines)
+        return told
+
+    def view(self, id: JobId) -> RunView | None:
+        def work(connection: Connection, again: bool) -> list[RunView]:
+            loaded = _load(connection, [id], self._clock.offset)
+            return _views(connection, [one.run for one in loaded], {one.run.id: one.steps for one in loaded})
+
+        found = self._database.run(work)
+        return found[0] if found else None
+
+    def newest(
+        self, before: JobId | None, limit: int, *, name: str | None = None, phase: Phase | None = None
+    ) -> list[RunView]:
+        asked = {
+            "before": before or _LAST, "limit": limit, "name": name, "phase": None if phase is None else int(phase)
+        }  # fmt: skip
+        if name is not None and phase is not None:
+            sql = NEWEST_OF_IN
+        elif name is not None:
+            sql = NEWEST_OF
+        else:
+            sql = NEWEST_ALL if phase is None else NEWEST_IN
+
+        def work(connection: Connection, again: bool) -> list[RunView]:
+            runs_found = [_run_of(row) for row in connection.execute(sql, asked).fetchall()]
+            return _views(connection, runs_found, {})
+
+        return self._database.run(work)
+
+    def direct(self, id: JobId, phase: Phase, *, why: str, by: str) -> bool:
+        told = {"id": id, "phase": int(phase), "why": why}
+        return self._operate(DIRECT, told, f"workflow {phase.label}", str(id), by)
+
+    def mend(self, id: JobId, path: str, payload: bytes | None, *, by: str) -> bool:
+        told = {"id": id, "path": path, "payload": payload}
+        return self._operate(MEND, told, "resubmit step", f"{id} {path}", by, forward=True)
+
+    def _operate(
+        self, sql: str, told: dict[str, Any], action: str, subject: str, by: str, *, forward: bool = False
+    ) -> bool:
+        def work(connection: Connection, again: bool) -> set[Line] | None:
+            skew = {"skew": self._clock.offset}
+            with connection.transaction():
+                connection.execute(runs.HOLD, told | skew)
+                if not connection.execute(sql, told).fetchall():
+                    return None
+                if forward:
+                    said = {"status": None, "phase": int(Phase.FORWARD), "why": None}
+                    connection.execute(SAY, {"id": told["id"], **said})
+                connection.execute(AUDIT, {"action": action, "subject": subject, "by": by, **skew})
+                return runs.wake(connection, told["id"], skew["skew"])
+
+        lines = self._database.run(work)
+        self._wakes.hint(lines or set())
+        return lines is not None
+
+
+def _advance(
+    connection: Connection, again: bool, advances: Sequence[Advance], skew: timedelta
+) -> dict[JobId, Advanced]:
+    """Of those whose leases hold."""
+    ordered = sorted(advances, key=lambda one: one.lease.id.int)
+    ids = Uuids(one.lease.id for one in ordered)
+    fences = BigInts(one.lease.fence for one in ordered)
+    held = dict(connection.execute(MINE, {"ids": ids, "fences": fences}).fetchall())
+    mine = [one for one in ordered if one.lease.id in held]
+    if not mine:
+        return {}
+    jobs: list[NewJob] = [job for one in mine for job in one.jobs]
+    if jobs:
+        enqueue.run(connection, enqueue.statements(jobs, skew, again=again))
+    with connection.pipeline():
+        _write(connection, mine, held, skew)
+        sleepers = [(one.lease.id, one.sleep) for one in mine if one.sleep is not None]
+        slept = None
+        if sleepers:
+            names = Uuids(id for id, _ in sleepers)
+            slept = connection.execute(
+                SLEEP,
+                {
+                    "ids": names, "news": BigInts(sleep.news for _, sleep in sleepers), "skew": skew,
+                    "waits": BigInts(max(sleep.wait, timedelta(0)) // MICROSECOND for _, sleep in sleepers),
+                },
+            )  # fmt: skip
+            waits = Texts(sleep.waits_for for _, sleep in sleepers)
+            connection.execute(WAITS_FOR, {"ids": names, "waits": waits})
+        stands = connection.execute(STANDS, {"ids": Uuids(one.lease.id for one in mine)})
+    asleep = {id for (id,) in slept.fetchall()} if slept is not None else set()
+    return {id: Advanced(False, id in asleep, news, Phase(phase), by) for id, news, phase, by in stands.fetchall()}
+
+
+def _write(
+    connection: Connection, mine: Sequence[Advance], held: dict[JobId, str | None], skew: timedelta
+) -> None:
+    begun = [(one.lease.id, *one.begin) for one in mine if one.begin is not None]
+    if begun:
+        named = {
+            "ids": Uuids(id for id, _, _ in begun), "names": Texts(name for _, name, _ in begun),
+            "versions": Texts(version for *_, version in begun),
+        }  # fmt: skip
+        connection.execute(BEGIN, named | {"skew": skew})
+    steps = [(one.lease.id, step) for one in mine for step in one.steps]
+    if steps:
+        connection.execute(PUT, _arrays(steps) | {"skew": skew})
+    for run, step in steps:
+        if step.undo_state:
+            said = {"state": int(step.undo_state), "failures": step.undo_failures, "error": step.undo_error}
+            told = {"run": run, "path": step.path, "job": step.undo_job, "skew": skew}
+            connection.execute(PUT_UNDO, said | told)
+    for one in mine:
+        id, by = one.lease.id, held[one.lease.id]
+        if by is not None:  # a stop order, as any job gets it: from now on it is the run's own affair
+            connection.execute(CANCEL_LATER, {"id": id, "by": by})
+            connection.execute(CANCEL_TOLD, {"id": id})
+        if one.status is not None or one.phase is not None:
+            phase = None if one.phase is None else int(one.phase)
+            connection.execute(SAY, {"id": id, "status": one.status, "phase": phase, "why": one.why})
+        for number, path in one.taken:
+            connection.execute(TAKE, (path, id, number))
+
+
+def _arrays(steps: Sequence[tuple[JobId, StepRow]]) -> dict[str, Any]:
+    rows = [step for _, step in steps]
+    return {
+        "runs": Uuids(run for run, _ in steps), "paths": Texts(row.path for row in rows),
+        "kinds": BigInts(int(row.kind) for row in rows), "names": Texts(row.name for row in rows),
+        "states": BigInts(int(row.state) for row in rows), "payloads": Blobs(row.payload for row in rows),
+        "results": Blobs(row.result for row in rows), "errors": Blobs(row.error for row in rows),
+        "places": BigInts(-1 if row.place is None else row.place for row in rows),
+        "failures": BigInts(row.failures for row in rows), "jobs": Uuids(row.job or _NONE for row in rows),
+        "waits": BigInts(_microseconds(row.wait) for row in rows),
+        "limits": BigInts(_microseconds(row.limit) for row in rows), "undos": Texts(row.undo or "" for row in rows),
+    }  # fmt: skip
+
+
+def _microseconds(wait: timedelta | None) -> int:
+    return -1 if wait is None else max(0, wait // MICROSECOND)
+
+
+def _is_ready(one: Advance, answers: dict[JobId, Advanced]) -> bool:
+    """Whether it gave its lease up for another to go on at once."""
+    return one.sleep is not None and one.sleep.wait <= timedelta(0) and answers[one.lease.id].asleep
+
+
+def _load(connection: Connection, ids: Sequence[JobId], skew: timedelta) -> list[Loaded]:
+    asked = {"ids": Uuids(ids)}
+    with connection.pipeline():
+        clock = connection.execute(f"SELECT {_NOW}", {"skew": skew})
+        found = connection.execute(RUNS, asked)
+        kept = connection.execute(STEPS, asked)
+        told = connection.execute(SIGNALS, asked)
+    steps: dict[JobId, list[StepView]] = {}
+    for row in kept.fetchall():
+        steps.setdefault(row[0], []).append(_step_of(row))
+    signals: dict[JobId, list[Signal]] = {}
+    for run, number, name, data in told.fetchall():
+        signals.setdefault(run, []).append(Signal(number, name, data))
+    [(now,)] = clock.fetchall()
+    rows = [_run_of(row) for row in found.fetchall()]
+    return [Loaded(run, steps.get(run.id, []), signals.get(run.id, []), now) for run in rows]
+
+
+def _views(connection: Connection, found: Sequence[RunRow], steps: dict[JobId, list[StepView]]) -> list[RunView]:
+    asked = {"ids": Uuids(run.id for run in found)}
+    jobs = {row[0]: row[1:] for row in connection.execute(JOBS, asked).fetchall()}
+    views: list[RunView] = []
+    for run in found:
+        if run.id in jobs:
+            state, reason, queue, parent, due_at, settled_at = jobs[run.id]
+            views.append(
+                RunView(
+                    run=run, state=State(state), reason=reason, queue=queue, parent=parent, due_at=due_at,
+                    settled_at=settled_at, steps=steps.get(run.id, []),
+                )
+            )  # fmt: skip
+    return views
+
+
+def _run_of(row: Sequence[Any]) -> RunRow:
+    id, name, version, phase, why, news, status, cancel_by, waits_for, started_at = row
+    return RunRow(
+        id=id, name=name, version=version, phase=Phase(phase), why=why, news=news, status=status, cancel_by=cancel_by,
+        waits_for=waits_for, started_at=started_at,
+    )  # fmt: skip
+
+
+_KINDS, _STATES, _UNDOS = tuple(Kind), {int(state): state for state in StepState}, tuple(Undo)
+
+
+def _step_of(row: Sequence[Any]) -> StepView:
+    return StepView(
+        path=row[1], kind=_KINDS[row[2]], name=row[3], state=_STATES[row[4]], payload=row[5], result=row[6], error=row[7],
+        place=row[8], failures=row[9], job=row[10], due_at=row[11], complete_by=row[12], started_at=row[13], ended_at=row[14],
+        undo=row[15], undo_state=_UNDOS[row[16]], undo_failures=row[17], undo_error=row[18], undo_job=row[19],
+        undone_at=row[20], mended=row[21],
+    )  # fmt: skip

@@ -1,0 +1,280 @@
+"""Workflows in SQLite: many runs go one step on in one commit."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from lateshift.model.ids import JobId
+from lateshift.model.instants import MICROSECOND, to_instant
+from lateshift.model.job import Line, NewJob, State
+from lateshift.model.workflow.run import (
+    LOST,
+    SIGNALS_MOST,
+    Advance,
+    Advanced,
+    Loaded,
+    Phase,
+    RunRow,
+    RunView,
+    Signal,
+)
+from lateshift.model.workflow.step import Kind, StepRow, StepState, StepView, Undo
+from lateshift.store.contract import Wakes
+from lateshift.store.crashpoints import crashpoint
+from lateshift.store.hints import lines_of
+from lateshift.store.sqlite import enqueue, runs
+from lateshift.store.sqlite.database import Connection, Database
+from lateshift.store.workflow_contract import Told
+
+# Whether the lease holds, and whether it is to be cancelled. Primary key.
+MINE = "SELECT cancel_by FROM job WHERE id = ? AND fence = ? AND state = 2"
+# What it was told before it began is news. Primary keys.
+BEGIN = """INSERT INTO run (id, name, version, news, started_at)
+ VALUES (?1, ?2, ?3, (SELECT count(*) FROM signal WHERE run = ?1), ?4) ON CONFLICT DO NOTHING"""
+SAY = """UPDATE run SET status = coalesce(?2, status), phase = coalesce(?3, phase), why = CASE WHEN ?3 IS NULL THEN why ELSE ?4 END
+ WHERE id = ?1"""
+CANCEL_LATER = "UPDATE run SET cancel_by = coalesce(cancel_by, ?2) WHERE id = ?1"
+CANCEL_TOLD = "UPDATE job SET cancel_by = NULL WHERE id = ?"
+# A step as it is now. One that has completed is written once; only how it is undone still changes. Primary key.
+_COLUMNS = """run, path, kind, name, state, payload, result, error, place, failures, job, due_at, complete_by, started_at, ended_at,
+ undo, undo_state, undo_failures, undo_error, undo_job, undone_at"""
+PUT = f"""INSERT INTO step ({_COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
+ CASE WHEN ?5 > 1 THEN ?14 END, ?15, ?16, ?17, ?18, ?19, CASE WHEN ?16 = 2 THEN ?14 END)
+ ON CONFLICT (run, path) DO UPDATE SET state = excluded.state, payload = coalesce(excluded.payload, payload),
+ result = excluded.result, error = excluded.error, place = excluded.place, failures = excluded.failures, job = excluded.job,
+ due_at = coalesce(excluded.due_at, due_at), complete_by = coalesce(excluded.complete_by, complete_by),
+ ended_at = excluded.ended_at, undo = excluded.undo WHERE state <> 2"""
+PUT_UNDO = """UPDATE step SET undo_state = ?3, undo_failures = ?4, undo_error = ?5, undo_job = ?6,
+ undone_at = CASE WHEN ?3 = 2 THEN ?7 END WHERE run = ?1 AND path = ?2 AND state = 2 AND undo_state <> 2"""
+TAKE = "UPDATE signal SET taken = ?3 WHERE run = ?1 AND number = ?2 AND taken IS NULL"
+# The lease is given up, unless something came that it does not know of. Primary keys.
+SLEEP = """UPDATE job SET state = CASE WHEN ?3 > ?4 THEN 0 ELSE 1 END, due_at = ?3, attempt = attempt - 1, losses = 0,
+ lane = CASE lane WHEN 3 THEN 0 ELSE lane END, tenant = CASE lane WHEN 3 THEN NULL ELSE tenant END,
+ holder = NULL, leased_at = NULL, complete_by = NULL
+ WHERE id = ?1 AND state = 2 AND (SELECT news FROM run WHERE id = ?1) = ?2 RETURNING queue, lane, state"""
+WAITS_FOR = "UPDATE run SET waits_for = ? WHERE id = ?"
+STANDS = "SELECT news, phase, cancel_by FROM run WHERE id = ?"
+
+_RUN = "id, name, version, phase, why, news, status, cancel_by, waits_for, started_at"
+# Primary keys.
+RUN = f"SELECT {_RUN} FROM run WHERE id = ?"
+STEPS = f"SELECT {_COLUMNS}, mended FROM step WHERE run = ? ORDER BY path"
+SIGNALS = "SELECT number, name, data FROM signal WHERE run = ? AND taken IS NULL ORDER BY number"
+
+# Primary keys; signal_key.
+UNSETTLED = "SELECT 1 FROM job WHERE id = ?"
+SETTLED = "SELECT 1 FROM settled WHERE id = ?"
+KEY_USED = "SELECT 1 FROM signal WHERE run = ? AND key = ?"
+LAST_SIGNAL = "SELECT coalesce(max(number), 0), count(*) FROM signal WHERE run = ?"
+KEEP_SIGNAL = "INSERT INTO signal (run, number, name, data, key, at) VALUES (?, ?, ?, ?, ?, ?)"
+
+# With the job that it is, in whichever table that stands. Primary keys; run_name, run_phase.
+_JOB = "SELECT state, {}, queue, batch, due_at, {} FROM {} WHERE id = ?"
+JOB = _JOB.format("NULL", "NULL", "job")
+SETTLED_JOB = _JOB.format("reason", "settled_at", "settled")
+NEWEST = f"SELECT {_RUN} FROM run WHERE id < ?1 {{}} ORDER BY id DESC LIMIT ?2"
+NEWEST_ALL = NEWEST.format("")
+NEWEST_OF = NEWEST.format("AND name = ?3")
+NEWEST_IN = NEWEST.format("AND phase = ?3 AND phase > 0")
+NEWEST_OF_IN = NEWEST.format("AND name = ?3 AND phase = ?4")
+_LAST = UUID(int=2**128 - 1)
+
+# What operators do. Primary keys.
+DIRECT = "UPDATE run SET phase = ?2, why = ?3 WHERE id = ?1 AND EXISTS (SELECT 1 FROM job WHERE id = ?1) RETURNING 1"
+MEND = """UPDATE step SET state = 1, error = NULL, ended_at = NULL, job = NULL, payload = coalesce(?3, payload),
+ mended = CASE WHEN ?3 IS NULL THEN mended ELSE 1 END WHERE run = ?1 AND path = ?2 AND state = 3
+ AND EXISTS (SELECT 1 FROM run WHERE id = ?1 AND phase = 2) AND EXISTS (SELECT 1 FROM job WHERE id = ?1) RETURNING 1"""
+AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
+
+
+class SqliteWorkflows:
+    """See workflow_contract.Workflows."""
+
+    def __init__(self, database: Database, wakes: Wakes) -> None:
+        self._database = database
+        self._clock = database.clock
+        self._wakes = wakes
+
+    def advance(self, advances: Sequence[Advance]) -> list[Advanced]:
+        crashpoint("workflow.before_advance")
+        jobs: list[NewJob] = []
+        lines: set[Line] = set()
+        with self._database.write() as connection:
+            now = self._clock.microseconds()
+            answers = []
+            for one in advances:
+                answer = _advance(connection, one, now, jobs)
+                answers.append(answer)
+                if answer.asleep and one.sleep is not None and one.sleep.wait <= timedelta(0):
+                    lines.add(Line(one.lease.queue, one.lease.lane))
+            if jobs:
+                enqueue.run(connection, enqueue.statements(jobs, now))
+            crashpoint("workflow.before_commit")
+        crashpoint("workflow.after_commit")
+        self._wakes.hint(lines | lines_of(jobs))
+        return answers
+
+    def load(self, ids: Sequence[JobId]) -> list[Loaded]:
+        with self._database.read() as connection:
+            now = self._clock.now()
+            found = [_loaded(connection, id, now) for id in ids]
+        return [one for one in found if one is not None]
+
+    def signal(self, id: JobId, name: str, data: bytes | None, *, key: str | None, by: str) -> Told:
+        with self._database.write() as connection:
+            now = self._clock.microseconds()
+            if not connection.execute(UNSETTLED, (id.bytes,)).fetchall():
+                return Told.ENDED if connection.execute(SETTLED, (id.bytes,)).fetchall() else Told.UNKNOWN
+            if key is not None and connection.execute(KEY_USED, (id.bytes, key)).fetchall():
+                return Told.REPEATED
+            [(last, count)] = connection.execute(LAST_SIGNAL, (id.bytes,)).fetchall()
+            if count >= SIGNALS_MOST:
+                return Told.FULL
+            connection.execute(KEEP_SIGNAL, (id.bytes, last + 1, name, data, key, now))
+            lines = runs.wake(connection, id.bytes, now)
+            connection.execute(AUDIT, (now, "signal", f"{id} {name}", by))
+        self._wakes.hint(lines)
+        return Told.KEPT
+
+    def view(self, id: JobId) -> RunView | None:
+        with self._database.read() as connection:
+            rows = connection.execute(RUN, (id.bytes,)).fetchall()
+            return _view(connection, run_of(rows[0]), whole=True) if rows else None
+
+    def newest(
+        self, before: JobId | None, limit: int, *, name: str | None = None, phase: Phase | None = None
+    ) -> list[RunView]:
+        start = ((before or _LAST).bytes, limit)
+        if name is not None and phase is not None:
+            asked = NEWEST_OF_IN, (*start, name, int(phase))
+        elif name is not None:
+            asked = NEWEST_OF, (*start, name)
+        elif phase is not None:
+            asked = NEWEST_IN, (*start, int(phase))
+        else:
+            asked = NEWEST_ALL, start
+        with self._database.read() as connection:
+            rows = connection.execute(*asked).fetchall()
+            seen = [_view(connection, run_of(row), whole=False) for row in rows]
+        return [view for view in seen if view is not None]
+
+    def direct(self, id: JobId, phase: Phase, *, why: str, by: str) -> bool:
+        return self._operate(DIRECT, (id.bytes, int(phase), why), f"workflow {phase.label}", id, by)
+
+    def mend(self, id: JobId, path: str, payload: bytes | None, *, by: str) -> bool:
+        with self._database.write() as connection:
+            now = self._clock.microseconds()
+            if not connection.execute(MEND, (id.bytes, path, payload)).fetchall():
+                return False
+            connection.execute(SAY, (id.bytes, None, int(Phase.FORWARD), None))
+            connection.execute(AUDIT, (now, "resubmit step", f"{id} {path}", by))
+            lines = runs.wake(connection, id.bytes, now)
+        self._wakes.hint(lines)
+        return True
+
+    def _operate(self, sql: str, parameters: tuple[Any, ...], action: str, id: JobId, by: str) -> bool:
+        with self._database.write() as connection:
+            now = self._clock.microseconds()
+            if not connection.execute(sql, parameters).fetchall():
+                return False
+            connection.execute(AUDIT, (now, action, str(id), by))
+            lines = runs.wake(connection, id.bytes, now)
+        self._wakes.hint(lines)
+        return True
+
+
+def _advance(connection: Connection, one: Advance, now: int, jobs: list[NewJob]) -> Advanced:
+    id = one.lease.id.bytes
+    held = connection.execute(MINE, (id, one.lease.fence)).fetchall()
+    if not held:
+        return LOST
+    if one.begin is not None:
+        connection.execute(BEGIN, (id, *one.begin, now))
+    if held[0][0] is not None:  # a stop order, as any job gets it: from now on it is the run's own affair
+        connection.execute(CANCEL_LATER, (id, held[0][0]))
+        connection.execute(CANCEL_TOLD, (id,))
+    if one.status is not None or one.phase is not None:
+        phase = None if one.phase is None else int(one.phase)
+        connection.execute(SAY, (id, one.status, phase, one.why))
+    connection.executemany(PUT, [_row(id, step, now) for step in one.steps])
+    undone = [step for step in one.steps if step.undo_state]
+    connection.executemany(PUT_UNDO, [_undo_row(id, step, now) for step in undone])
+    connection.executemany(TAKE, [(id, number, path) for number, path in one.taken])
+    jobs += one.jobs
+    asleep = False
+    if one.sleep is not None:
+        until = now + one.sleep.wait // MICROSECOND
+        asleep = bool(connection.execute(SLEEP, (id, one.sleep.news, until, now)).fetchall())
+        if asleep:
+            connection.execute(WAITS_FOR, (one.sleep.waits_for, id))
+    [(news, phase, cancel_by)] = connection.execute(STANDS, (id,)).fetchall()
+    return Advanced(asleep=asleep, news=news, phase=Phase(phase), cancel_by=cancel_by)
+
+
+def _row(run: bytes, step: StepRow, now: int) -> tuple[Any, ...]:
+    return (
+        run, step.path, int(step.kind), step.name, int(step.state), step.payload, step.result, step.error, step.place,
+        step.failures, _bytes(step.job), _after(now, step.wait), _after(now, step.limit), now, step.undo,
+        int(step.undo_state), step.undo_failures, step.undo_error, _bytes(step.undo_job),
+    )  # fmt: skip
+
+
+def _undo_row(run: bytes, step: StepRow, now: int) -> tuple[Any, ...]:
+    kept = (int(step.undo_state), step.undo_failures, step.undo_error, _bytes(step.undo_job))
+    return run, step.path, *kept, now
+
+
+def _bytes(id: JobId | None) -> bytes | None:
+    return None if id is None else id.bytes
+
+
+def _after(now: int, wait: timedelta | None) -> int | None:
+    return None if wait is None else now + wait // MICROSECOND
+
+
+def _loaded(connection: Connection, id: JobId, now: datetime) -> Loaded | None:
+    rows = connection.execute(RUN, (id.bytes,)).fetchall()
+    if not rows:
+        return None
+    steps = [step_of(row) for row in connection.execute(STEPS, (id.bytes,)).fetchall()]
+    signals = [Signal(*row) for row in connection.execute(SIGNALS, (id.bytes,)).fetchall()]
+    return Loaded(run_of(rows[0]), steps, signals, now)
+
+
+def _view(connection: Connection, run: RunRow, *, whole: bool) -> RunView | None:
+    id = (run.id.bytes,)
+    rows = connection.execute(JOB, id).fetchall() or connection.execute(SETTLED_JOB, id).fetchall()
+    if not rows:
+        return None
+    [(state, reason, queue, parent, due_at, settled_at)] = rows
+    steps = [step_of(row) for row in connection.execute(STEPS, id).fetchall()] if whole else []
+    return RunView(
+        run=run, state=State(state), reason=reason, queue=queue, parent=None if parent is None else UUID(bytes=parent),
+        due_at=to_instant(due_at), settled_at=_instant(settled_at), steps=steps,
+    )  # fmt: skip
+
+
+def run_of(row: Sequence[Any]) -> RunRow:
+    id, name, version, phase, why, news, status, cancel_by, waits_for, started_at = row
+    return RunRow(
+        id=UUID(bytes=id), name=name, version=version, phase=Phase(phase), why=why, news=news, status=status,
+        cancel_by=cancel_by, waits_for=waits_for, started_at=to_instant(started_at),
+    )  # fmt: skip
+
+
+_KINDS, _STATES, _UNDOS = tuple(Kind), {int(state): state for state in StepState}, tuple(Undo)
+
+
+def step_of(row: Sequence[Any]) -> StepView:
+    return StepView(
+        path=row[1], kind=_KINDS[row[2]], name=row[3], state=_STATES[row[4]], payload=row[5], result=row[6], error=row[7],
+        place=row[8], failures=row[9], job=None if row[10] is None else UUID(bytes=row[10]), due_at=_instant(row[11]),
+        complete_by=_instant(row[12]), started_at=to_instant(row[13]), ended_at=_instant(row[14]), undo=row[15],
+        undo_state=_UNDOS[row[16]], undo_failures=row[17], undo_error=row[18],
+        undo_job=None if row[19] is None else UUID(bytes=row[19]), undone_at=_instant(row[20]), mended=bool(row[21]),
+    )  # fmt: skip
+
+
+def _instant(microseconds: int | None) -> datetime | None:
+    return None if microseconds is None else to_instant(microseconds)

@@ -1,0 +1,1 @@
+"""Workflows: functions that go on where they were, whatever dies."""

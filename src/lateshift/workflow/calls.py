@@ -1,0 +1,122 @@
+"""What a step calls: how its arguments and its result are kept, and how it is run here."""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from functools import lru_cache, partial
+from typing import Any
+
+import msgspec
+
+from lateshift.errors import PayloadTooLarge, Permanent, StepFailed, WorkflowInvalid
+from lateshift.model.arguments import Arguments, Results
+from lateshift.model.job import PAYLOAD_LIMIT
+from lateshift.model.outcome import MESSAGE_LIMIT, TRACEBACK_LIMIT, clip, clip_middle, plain, said
+from lateshift.model.remote import name_of
+from lateshift.model.workflow.step import StepError, written_error
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Unstorable(Permanent):
+    """A step returned something that cannot be kept. It did its work; no retry can help."""
+
+
+class Inline:
+    """A function that the workflow's own worker calls."""
+
+    def __init__(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        self.function = function
+        self.args = args
+        self.kwargs = kwargs
+
+    def payload(self) -> bytes | None:
+        """The arguments, for those who look at the step. None where they cannot be shown: only this program needs them."""
+        try:
+            payload = _encode({"args": self.args, "kwargs": self.kwargs} if self.kwargs else {"args": self.args})
+        except (TypeError, ValueError, RecursionError, OverflowError):
+            return None
+        return payload if len(payload) <= PAYLOAD_LIMIT else None
+
+    def mended(self, payload: bytes) -> "Inline":
+        """The same function with the arguments that an operator gave it, by name."""
+        args, kwargs = Arguments(named(self.function), self.function).decode(payload)
+        return Inline(self.function, args, kwargs)
+
+    async def run(self, limit: timedelta | None) -> Any:
+        """A plain function runs on a thread, which cannot be stopped: past its limit nobody waits for it."""
+        seconds = None if limit is None else limit.total_seconds()
+        async with asyncio.timeout(seconds):
+            if inspect.iscoroutinefunction(self.function):
+                return await self.function(*self.args, **self.kwargs)
+            result = await asyncio.to_thread(partial(self.function, *self.args, **self.kwargs))
+            return await result if inspect.isawaitable(result) else result
+
+
+def named(function: Any) -> str:
+    """The name of a step that runs it."""
+    name = getattr(function, "name", None) or getattr(function, "__name__", None)
+    if name is None and isinstance(function, partial):
+        return named(function.func)
+    if not isinstance(name, str) or not name:
+        raise WorkflowInvalid(f"{function!r} has no name: give the step one, flow.step(…, name=\"charge\").")
+    return name
+
+
+@lru_cache(maxsize=1000)
+def results_of(function: Callable[..., Any]) -> Results:
+    """How what it returns is kept and read: by its annotation."""
+    return Results(named(function), function)
+
+
+def encoded(function: Callable[..., Any], result: Any) -> bytes | None:
+    try:
+        return results_of(function).encode(result)
+    except (PayloadTooLarge, TypeError, ValueError, RecursionError, OverflowError) as error:
+        raise Unstorable(f"the result of {named(function)} cannot be kept: {error}") from error
+
+
+def decoded(function: Callable[..., Any], result: bytes | None) -> Any:
+    return results_of(function).decode(result)
+
+
+def told(error: BaseException) -> StepError:
+    """What is kept of an error."""
+    trace = getattr(error, "remote_traceback", None) or "".join(_lines(error))
+    return StepError(
+        error=plain(name_of(error)), message=clip(said(error), MESSAGE_LIMIT), traceback=clip_middle(trace, TRACEBACK_LIMIT)
+    )  # fmt: skip
+
+
+def kept(error: BaseException) -> bytes:
+    return written_error(told(error))
+
+
+def failed(step: str, error: StepError) -> BaseException:
+    """What the workflow's code gets."""
+    return StepFailed(step, error.error, error.message)
+
+
+def bound_undo(undo: Callable[..., Any], step: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether it wants the step's result, too. Raises WorkflowInvalid if it does not fit the step's arguments."""
+    function = getattr(undo, "function", undo)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError) as error:
+        raise WorkflowInvalid(f"The step {step}: undo={undo!r} cannot be called: {error}") from error
+    wants = "result" in signature.parameters and "result" not in kwargs
+    try:
+        signature.bind(*args, **kwargs, **({"result": None} if wants else {}))
+    except TypeError as error:
+        raise WorkflowInvalid(
+            f"The step {step} cannot be undone by {named(undo)}: {error}. An undo gets the step's arguments, and its result if it has a "
+            "parameter of that name."
+        ) from error
+    return wants
+
+
+def _lines(error: BaseException) -> list[str]:
+    import traceback
+
+    return traceback.format_exception(error)

@@ -1,0 +1,164 @@
+"""What is known of a run while it is at hand: its steps as they are, and what of them is to be written."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+
+import msgspec
+
+from lateshift.model.job import Lease, NewJob
+from lateshift.model.workflow.run import Advance, Advanced, Asleep, Loaded, Phase, Signal
+from lateshift.model.workflow.step import StepRow, StepState, StepView
+from lateshift.workflow.journal import Journal
+
+WRITTEN_WITHIN = 0.02  # seconds after a step has completed, if no other step asks for it before
+
+
+class Lost(BaseException):
+    """The lease is another's: whatever this run would do is not its own any more."""
+
+
+class Record:
+    """Steps are put in; a commit writes all that was put in before it. One commit is under way at a time."""
+
+    def __init__(self, lease: Lease, journal: Journal, name: str, version: str) -> None:
+        self.lease = lease
+        self.steps: dict[str, StepRow] = {}
+        self.mended: dict[str, bytes] = {}  # the arguments that an operator gave to a step
+        self.signals: list[Signal] = []
+        self.phase = Phase.FORWARD
+        self.why: str | None = None
+        self.cancel_by: str | None = None
+        self.news = 0
+        self._journal = journal
+        self._begin: tuple[str, str] | None = (name, version)
+        self._due: dict[str, float] = {}  # monotonic
+        self._fresh: dict[str, StepRow] = {}
+        self._jobs: list[NewJob] = []
+        self._taken: list[tuple[int, str]] = []
+        self._status: str | None = None
+        self._said: Phase | None = None
+        self._place = 0
+        self._changes = 0
+        self._written = 0
+        self._lock = asyncio.Lock()
+        self._later: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[Advanced]] = set()
+
+    async def load(self) -> None:
+        """As it stands in the store; what has not been written yet stays as it is here."""
+        loaded = await self._journal.load(self.lease.id)
+        if loaded is not None:
+            self._begin = None
+            self._take(loaded)
+
+    def _take(self, loaded: Loaded) -> None:
+        run, now = loaded.run, time.monotonic()
+        self.news = run.news
+        if self._said is None:
+            self.phase, self.why = run.phase, run.why
+        self.cancel_by = self.cancel_by or run.cancel_by
+        taken = {number for number, _ in self._taken}
+        self.signals = [signal for signal in loaded.signals if signal.number not in taken]
+        for view in loaded.steps:
+            if view.path in self._fresh:
+                continue
+            self.steps[view.path] = _row(view)
+            if view.mended and view.payload is not None:
+                self.mended[view.path] = view.payload
+            if view.due_at is not None and view.state is StepState.RUNNING:
+                self._due[view.path] = now + (view.due_at - loaded.now).total_seconds()
+            self._place = max(self._place, view.place or 0)
+
+    def put(self, row: StepRow, jobs: Sequence[NewJob] = ()) -> None:
+        self.steps[row.path] = self._fresh[row.path] = row
+        self._jobs += jobs
+        if row.wait is not None:
+            self.delay(row.path, row.wait)
+        else:
+            self._due.pop(row.path, None)
+        self._change()
+
+    def complete(self, row: StepRow, result: bytes | None) -> None:
+        """It has its place among those that have completed. Written with what comes next, or soon."""
+        self._place += 1
+        done = msgspec.structs.replace(
+            row, state=StepState.COMPLETED, result=result, error=None, place=self._place, wait=None, limit=None
+        )
+        self.put(done)
+        if self._later is None:
+            self._later = asyncio.get_running_loop().call_later(WRITTEN_WITHIN, self._write_soon)
+
+    def take(self, signal: Signal, path: str) -> None:
+        self.signals.remove(signal)
+        self._taken.append((signal.number, path))
+
+    def say(self, *, status: str | None = None, phase: Phase | None = None, why: str | None = None) -> None:
+        self._status = self._status if status is None else status
+        if phase is not None:
+            self.phase = self._said = phase
+            self.why = why
+        self._change()
+
+    def delay(self, path: str, wait: timedelta) -> None:
+        self._due[path] = time.monotonic() + wait.total_seconds()
+
+    def left(self, path: str) -> timedelta | None:
+        """How long until the step is due; None if it is due for nothing."""
+        due = self._due.get(path)
+        return None if due is None else timedelta(seconds=due - time.monotonic())
+
+    def _change(self) -> None:
+        self._changes += 1
+
+    def _write_soon(self) -> None:
+        self._later = None
+        if self._written < self._changes:
+            task = asyncio.get_running_loop().create_task(self.commit())
+            self._tasks.add(task)
+            task.add_done_callback(self._written_soon)
+
+    def _written_soon(self, task: asyncio.Task[Advanced]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # if it is lost, the next commit says so
+
+    async def commit(self, sleep: Asleep | None = None, *, ask: bool = False) -> Advanced:
+        """Write all that was put in before; several who want that together share it. `ask`: for the store's answer, even if there
+        is nothing to write. Raises Lost."""
+        wanted = self._changes
+        async with self._lock:
+            if sleep is None and not ask and self._written >= wanted and self._begin is None:
+                return Advanced(news=self.news, phase=self.phase, cancel_by=self.cancel_by)
+            return await self._write(sleep)
+
+    async def _write(self, sleep: Asleep | None) -> Advanced:
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+        changes, fresh, jobs, taken = self._changes, self._fresh, self._jobs, self._taken
+        status, said, begin = self._status, self._said, self._begin
+        self._fresh, self._jobs, self._taken, self._status, self._said = {}, [], [], None, None
+        answer = await self._journal.advance(
+            Advance(
+                lease=self.lease, steps=list(fresh.values()), jobs=jobs, taken=taken, begin=begin, status=status, phase=said,
+                why=self.why if said is not None else None, sleep=sleep,
+            )
+        )  # fmt: skip
+        if answer.lost:
+            raise Lost
+        self._begin = None
+        self._written = max(self._written, changes)
+        if self._said is None:
+            self.phase = answer.phase
+        self.cancel_by = self.cancel_by or answer.cancel_by
+        return answer
+
+
+def _row(view: StepView) -> StepRow:
+    return StepRow(
+        path=view.path, kind=view.kind, name=view.name, state=view.state, payload=view.payload, result=view.result,
+        error=view.error, place=view.place, failures=view.failures, job=view.job, undo=view.undo,
+        undo_state=view.undo_state, undo_failures=view.undo_failures, undo_error=view.undo_error, undo_job=view.undo_job,
+    )  # fmt: skip

@@ -1,0 +1,331 @@
+"""One stretch of a run's life in a worker: its code goes on from what is recorded until it ends, or until nothing is left to do but to wait."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct
+
+from lateshift.errors import WorkflowInvalid
+from lateshift.model.job import Lease
+from lateshift.model.outcome import clip
+from lateshift.model.workflow.run import NEVER, Asleep, Phase
+from lateshift.model.workflow.step import STEPS_MOST, Kind, StepRow, StepState, path_of, shown_path
+from lateshift.runtime.log import log
+from lateshift.workflow.record import Lost, Record
+
+T = TypeVar("T")
+
+LOOK_EVERY = 1.0  # seconds between looks for news while one branch works and another waits
+ARGUMENTS_SHOWN = 200  # characters of them, where two differ
+WAITS_SHOWN = 3  # things that a run waits for, of which it is told
+
+
+class Evicted(BaseException):
+    """The run has given its worker up: its code does not go on here."""
+
+
+class Stop(BaseException):
+    """The run is to be undone: its code begins nothing more."""
+
+
+class Diverged(BaseException):
+    """The code asks for another step than the one that is recorded."""
+
+
+class Stint(Protocol):
+    """What the worker knows of the attempt."""
+
+    lease: Lease
+    cancelled_by: str | None
+    stopping: bool
+    lost: bool
+
+
+class Branch:
+    """Numbers the steps of one line of code: the workflow itself, or one branch of a gather."""
+
+    __slots__ = ("chances", "groups", "number", "prefix")
+
+    def __init__(self, prefix: str = "") -> None:
+        self.prefix = prefix
+        self.number = 0
+        self.groups = 0  # since the last step
+        self.chances = 0
+
+    def group(self) -> str:
+        """The beginning of the paths in a gather, which has no record of its own: it hangs on the step before it."""
+        self.groups += 1
+        return path_of(path_of(self.prefix, self.number), self.groups)
+
+
+class Undoable(Struct, frozen=True):
+    """How a step is undone: by what, with the step's arguments, and its result if that is wanted."""
+
+    undo: Callable[..., Any]
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    wants_result: bool
+    decode: Callable[[bytes | None], Any]
+
+
+class Run:
+    """Steps ask it for their record, and wait through it. `active`: branches that do something; at none, the run sleeps."""
+
+    def __init__(self, stint: Stint, record: Record) -> None:
+        self.stint = stint
+        self.record = record
+        self.active = 1
+        self.inline = 0
+        self.over = False
+        self.evicted = False
+        self.undoing = False
+        self.undos: dict[str, Undoable] = {}
+        self._met: set[str] = set()
+        self._waits: dict[str, tuple[asyncio.Future[None], str]] = {}
+        self._sleeping: asyncio.Task[None] | None = None
+        self._main: asyncio.Task[Any] | None = None
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._lost = False
+
+    # -- what steps ask ---------------------------------------------------------------------------------------------
+
+    def number(self, branch: Branch, kind: Kind, name: str, payload: bytes | None = None) -> str:
+        """The path of the next step. What is recorded there must be the same step, with the same arguments; a patch that the code
+        has dropped is passed over."""
+        if self.evicted:
+            raise Evicted
+        while True:
+            branch.number += 1
+            branch.groups = 0
+            if branch.number > STEPS_MOST:
+                raise WorkflowInvalid(
+                    f"A run has at most {STEPS_MOST:,} steps in a line. Let a child do a part of them: flow.child(…)."
+                )
+            path = path_of(branch.prefix, branch.number)
+            there = self.record.steps.get(path)
+            if there is None or (there.kind == kind and there.name == name and self._same(there, payload)):
+                break
+            if there.kind is not Kind.PATCH:
+                raise Diverged(
+                    f"at step {shown_path(path)} it has recorded {_said(there.kind, there.name, there.payload)}, and the code asks for "
+                    f"{_said(kind, name, payload)}"
+                )
+            self._met.add(path)
+        self._met.add(path)
+        return path
+
+    def _same(self, there: StepRow, payload: bytes | None) -> bool:
+        """Whether a step has the arguments that are recorded, as far as they can be compared."""
+        return payload is None or there.payload is None or payload == there.payload or there.path in self.record.mended
+
+    def next_is(self, branch: Branch, kind: Kind, name: str) -> bool | None:
+        """Whether the next step is recorded so; None if nothing is recorded there."""
+        there = self.record.steps.get(path_of(branch.prefix, branch.number + 1))
+        return None if there is None else (there.kind, there.name) == (kind, name)
+
+    @property
+    def stops(self) -> bool:
+        """Whether nothing new is to begin."""
+        return self.record.phase is Phase.UNDOING or self.record.cancel_by is not None
+
+    def begin(self) -> None:
+        """Before a step that is not recorded."""
+        if self.evicted:
+            raise Evicted
+        if self.stops:
+            raise Stop
+
+    async def commit(self) -> None:
+        try:
+            await self.record.commit()
+        except Lost:
+            self._lose()
+            raise Evicted from None
+
+    async def rest(self, path: str, label: str) -> None:
+        """Wait without a worker, until there is news or the step is due; it then looks at its record again."""
+        if self.evicted:
+            raise Evicted
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waits[path] = future, label
+        left = self.record.left(path)
+        if left is not None:
+            loop = asyncio.get_running_loop()
+            self._timers[path] = loop.call_later(max(0.0, left.total_seconds()), self._wake, path)
+        self.active -= 1
+        self.look_soon()
+        try:
+            await future
+        finally:
+            self.active += 1
+            self._waits.pop(path, None)
+            timer = self._timers.pop(path, None)
+            if timer is not None:
+                timer.cancel()
+
+    async def pause(self, wait: timedelta) -> None:
+        """Wait in the worker, for a moment."""
+        self.inline += 1
+        try:
+            await asyncio.sleep(wait.total_seconds())
+        finally:
+            self.inline -= 1
+            self.look_soon()
+
+    async def give_up(self, path: str) -> None:
+        """The worker stops: another goes on with this."""
+        await self.rest(path, "another worker")
+
+    def look_soon(self) -> None:
+        """Whether everything waits is seen when the loop has turned."""
+        asyncio.get_running_loop().call_soon(self._look)
+
+    async def together(self, branches: list[Coroutine[Any, Any, T]]) -> list[T]:
+        """All of them, until each has ended; then the first error, if there was one."""
+        self.active += len(branches) - 1
+        ended = await asyncio.gather(*(self._part(branch) for branch in branches), return_exceptions=True)
+        self.active += 1
+        for kind in (Evicted, Diverged, Stop, BaseException):
+            for outcome in ended:
+                if isinstance(outcome, kind):
+                    raise outcome
+        return ended  # type: ignore[return-value]
+
+    async def _part(self, branch: Coroutine[Any, Any, T]) -> T:
+        try:
+            return await branch
+        finally:
+            self.active -= 1
+            self.look_soon()
+
+    # -- sleeping ---------------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        if self.over or self.evicted or self._sleeping is not None or not self._waits:
+            return
+        loop = asyncio.get_running_loop()
+        if self.active <= 0 and self.inline == 0:
+            self._sleeping = loop.create_task(self._sleep())
+        elif self.inline and "news" not in self._timers:
+            self._timers["news"] = loop.call_later(LOOK_EVERY, self._look_for_news)
+
+    def _look_for_news(self) -> None:
+        self._timers.pop("news", None)
+        if self._waits and not (self.over or self.evicted) and self._sleeping is None:
+            self._sleeping = asyncio.get_running_loop().create_task(self._hear())
+
+    async def _hear(self) -> None:
+        try:
+            answer = await self.record.commit(ask=True)
+            if answer.news != self.record.news:
+                await self.record.load()
+                self._wake_all()
+        except Lost:
+            self._lose()
+        finally:
+            self._sleeping = None
+        self.look_soon()
+
+    async def _sleep(self) -> None:
+        try:
+            await self._fall_asleep()
+        except Lost:
+            self._lose()
+        except Exception:
+            log.exception("the workflow %s could not be put to sleep", self.record.lease.id)
+            self._lose()
+        finally:
+            self._sleeping = None
+
+    async def _fall_asleep(self) -> None:
+        if self.stops and not (self.undoing or self.stint.stopping):
+            self._wake_all()
+            return
+        left = [wait for path in self._waits if (wait := self.record.left(path)) is not None]
+        wait = timedelta(0) if self.stint.stopping else min(left, default=NEVER)
+        if left and wait <= timedelta(0) and not self.stint.stopping:
+            self._wake_all()
+            return
+        answer = await self.record.commit(Asleep(wait, self.record.news, self._waiting_for()))
+        if answer.asleep:
+            self.evict()
+        else:
+            await self.record.load()
+            self._wake_all()
+
+    def _waiting_for(self) -> str:
+        labels = list(dict.fromkeys(label for _, label in self._waits.values()))
+        more = f" and {len(labels) - WAITS_SHOWN} more" if len(labels) > WAITS_SHOWN else ""
+        return ", ".join(labels[:WAITS_SHOWN]) + more
+
+    def _wake(self, path: str) -> None:
+        waiting = self._waits.get(path)
+        if waiting is not None and not waiting[0].done():
+            waiting[0].set_result(None)
+
+    def _wake_all(self) -> None:
+        for path in list(self._waits):
+            self._wake(path)
+
+    def evict(self) -> None:
+        """Nothing of the code goes on: whatever it waits for raises."""
+        self.evicted = True
+        for future, _ in list(self._waits.values()):
+            if not future.done():
+                future.set_exception(Evicted())
+
+    def _lose(self) -> None:
+        if not self._lost:
+            self._lost = self.stint.lost = True
+            self.evict()
+            if self._main is not None:
+                self._main.cancel()
+
+    # -- the code itself --------------------------------------------------------------------------------------------
+
+    async def drive(self, code: Callable[[], Awaitable[T]]) -> T:
+        """Run the code to its end, or until it is evicted. When the worker is told to stop the attempt, what is in flight is ended
+        first if an operator wants that, and is dropped if the worker must go."""
+        self.over, self.active = False, 1
+        main = self._main = asyncio.ensure_future(code())
+        while not main.done():
+            try:
+                await asyncio.wait({main})
+            except asyncio.CancelledError:
+                if self.stint.cancelled_by is not None and not (self.stint.lost or self.stint.stopping):
+                    self._hear_of_cancelling()
+                    continue
+                self.evict()
+                main.cancel()
+                await asyncio.wait({main}, timeout=1)
+                raise
+        self.over = True
+        if self._lost:
+            if not main.cancelled():
+                main.exception()  # whatever it was, it is not ours to tell
+            raise asyncio.CancelledError
+        return main.result()
+
+    def _hear_of_cancelling(self) -> None:
+        task = asyncio.current_task()
+        if task is not None:
+            task.uncancel()
+        self.record.cancel_by = self.record.cancel_by or self.stint.cancelled_by
+        self._wake_all()
+
+    def unmet(self) -> StepRow | None:
+        """A recorded step that the code never asked for, though it has ended."""
+        left = sorted(self.record.steps.keys() - self._met)
+        return next((self.record.steps[path] for path in left if self.record.steps[path].kind is not Kind.PATCH), None)
+
+    def in_flight(self) -> list[StepRow]:
+        """Steps that are jobs of their own and have not ended."""
+        rows = self.record.steps.values()
+        return [row for row in rows if row.state is StepState.RUNNING and row.job is not None]
+
+
+def _said(kind: Kind, name: str, payload: bytes | None) -> str:
+    what = name if kind in (Kind.CALL, Kind.JOB) else f"{kind.label} {name}".strip()
+    return what if payload is None else f"{what} with {clip(payload.decode(errors='replace'), ARGUMENTS_SHOWN)}"

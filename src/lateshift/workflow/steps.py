@@ -1,0 +1,222 @@
+"""What each kind of step does: at first, and when its record is there already."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from lateshift.errors import Permanent, StepFailed
+from lateshift.model.ids import JobId, new_job_id
+from lateshift.model.job import NewJob
+from lateshift.model.remote import is_a
+from lateshift.model.retry import Retry
+from lateshift.model.workflow.run import Phase
+from lateshift.model.workflow.step import Kind, StepRow, StepState, error_of, shown_path
+from lateshift.runtime.log import log
+from lateshift.workflow.calls import Inline, decoded, encoded, failed, kept
+from lateshift.workflow.run import Run, Stop
+
+AT_HAND = timedelta(seconds=1)  # a retry after no more than this waits in the worker
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds of one step."""
+
+    retry: Retry
+    limit: timedelta | None
+    holds: bool  # the run waits for an operator when it has failed, instead of its code being told
+    undo: str | None = None
+
+
+async def call(run: Run, path: str, name: str, inline: Inline, payload: bytes | None, rules: Rules) -> Any:
+    """A function, here. Written as running before it begins, so that a worker which lost the run begins nothing."""
+    record = run.record
+    while True:
+        row = record.steps.get(path)
+        if row is not None and row.state is StepState.COMPLETED:
+            return decoded(inline.function, row.result)
+        if row is not None and row.state is StepState.FAILED and not (rules.holds and not run.stops):
+            raise _told(row)
+        if row is None:
+            run.begin()
+        elif row.failures and (left := record.left(path)) is not None and left > timedelta(0):
+            if run.stops:
+                raise Stop  # it has failed as often as it was tried: not done
+            await (run.pause(left) if left <= AT_HAND else run.rest(path, f"the next try of {name}"))
+            continue
+        if run.stint.stopping:
+            await run.give_up(path)
+            continue
+        failures = 0 if row is None else row.failures
+        row = StepRow(
+            path=path, kind=Kind.CALL, name=name, state=StepState.RUNNING, failures=failures, undo=rules.undo,
+            payload=payload if row is None else None, limit=rules.limit,
+        )  # fmt: skip
+        record.put(row)
+        await run.commit()
+        tried = await _try(run, row, inline, rules)
+        if tried is not None:
+            return tried[0]
+
+
+async def _try(run: Run, row: StepRow, inline: Inline, rules: Rules) -> tuple[Any] | None:
+    """Its result, as a replay reads it; None if it is to be tried again."""
+    record = run.record
+    run.inline += 1
+    try:
+        if row.path in record.mended:
+            inline = inline.mended(record.mended[row.path])
+        result = encoded(inline.function, await inline.run(rules.limit))
+    except Exception as error:
+        failures = row.failures + 1
+        last = is_a(error, Permanent) or rules.retry.never_for(error)
+        if last or rules.retry.exhausted(failures, rules.retry.attempts, error):
+            await _fail(run, msgspec.structs.replace(row, failures=failures, error=kept(error)), rules, error)
+            return None
+        delay = rules.retry.delay(failures, error)
+        log.warning("step %s of workflow %s failed, and is tried again: %s", row.name, record.lease.id, error)
+        record.put(msgspec.structs.replace(row, failures=failures, error=kept(error), wait=delay, limit=None))
+        await run.commit()
+        return None
+    else:
+        record.complete(row, result)
+        return (decoded(inline.function, result),)
+    finally:
+        run.inline -= 1
+        run.look_soon()
+
+
+async def _fail(run: Run, row: StepRow, rules: Rules, error: BaseException | None) -> None:
+    """For good: the code is told, or an operator."""
+    run.record.put(msgspec.structs.replace(row, state=StepState.FAILED, wait=None, limit=None))
+    if not rules.holds:
+        raise _told(run.record.steps[row.path]) from error
+    await hold(run, row)
+
+
+async def hold(run: Run, row: StepRow) -> None:
+    why = f"step {shown_path(row.path)} {row.name} failed: {error_of(row.error)}"
+    log.error("workflow %s is held: %s", run.record.lease.id, why)
+    run.record.say(phase=Phase.HELD, why=why)
+    while run.record.phase is Phase.HELD and run.record.cancel_by is None:
+        await run.rest(row.path, "an operator")
+
+
+async def job(
+    run: Run,
+    path: str,
+    kind: Kind,
+    name: str,
+    make: Callable[[bytes | None], NewJob],
+    decode: Callable[[bytes | None], Any],
+    rules: Rules,
+) -> Any:
+    """A job of its own, which names the run as its batch. Enqueued in the commit that writes the step."""
+    record = run.record
+    while True:
+        row = record.steps.get(path)
+        if row is not None and row.state is StepState.COMPLETED:
+            return decode(row.result)
+        if row is None:
+            run.begin()
+        if row is not None and row.state is StepState.FAILED and (run.stops or not rules.holds):
+            raise _told(row)
+        if row is None or row.job is None or row.state is StepState.FAILED:
+            new = make(record.mended.get(path))
+            row = StepRow(
+                path=path, kind=kind, name=name, state=StepState.RUNNING, job=new.id, payload=new.payload,
+                failures=0 if row is None else row.failures, limit=rules.limit, undo=rules.undo,
+            )  # fmt: skip
+            record.put(row, [new])
+        if run.stops:
+            raise Stop  # its end is waited for before anything is undone
+        await run.rest(path, f"{name} (job {row.job})")
+        row = record.steps[path]
+        if row.state is StepState.FAILED and rules.holds and not run.stops:
+            await hold(run, row)
+
+
+async def sleep(run: Run, path: str, wait: timedelta) -> None:
+    record = run.record
+    if path not in record.steps:
+        run.begin()
+        row = StepRow(path=path, kind=Kind.SLEEP, name="", state=StepState.RUNNING, wait=max(wait, timedelta(0)))
+        record.put(row)
+    while (row := record.steps[path]).state is StepState.RUNNING:
+        left = record.left(path)
+        if left is None or left <= timedelta(0):
+            record.complete(row, None)
+            return
+        if run.stops:
+            raise Stop
+        await run.rest(path, "its time")
+
+
+async def signal(run: Run, path: str, name: str, timeout: timedelta | None, type: Any) -> Any:
+    record = run.record
+    while True:
+        row = record.steps.get(path)
+        if row is not None and row.state is not StepState.RUNNING:
+            break
+        told = next((each for each in record.signals if each.name == name), None)
+        if row is None:
+            if told is None or run.stops:
+                run.begin()
+            row = StepRow(path=path, kind=Kind.SIGNAL, name=name, state=StepState.RUNNING, wait=timeout)
+            record.put(row)
+        left = record.left(path) if timeout is not None else None
+        if told is not None:
+            record.take(told, path)
+            record.complete(row, told.data)
+        elif left is not None and left <= timedelta(0):
+            error = TimeoutError(f"no signal {name!r} came within {timeout}")
+            record.put(msgspec.structs.replace(row, state=StepState.FAILED, error=kept(error), wait=None))
+        else:
+            if run.stops:
+                raise Stop
+            await run.rest(path, f"the signal {name}")
+    row = record.steps[path]
+    if row.state is StepState.FAILED:
+        raise TimeoutError(f"no signal {name!r} came within {timeout}")
+    return None if row.result is None else msgspec.json.decode(row.result, type=type)
+
+
+def moment(run: Run, path: str, now: datetime) -> datetime:
+    """The time, as it was when the code first asked."""
+    row = run.record.steps.get(path)
+    if row is None:
+        run.begin()
+        row = StepRow(path=path, kind=Kind.NOW, name="", state=StepState.RUNNING)
+        run.record.complete(row, msgspec.json.encode(now))
+        return now
+    return msgspec.json.decode(row.result or b"null", type=datetime)
+
+
+async def emit(run: Run, path: str, name: str, make: Callable[[], Any]) -> None:
+    """The jobs of all who subscribed, in the commit that writes the step."""
+    if path in run.record.steps:
+        return
+    run.begin()
+    jobs = await make()
+    row = StepRow(path=path, kind=Kind.EMIT, name=name, state=StepState.RUNNING)
+    run.record.put(row, jobs)
+    run.record.complete(row, None)
+
+
+def of_run(new: NewJob, run: JobId, payload: bytes | None) -> NewJob:
+    """The job of a step: it is the run's, and nobody else's duplicate."""
+    spec = msgspec.structs.replace(new.spec, batch=run)
+    return NewJob(new_job_id(), spec, new.payload if payload is None else payload, None, True, new.place, None)
+
+
+def _told(row: StepRow) -> BaseException:
+    error = error_of(row.error)
+    return StepFailed(row.name, "failed") if error is None else failed(row.name, error)
+
+
+def patch(run: Run, path: str, name: str) -> None:
+    """That the code has this patch, from here on."""
+    if path not in run.record.steps:
+        run.begin()
+        run.record.complete(StepRow(path=path, kind=Kind.PATCH, name=name, state=StepState.RUNNING), None)

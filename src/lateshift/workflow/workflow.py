@@ -1,0 +1,161 @@
+"""A workflow: a task whose attempts go on where the last one stood."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from functools import update_wrapper
+from typing import Any, ParamSpec, TypeVar
+
+from lateshift.errors import TaskInvalid, WorkflowInvalid
+from lateshift.model.history import append
+from lateshift.model.job import AttemptRecord, NewJob
+from lateshift.model.outcome import MESSAGE_LIMIT, Cancelled, DeadLettered, Decided, Deciding, clip, said
+from lateshift.model.remote import name_of
+from lateshift.model.workflow.run import NEVER, Asleep, Phase
+from lateshift.model.workflow.step import shown_path
+from lateshift.runtime.log import log
+from lateshift.task import Limits, Sender, Task
+from lateshift.workflow.flow import Flow, OnFailure
+from lateshift.workflow.journal import Journal
+from lateshift.workflow.record import Lost, Record
+from lateshift.workflow.run import Diverged, Evicted, Run, Stop
+from lateshift.workflow.undoing import undo_all
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+STRETCHES = 1_000_000  # attempts of the job that a run is; one is given back whenever it sleeps
+
+
+class Workflow(Task[P, R]):
+    """`enqueue` starts a run. Its job is leased for each stretch of it, and holds no worker in between."""
+
+    is_workflow = True
+
+    def __init__(
+        self, function: Callable[..., Awaitable[R]], name: str, limits: Limits, sender: Sender, *, on_failure: OnFailure,
+        version: Callable[[], str], now: Callable[[], datetime],
+        jobs_of_event: Callable[[str, Any], Awaitable[list[NewJob]]],
+    ) -> None:  # fmt: skip
+        super().__init__(_without_flow(name, function), name, limits, sender)
+        self._code = function
+        self._on_failure = on_failure
+        self._version = version
+        self._now = now
+        self._jobs_of_event = jobs_of_event
+
+    def __repr__(self) -> str:
+        return f"<Workflow {self.name}>"
+
+    async def start(self, attempt: Any) -> Any:
+        """One stretch: until it ends, or waits."""
+        journal: Journal = attempt.desk.journal
+        record = Record(attempt.lease, journal, self.name, self._version())
+        run = Run(attempt, record)
+        if attempt.lease.fence > 1:
+            await record.load()
+        try:
+            await self._stay_held(record)
+            return await self._go(attempt, run, journal)
+        except Diverged as difference:
+            await self._hold(record, str(difference))
+        except (Evicted, Lost):
+            pass
+        if attempt.lost:
+            raise asyncio.CancelledError
+        raise Deciding(Decided(None))
+
+    async def _go(self, attempt: Any, run: Run, journal: Journal) -> Any:
+        flow = Flow(
+            run, attempt=attempt, now=self._now, jobs_of_event=self._jobs_of_event, on_failure=self._on_failure
+        )  # fmt: skip
+        record, error = run.record, None
+        try:
+            result = await run.drive(lambda: self._code(flow, *attempt.args, **attempt.kwargs))
+            if record.phase is not Phase.UNDOING:
+                self._refuse_unmet(run)
+                self.results.encode(result)
+                await run.commit()
+                return result
+        except Stop:
+            pass
+        except (Exception, SystemExit) as raised:
+            error = raised
+            log.error("workflow %s %s failed: %s: %s", self.name, run.record.lease.id, name_of(raised), said(raised))
+        why = record.why if record.phase is Phase.UNDOING and record.why else _why(error, record.cancel_by)
+        undone = await run.drive(lambda: undo_all(run, journal, why))
+        raise Deciding(self._ended(attempt, run, why, undone=undone))
+
+    def _refuse_unmet(self, run: Run) -> None:
+        unmet = run.unmet()
+        if unmet is not None:
+            raise Diverged(
+                f"it has recorded step {shown_path(unmet.path)} {unmet.name}, and the code ended without asking for it"
+            )
+
+    def _ended(self, attempt: Any, run: Run, why: str, *, undone: bool) -> Decided:
+        record, keep = run.record, self.limits.keep_dead
+        history = append(
+            record.lease.history,
+            AttemptRecord(
+                attempt=record.lease.attempt, fence=record.lease.fence, at=self._now(), reason="failed" if undone else "compensation_failed",
+                message=clip(why, MESSAGE_LIMIT),
+            ),
+        )  # fmt: skip
+        if not undone:
+            return Decided(DeadLettered("compensation_failed", history, keep), why)
+        if record.cancel_by is not None:
+            return Decided(Cancelled(f"cancelled by {record.cancel_by}", keep, history), why)
+        reason = "undone" if any(row.undo for row in record.steps.values()) else "failed"
+        return Decided(DeadLettered(reason, history, keep), why)
+
+    async def _stay_held(self, record: Record) -> None:
+        """One that is held goes on when somebody says so."""
+        while record.phase is Phase.HELD and record.cancel_by is None:
+            answer = await record.commit(Asleep(NEVER, record.news, "an operator"))
+            if answer.asleep:
+                raise Evicted
+            await record.load()
+
+    async def _hold(self, record: Record, why: str) -> None:
+        """The code is not the one that made this record: nothing goes on until somebody has looked."""
+        log.error(
+            "workflow %s %s is held: %s. Deploy code that fits and `lateshift workflows resume` it, or undo it",
+            self.name, record.lease.id, why,
+        )  # fmt: skip
+        record.say(phase=Phase.HELD, why=f"the code does not fit what is recorded: {why}")
+        try:
+            await self._stay_held(record)
+        except (Evicted, Lost):
+            return
+        await record.commit(Asleep(NEVER * 0, record.news, ""))  # told to go on meanwhile: by the next stretch
+
+
+def _without_flow(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as its callers see it: its first parameter is not theirs to give."""
+    if not inspect.iscoroutinefunction(function):
+        raise WorkflowInvalid(f"The workflow {name} must be an async function: `async def {name}(flow, …)`.")
+    signature = inspect.signature(function)
+    parameters = list(signature.parameters.values())
+    if not parameters or parameters[0].kind not in (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    ):
+        raise TaskInvalid(f"The workflow {name} takes the flow as its first parameter: `async def {name}(flow, …)`.")
+
+    async def called(*args: Any, **kwargs: Any) -> Any:
+        raise WorkflowInvalid(f"{name} is a workflow: it runs in a worker. Start it with {name}.enqueue(…).")
+
+    update_wrapper(called, function)
+    called.__signature__ = signature.replace(parameters=parameters[1:])  # type: ignore[attr-defined]
+    called.__annotations__ = {
+        known: kind for known, kind in function.__annotations__.items() if known != parameters[0].name
+    }
+    return called
+
+
+def _why(error: BaseException | None, cancelled_by: str | None) -> str:
+    if error is not None:
+        return clip(f"{name_of(error)}: {said(error)}", MESSAGE_LIMIT)
+    return f"cancelled by {cancelled_by}" if cancelled_by is not None else "an operator wants it undone"

@@ -1,0 +1,143 @@
+"""What an app does about workflows: it registers them, starts them like tasks, and tells them things."""
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
+from uuid import UUID
+
+import msgspec
+
+from lateshift.clock import Clock
+from lateshift.errors import OptionInvalid, PayloadTooLarge, RunEnded, RunUnknown, TaskInvalid
+from lateshift.model import checks
+from lateshift.model.job import PAYLOAD_LIMIT, NewJob
+from lateshift.model.retry import Retry
+from lateshift.model.workflow.run import SIGNAL_NAME_LIMIT, SIGNALS_MOST
+from lateshift.runtime.aside import aside
+from lateshift.store.contract import Store
+from lateshift.store.workflow_contract import Told
+from lateshift.task import KEY_LIMIT, Limits, Sender, Task
+from lateshift.workflow.flow import Flow, OnFailure, run_id
+from lateshift.workflow.workflow import STRETCHES, Workflow
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class WorkflowRegistrar:
+    """What `app.workflow(…)` gives: a decorator."""
+
+    def __init__(self, register: Callable[[Callable[..., Any]], Any]) -> None:
+        self._register = register
+
+    def __call__(self, function: Callable[Concatenate[Flow, P], Awaitable[R]]) -> Workflow[P, R]:
+        made: Workflow[P, R] = self._register(function)
+        return made
+
+
+class Workflows:
+    """See app.Lateshift."""
+
+    clock: Clock
+    version: str
+    client: Sender
+    _tasks: dict[str, Task[..., Any]]
+
+    if TYPE_CHECKING:
+
+        def _jobs(self, name: str, data: Any) -> list[NewJob]: ...
+
+    @property
+    @abstractmethod
+    def store(self) -> Store: ...
+
+    @overload
+    def workflow(self, function: Callable[Concatenate[Flow, P], Awaitable[R]], /) -> Workflow[P, R]: ...
+    @overload
+    def workflow(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        queue: str = "default",
+        priority: int = 0,
+        keep: timedelta = timedelta(days=1),
+        on_failure: OnFailure = "raise",
+    ) -> WorkflowRegistrar: ...
+    def workflow(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        queue: str = "default",
+        priority: int = 0,
+        keep: timedelta = timedelta(days=1),
+        on_failure: OnFailure = "raise",
+    ) -> Any:
+        """Register an async function as a workflow: `@app.workflow` over `async def fulfil(flow, order_id)`. It is started like a task,
+        `fulfil.enqueue(7)`; the job's id is the run's.
+
+        `on_failure`: what a step does that has failed for good, unless it says otherwise: "raise" StepFailed in the code, which
+        undoes the run if nobody catches it; or "hold" the run until an operator mends the step. `keep`: how long a completed
+        run and its steps stay.
+        """
+        if on_failure not in ("raise", "hold"):
+            raise OptionInvalid(f'on_failure is "raise" or "hold", not {on_failure!r}.')
+        limits = Limits(queue=queue, retry=Retry(attempts=STRETCHES), time_limit=None, priority=priority, keep=keep)
+
+        def register(body: Callable[..., Any]) -> Workflow[..., Any]:
+            known = name or str(getattr(body, "__name__", ""))
+            if not known or known == "<lambda>" or not known.isprintable():
+                raise TaskInvalid(f"{body!r} cannot be a workflow: give a named function, or a name=.")
+            if known in self._tasks:
+                raise TaskInvalid(f"There is a task {known!r} already. Give one of the two another name=.")
+            made: Workflow[..., Any] = Workflow(
+                body, known, limits, self.client, on_failure=on_failure, version=lambda: self.version,
+                now=lambda: self.clock.now(), jobs_of_event=self._jobs_of_event,
+            )  # fmt: skip
+            self._tasks[known] = made
+            return made
+
+        return WorkflowRegistrar(register) if function is None else register(function)
+
+    def signal(self, run: UUID | str, name: str, data: Any = None, *, key: str | None = None, by: str = "the caller") -> bool:
+        """Tell a run something: its `flow.wait_for(name)` gives the data. One that comes before the wait is kept. `key`: the same key
+        again is the same signal. False if it was told before. Raises RunEnded if nobody will take it."""
+        id = run_id(run)
+        checks.text("The name of a signal", name, SIGNAL_NAME_LIMIT)
+        if key is not None:
+            checks.text("key", key, KEY_LIMIT)
+        told = self.store.workflows.signal(id, name, _encoded(name, data), key=key, by=by)
+        match told:
+            case Told.UNKNOWN:
+                raise RunUnknown(f"There is no run {id} in the store; it may have passed its retention.")
+            case Told.ENDED:
+                raise RunEnded(f"The run {id} has ended: nobody will take the signal {name!r}. Nothing was kept.")
+            case Told.FULL:
+                raise RunEnded(
+                    f"The run {id} has {SIGNALS_MOST:,} signals, as many as one may have. Start another run."
+                )
+        return told is Told.KEPT
+
+    async def asignal(
+        self, run: UUID | str, name: str, data: Any = None, *, key: str | None = None, by: str = "the caller"
+    ) -> bool:
+        """The same from async code."""
+        return await aside(self.signal, run, name, data, key=key, by=by)
+
+    async def _jobs_of_event(self, name: str, data: Any) -> list[NewJob]:
+        return await aside(self._jobs, name, data)
+
+
+def _encoded(name: str, data: Any) -> bytes | None:
+    try:
+        kept = None if data is None else msgspec.json.encode(data)
+    except (TypeError, ValueError, RecursionError, OverflowError) as error:
+        raise OptionInvalid(f"The data of the signal {name!r} cannot be written as JSON: {error}") from error
+    if kept is not None and len(kept) > PAYLOAD_LIMIT:
+        raise PayloadTooLarge(
+            f"The data of the signal {name!r} is {len(kept):,} bytes, over the limit of {PAYLOAD_LIMIT:,}."
+        )
+    return kept
