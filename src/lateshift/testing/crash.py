@@ -9,6 +9,7 @@ from lateshift.errors import StoreUnavailable
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import NewJob, Note
 from lateshift.model.outcome import Settlement
+from lateshift.model.workflow.run import Advance
 from lateshift.store.contract import Exchanged, Want
 from lateshift.testing.effects import Effects
 from lateshift.testing.ledger import how
@@ -142,6 +143,9 @@ class Crash:
             case "batches.add":
                 of_batch: Sequence[NewJob] = args[2]
                 return f"enqueue of a batch of {', '.join(sorted({job.spec.task for job in of_batch}))}"
+            case "workflows.advance":
+                advances: Sequence[Advance] = args[0]
+                return f"steps of {', '.join(sorted({one.lease.task for one in advances}))}"
             case "locks.acquire" if args[0] != SUPERVISOR:
                 self.lock_time = max(self.lock_time, args[2].total_seconds())
                 return f"lock of {args[0]}"

@@ -18,6 +18,7 @@ from lateshift.store.contract import (
     Store,
     Triggers,
     Upkeep,
+    Workflows,
 )
 
 
@@ -54,6 +55,7 @@ class Interposed:
         self.rules = cast(RuleBook, Verbs("rules", store.rules, around))
         self.schedules = cast(Schedules, Verbs("schedules", store.schedules, around))
         self.triggers = cast(Triggers, Verbs("triggers", store.triggers, around))
+        self.workflows = cast(Workflows, Verbs("workflows", store.workflows, around))
         self.sessions = cast(Sessions, Verbs("sessions", store.sessions, around))
         self.locks = cast(Locks, Verbs("locks", store.locks, around))
         self.reports = cast(Reports, Verbs("reports", store.reports, around))

@@ -45,6 +45,7 @@ class Ear:
         self.meant_for_the_test: BaseException | None = None
         self.returned = worker.returned
         self.returned_encoded = worker.returned_encoded
+        self.decided = worker.decided
         self._worker = worker
 
     def ended(self, attempt: Attempt, how: Ended) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from lateshift.errors import PayloadTooLarge, Permanent, StepFailed, WorkflowInvalid
+from lateshift.errors import PayloadTooLarge, Permanent, WorkflowInvalid
 from lateshift.model.arguments import Arguments, Results
 from lateshift.model.job import PAYLOAD_LIMIT
 from lateshift.model.outcome import MESSAGE_LIMIT, TRACEBACK_LIMIT, clip, clip_middle, plain, said
@@ -91,11 +91,6 @@ def told(error: BaseException) -> StepError:
 
 def kept(error: BaseException) -> bytes:
     return written_error(told(error))
-
-
-def failed(step: str, error: StepError) -> BaseException:
-    """What the workflow's code gets."""
-    return StepFailed(step, error.error, error.message)
 
 
 def bound_undo(undo: Callable[..., Any], step: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:

@@ -1,8 +1,7 @@
 """What is known of a run while it is at hand: its steps as they are, and what of them is to be written."""
 
 import asyncio
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import msgspec
@@ -22,8 +21,11 @@ class Lost(BaseException):
 class Record:
     """Steps are put in; a commit writes all that was put in before it. One commit is under way at a time."""
 
-    def __init__(self, lease: Lease, journal: Journal, name: str, version: str) -> None:
+    def __init__(
+        self, lease: Lease, journal: Journal, name: str, version: str, monotonic: Callable[[], float]
+    ) -> None:
         self.lease = lease
+        self._monotonic = monotonic
         self.steps: dict[str, StepRow] = {}
         self.mended: dict[str, bytes] = {}  # the arguments that an operator gave to a step
         self.signals: list[Signal] = []
@@ -54,7 +56,7 @@ class Record:
             self._take(loaded)
 
     def _take(self, loaded: Loaded) -> None:
-        run, now = loaded.run, time.monotonic()
+        run, now = loaded.run, self._monotonic()
         self.news = run.news
         if self._said is None:
             self.phase, self.why = run.phase, run.why
@@ -102,12 +104,12 @@ class Record:
         self._change()
 
     def delay(self, path: str, wait: timedelta) -> None:
-        self._due[path] = time.monotonic() + wait.total_seconds()
+        self._due[path] = self._monotonic() + wait.total_seconds()
 
     def left(self, path: str) -> timedelta | None:
         """How long until the step is due; None if it is due for nothing."""
         due = self._due.get(path)
-        return None if due is None else timedelta(seconds=due - time.monotonic())
+        return None if due is None else timedelta(seconds=due - self._monotonic())
 
     def _change(self) -> None:
         self._changes += 1

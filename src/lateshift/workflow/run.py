@@ -1,7 +1,8 @@
 """One stretch of a run's life in a worker: its code goes on from what is recorded until it ends, or until nothing is left to do but to wait."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar
 
@@ -88,6 +89,7 @@ class Run:
         self._main: asyncio.Task[Any] | None = None
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._lost = False
+        self._landed = asyncio.Event()
 
     # -- what steps ask ---------------------------------------------------------------------------------------------
 
@@ -134,20 +136,34 @@ class Run:
         """Before a step that is not recorded."""
         if self.evicted:
             raise Evicted
-        if self.stops:
+        if self.stops or self.over:
             raise Stop
 
-    async def commit(self) -> None:
+    @contextmanager
+    def in_hand(self) -> Iterator[None]:
+        """While the worker itself does something for the run."""
+        self.inline += 1
         try:
-            await self.record.commit()
-        except Lost:
-            self._lose()
-            raise Evicted from None
+            yield
+        finally:
+            self.inline -= 1
+            self._landed.set()
+            self.look_soon()
+
+    async def commit(self) -> None:
+        with self.in_hand():
+            try:
+                await self.record.commit()
+            except Lost:
+                self._lose()
+                raise Evicted from None
 
     async def rest(self, path: str, label: str) -> None:
         """Wait without a worker, until there is news or the step is due; it then looks at its record again."""
         if self.evicted:
             raise Evicted
+        if self.over:
+            raise Stop
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waits[path] = future, label
         left = self.record.left(path)
@@ -167,12 +183,8 @@ class Run:
 
     async def pause(self, wait: timedelta) -> None:
         """Wait in the worker, for a moment."""
-        self.inline += 1
-        try:
+        with self.in_hand():
             await asyncio.sleep(wait.total_seconds())
-        finally:
-            self.inline -= 1
-            self.look_soon()
 
     async def give_up(self, path: str) -> None:
         """The worker stops: another goes on with this."""
@@ -301,12 +313,23 @@ class Run:
                 main.cancel()
                 await asyncio.wait({main}, timeout=1)
                 raise
-        self.over = True
+        if not main.cancelled():
+            main.exception()  # it is raised below, if it is ours to tell
+        await self._end_branches()
         if self._lost:
-            if not main.cancelled():
-                main.exception()  # whatever it was, it is not ours to tell
             raise asyncio.CancelledError
         return main.result()
+
+    async def _end_branches(self) -> None:
+        """What the code began and did not wait for begins nothing more; what is in flight of it comes to its end."""
+        self.over = True
+        for future, _ in list(self._waits.values()):
+            if not future.done():
+                future.set_exception(Stop())
+        while self.inline and not self._lost:
+            self._landed.clear()
+            await self._landed.wait()
+        await asyncio.sleep(0)
 
     def _hear_of_cancelling(self) -> None:
         task = asyncio.current_task()

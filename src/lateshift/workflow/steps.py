@@ -14,10 +14,14 @@ from lateshift.model.retry import Retry
 from lateshift.model.workflow.run import Phase
 from lateshift.model.workflow.step import Kind, StepRow, StepState, error_of, shown_path
 from lateshift.runtime.log import log
-from lateshift.workflow.calls import Inline, decoded, encoded, failed, kept
+from lateshift.workflow.calls import Inline, decoded, encoded, kept
 from lateshift.workflow.run import Run, Stop
 
 AT_HAND = timedelta(seconds=1)  # a retry after no more than this waits in the worker
+
+
+class Stopped(Exception):
+    """A step was not begun, because the run was cancelled."""
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,8 +40,9 @@ async def call(run: Run, path: str, name: str, inline: Inline, payload: bytes | 
         row = record.steps.get(path)
         if row is not None and row.state is StepState.COMPLETED:
             return decoded(inline.function, row.result)
-        if row is not None and row.state is StepState.FAILED and not (rules.holds and not run.stops):
-            raise _told(row)
+        if row is not None and row.state is not StepState.RUNNING:
+            await _held(run, row)
+            continue
         if row is None:
             run.begin()
         elif row.failures and (left := record.left(path)) is not None and left > timedelta(0):
@@ -48,13 +53,16 @@ async def call(run: Run, path: str, name: str, inline: Inline, payload: bytes | 
         if run.stint.stopping:
             await run.give_up(path)
             continue
-        failures = 0 if row is None else row.failures
+        begun, failures = row is not None, 0 if row is None else row.failures
         row = StepRow(
             path=path, kind=Kind.CALL, name=name, state=StepState.RUNNING, failures=failures, undo=rules.undo,
-            payload=payload if row is None else None, limit=rules.limit,
+            payload=None if begun else payload, limit=rules.limit,
         )  # fmt: skip
         record.put(row)
         await run.commit()
+        if run.stops and not begun:  # which was told just now: it does not begin
+            record.put(msgspec.structs.replace(row, state=StepState.FAILED, error=kept(Stopped("the run was cancelled"))))
+            raise Stop
         tried = await _try(run, row, inline, rules)
         if tried is not None:
             return tried[0]
@@ -63,44 +71,45 @@ async def call(run: Run, path: str, name: str, inline: Inline, payload: bytes | 
 async def _try(run: Run, row: StepRow, inline: Inline, rules: Rules) -> tuple[Any] | None:
     """Its result, as a replay reads it; None if it is to be tried again."""
     record = run.record
-    run.inline += 1
-    try:
-        if row.path in record.mended:
-            inline = inline.mended(record.mended[row.path])
-        result = encoded(inline.function, await inline.run(rules.limit))
-    except Exception as error:
-        failures = row.failures + 1
-        last = is_a(error, Permanent) or rules.retry.never_for(error)
-        if last or rules.retry.exhausted(failures, rules.retry.attempts, error):
-            await _fail(run, msgspec.structs.replace(row, failures=failures, error=kept(error)), rules, error)
+    with run.in_hand():
+        try:
+            if row.path in record.mended:
+                inline = inline.mended(record.mended[row.path])
+            result = encoded(inline.function, await inline.run(rules.limit))
+        except Exception as error:
+            failures = row.failures + 1
+            last = is_a(error, Permanent) or rules.retry.never_for(error)
+            if last or rules.retry.exhausted(failures, rules.retry.attempts, error):
+                failed = msgspec.structs.replace(row, failures=failures, error=kept(error))
+                await _fail(run, failed, rules, error)
+                return None
+            delay = rules.retry.delay(failures, error)
+            log.warning("step %s of workflow %s failed, and is tried again: %s", row.name, record.lease.id, error)
+            again = msgspec.structs.replace(row, failures=failures, error=kept(error), wait=delay, limit=None)
+            record.put(again)
+            await run.commit()
             return None
-        delay = rules.retry.delay(failures, error)
-        log.warning("step %s of workflow %s failed, and is tried again: %s", row.name, record.lease.id, error)
-        record.put(msgspec.structs.replace(row, failures=failures, error=kept(error), wait=delay, limit=None))
-        await run.commit()
-        return None
-    else:
         record.complete(row, result)
         return (decoded(inline.function, result),)
-    finally:
-        run.inline -= 1
-        run.look_soon()
 
 
 async def _fail(run: Run, row: StepRow, rules: Rules, error: BaseException | None) -> None:
     """For good: the code is told, or an operator."""
-    run.record.put(msgspec.structs.replace(row, state=StepState.FAILED, wait=None, limit=None))
-    if not rules.holds:
-        raise _told(run.record.steps[row.path]) from error
-    await hold(run, row)
-
-
-async def hold(run: Run, row: StepRow) -> None:
+    state = StepState.HELD if rules.holds and not run.stops else StepState.FAILED
+    row = msgspec.structs.replace(row, state=state, wait=None, limit=None)
+    run.record.put(row)
+    if state is StepState.FAILED:
+        raise _told(row) from error
     why = f"step {shown_path(row.path)} {row.name} failed: {error_of(row.error)}"
     log.error("workflow %s is held: %s", run.record.lease.id, why)
     run.record.say(phase=Phase.HELD, why=why)
-    while run.record.phase is Phase.HELD and run.record.cancel_by is None:
-        await run.rest(row.path, "an operator")
+
+
+async def _held(run: Run, row: StepRow) -> None:
+    """Of a step that failed: the code is told, unless it waits for an operator."""
+    if row.state is StepState.FAILED or run.stops:
+        raise _told(row)
+    await run.rest(row.path, "an operator")
 
 
 async def job(
@@ -120,9 +129,13 @@ async def job(
             return decode(row.result)
         if row is None:
             run.begin()
-        if row is not None and row.state is StepState.FAILED and (run.stops or not rules.holds):
-            raise _told(row)
-        if row is None or row.job is None or row.state is StepState.FAILED:
+        if row is not None and row.state is StepState.FAILED and rules.holds:
+            await _fail(run, row, rules, None)
+            continue
+        if row is not None and row.state is not StepState.RUNNING:
+            await _held(run, row)
+            continue
+        if row is None or row.job is None:
             new = make(record.mended.get(path))
             row = StepRow(
                 path=path, kind=kind, name=name, state=StepState.RUNNING, job=new.id, payload=new.payload,
@@ -132,9 +145,6 @@ async def job(
         if run.stops:
             raise Stop  # its end is waited for before anything is undone
         await run.rest(path, f"{name} (job {row.job})")
-        row = record.steps[path]
-        if row.state is StepState.FAILED and rules.holds and not run.stops:
-            await hold(run, row)
 
 
 async def sleep(run: Run, path: str, wait: timedelta) -> None:
@@ -212,7 +222,7 @@ def of_run(new: NewJob, run: JobId, payload: bytes | None) -> NewJob:
 
 def _told(row: StepRow) -> BaseException:
     error = error_of(row.error)
-    return StepFailed(row.name, "failed") if error is None else failed(row.name, error)
+    return StepFailed(row.name, "failed") if error is None else StepFailed(row.name, error.error, error.message)
 
 
 def patch(run: Run, path: str, name: str) -> None:

@@ -70,26 +70,23 @@ async def _undo_here(run: Run, row: StepRow, how: Undoable) -> None:
             continue
         record.put(msgspec.structs.replace(row, undo_state=Undo.RUNNING, undo_failures=failures))
         await run.commit()
-        run.inline += 1
-        try:
-            await inline.run(None)
-        except Exception as error:
-            failures += 1
-            tried = msgspec.structs.replace(row, undo_failures=failures, undo_error=kept(error))
-            if is_a(error, Permanent) or UNDO_RETRY.exhausted(failures, UNDO_RETRY.attempts, error):
-                log.error("step %s of workflow %s cannot be undone: %s", row.name, record.lease.id, error)
-                record.put(msgspec.structs.replace(tried, undo_state=Undo.FAILED))
+        with run.in_hand():
+            try:
+                await inline.run(None)
+            except Exception as error:
+                failures += 1
+                tried = msgspec.structs.replace(row, undo_failures=failures, undo_error=kept(error))
+                if is_a(error, Permanent) or UNDO_RETRY.exhausted(failures, UNDO_RETRY.attempts, error):
+                    log.error("step %s of workflow %s cannot be undone: %s", row.name, record.lease.id, error)
+                    record.put(msgspec.structs.replace(tried, undo_state=Undo.FAILED))
+                    return
+                log.warning("step %s of workflow %s: its undo is tried again: %s", row.name, record.lease.id, error)
+                record.put(msgspec.structs.replace(tried, undo_state=Undo.RUNNING))
+                record.delay(_timer(row), UNDO_RETRY.delay(failures, error))
+                await run.commit()
+            else:
+                record.put(msgspec.structs.replace(row, undo_state=Undo.DONE, undo_failures=failures))
                 return
-            log.warning("undoing step %s of workflow %s failed, and is tried again: %s", row.name, record.lease.id, error)
-            record.put(msgspec.structs.replace(tried, undo_state=Undo.RUNNING))
-            record.delay(_timer(row), UNDO_RETRY.delay(failures, error))
-            await run.commit()
-        else:
-            record.put(msgspec.structs.replace(row, undo_state=Undo.DONE, undo_failures=failures))
-            return
-        finally:
-            run.inline -= 1
-            run.look_soon()
 
 
 async def _undo_by_job(run: Run, row: StepRow, how: Undoable) -> None:

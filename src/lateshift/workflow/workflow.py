@@ -51,7 +51,7 @@ class Workflow(Task[P, R]):
     async def start(self, attempt: Any) -> Any:
         """One stretch: until it ends, or waits."""
         journal: Journal = attempt.desk.journal
-        record = Record(attempt.lease, journal, self.name, self._version())
+        record = Record(attempt.lease, journal, self.name, self._version(), attempt.desk.now)
         run = Run(attempt, record)
         if attempt.lease.fence > 1:
             await record.load()

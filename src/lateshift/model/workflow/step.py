@@ -36,6 +36,7 @@ class StepState(IntEnum):
     RUNNING = 1
     COMPLETED = 2
     FAILED = 3
+    HELD = 4  # it has failed, and waits for an operator
 
     @property
     def label(self) -> str:

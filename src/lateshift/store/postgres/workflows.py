@@ -100,10 +100,14 @@ _LAST = UUID(int=2**128 - 1)
 # What operators do. Primary keys.
 DIRECT = """UPDATE lateshift.run SET phase = %(phase)s, why = %(why)s
  WHERE id = %(id)s AND EXISTS (SELECT 1 FROM lateshift.job j WHERE j.id = %(id)s) RETURNING 1"""
+FORWARD = "UPDATE lateshift.run SET phase = 0, why = NULL WHERE id = %(id)s"
 MEND = """UPDATE lateshift.step SET state = 1, error = NULL, ended_at = NULL, job = NULL, payload = coalesce(%(payload)s, payload),
- mended = mended OR %(payload)s::bytea IS NOT NULL WHERE run = %(id)s AND path = %(path)s AND state = 3
+ mended = mended OR %(payload)s::bytea IS NOT NULL WHERE run = %(id)s AND path = %(path)s AND state = 4
  AND EXISTS (SELECT 1 FROM lateshift.run WHERE id = %(id)s AND phase = 2)
  AND EXISTS (SELECT 1 FROM lateshift.job j WHERE j.id = %(id)s) RETURNING 1"""
+# Steps that hold it begin anew. Primary key.
+TRY_AGAIN = """UPDATE lateshift.step SET state = 1, error = NULL, ended_at = NULL, job = NULL, failures = 0
+ WHERE run = %(id)s AND state = 4"""
 AUDIT = f"INSERT INTO lateshift.audit (at, action, subject, actor) VALUES ({_NOW}, %(action)s, %(subject)s, %(by)s)"
 
 _NONE = UUID(int=0)
@@ -190,24 +194,26 @@ class PostgresWorkflows:
 
     def direct(self, id: JobId, phase: Phase, *, why: str, by: str) -> bool:
         told = {"id": id, "phase": int(phase), "why": why}
-        return self._operate(DIRECT, told, f"workflow {phase.label}", str(id), by)
+        more = (TRY_AGAIN,) if phase is Phase.FORWARD else ()
+        return self._operate((DIRECT, *more), told, f"workflow {phase.label}", str(id), by)
 
     def mend(self, id: JobId, path: str, payload: bytes | None, *, by: str) -> bool:
         told = {"id": id, "path": path, "payload": payload}
-        return self._operate(MEND, told, "resubmit step", f"{id} {path}", by, forward=True)
+        return self._operate((MEND, FORWARD), told, "resubmit step", f"{id} {path}", by)
 
     def _operate(
-        self, sql: str, told: dict[str, Any], action: str, subject: str, by: str, *, forward: bool = False
+        self, sql: tuple[str, ...], told: dict[str, Any], action: str, subject: str, by: str
     ) -> bool:
+        """The rest follows if the first finds something."""
+
         def work(connection: Connection, again: bool) -> set[Line] | None:
             skew = {"skew": self._clock.offset}
             with connection.transaction():
                 connection.execute(runs.HOLD, told | skew)
-                if not connection.execute(sql, told).fetchall():
+                if not connection.execute(sql[0], told).fetchall():
                     return None
-                if forward:
-                    said = {"status": None, "phase": int(Phase.FORWARD), "why": None}
-                    connection.execute(SAY, {"id": told["id"], **said})
+                for more in sql[1:]:
+                    connection.execute(more, told)
                 connection.execute(AUDIT, {"action": action, "subject": subject, "by": by, **skew})
                 return runs.wake(connection, told["id"], skew["skew"])
 

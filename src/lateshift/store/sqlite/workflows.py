@@ -82,9 +82,12 @@ _LAST = UUID(int=2**128 - 1)
 
 # What operators do. Primary keys.
 DIRECT = "UPDATE run SET phase = ?2, why = ?3 WHERE id = ?1 AND EXISTS (SELECT 1 FROM job WHERE id = ?1) RETURNING 1"
+FORWARD = "UPDATE run SET phase = 0, why = NULL WHERE id = ?"
 MEND = """UPDATE step SET state = 1, error = NULL, ended_at = NULL, job = NULL, payload = coalesce(?3, payload),
- mended = CASE WHEN ?3 IS NULL THEN mended ELSE 1 END WHERE run = ?1 AND path = ?2 AND state = 3
+ mended = CASE WHEN ?3 IS NULL THEN mended ELSE 1 END WHERE run = ?1 AND path = ?2 AND state = 4
  AND EXISTS (SELECT 1 FROM run WHERE id = ?1 AND phase = 2) AND EXISTS (SELECT 1 FROM job WHERE id = ?1) RETURNING 1"""
+# Steps that hold it begin anew. Primary key.
+TRY_AGAIN = "UPDATE step SET state = 1, error = NULL, ended_at = NULL, job = NULL, failures = 0 WHERE run = ? AND state = 4"
 AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 
 
@@ -160,25 +163,24 @@ class SqliteWorkflows:
         return [view for view in seen if view is not None]
 
     def direct(self, id: JobId, phase: Phase, *, why: str, by: str) -> bool:
-        return self._operate(DIRECT, (id.bytes, int(phase), why), f"workflow {phase.label}", id, by)
+        with self._database.write() as connection:
+            now = self._clock.microseconds()
+            if not connection.execute(DIRECT, (id.bytes, int(phase), why)).fetchall():
+                return False
+            if phase is Phase.FORWARD:
+                connection.execute(TRY_AGAIN, (id.bytes,))
+            connection.execute(AUDIT, (now, f"workflow {phase.label}", str(id), by))
+            lines = runs.wake(connection, id.bytes, now)
+        self._wakes.hint(lines)
+        return True
 
     def mend(self, id: JobId, path: str, payload: bytes | None, *, by: str) -> bool:
         with self._database.write() as connection:
             now = self._clock.microseconds()
             if not connection.execute(MEND, (id.bytes, path, payload)).fetchall():
                 return False
-            connection.execute(SAY, (id.bytes, None, int(Phase.FORWARD), None))
+            connection.execute(FORWARD, (id.bytes,))
             connection.execute(AUDIT, (now, "resubmit step", f"{id} {path}", by))
-            lines = runs.wake(connection, id.bytes, now)
-        self._wakes.hint(lines)
-        return True
-
-    def _operate(self, sql: str, parameters: tuple[Any, ...], action: str, id: JobId, by: str) -> bool:
-        with self._database.write() as connection:
-            now = self._clock.microseconds()
-            if not connection.execute(sql, parameters).fetchall():
-                return False
-            connection.execute(AUDIT, (now, action, str(id), by))
             lines = runs.wake(connection, id.bytes, now)
         self._wakes.hint(lines)
         return True
