@@ -76,10 +76,7 @@ class Record:
     def put(self, row: StepRow, jobs: Sequence[NewJob] = ()) -> None:
         self.steps[row.path] = self._fresh[row.path] = row
         self._jobs += jobs
-        if row.wait is not None:
-            self.delay(row.path, row.wait)
-        else:
-            self._due.pop(row.path, None)
+        self._due.pop(row.path, None)
         self._change()
 
     def complete(self, row: StepRow, result: bytes | None) -> None:
@@ -107,7 +104,9 @@ class Record:
         self._due[path] = self._monotonic() + wait.total_seconds()
 
     def left(self, path: str) -> timedelta | None:
-        """How long until the step is due; None if it is due for nothing."""
+        """How long until the step is due; None if it is due for nothing. Its time runs from when it is written."""
+        if path in self._fresh and self._fresh[path].wait is not None:
+            return self._fresh[path].wait
         due = self._due.get(path)
         return None if due is None else timedelta(seconds=due - self._monotonic())
 
@@ -150,6 +149,9 @@ class Record:
         )  # fmt: skip
         if answer.lost:
             raise Lost
+        for row in fresh.values():
+            if row.wait is not None and self.steps[row.path] is row:
+                self.delay(row.path, row.wait)
         self._begin = None
         self._written = max(self._written, changes)
         if self._said is None:

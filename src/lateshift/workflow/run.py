@@ -18,6 +18,7 @@ from lateshift.workflow.record import Lost, Record
 
 T = TypeVar("T")
 
+QUIET_TURNS = 25  # of the loop, in which nothing of a run moves, until it is taken to wait
 LOOK_EVERY = 1.0  # seconds between looks for news while one branch works and another waits
 ARGUMENTS_SHOWN = 200  # characters of them, where two differ
 WAITS_SHOWN = 3  # things that a run waits for, of which it is told
@@ -90,6 +91,7 @@ class Run:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._lost = False
         self._landed = asyncio.Event()
+        self._turns_left = 0
 
     # -- what steps ask ---------------------------------------------------------------------------------------------
 
@@ -191,8 +193,18 @@ class Run:
         await self.rest(path, "another worker")
 
     def look_soon(self) -> None:
-        """Whether everything waits is seen when the loop has turned."""
-        asyncio.get_running_loop().call_soon(self._look)
+        """Whether everything waits is seen when the loop has turned some times: an end takes a turn for each gather that it goes
+        through, until the code that waits for it hears of it."""
+        looking, self._turns_left = self._turns_left > 0, QUIET_TURNS
+        if not looking:
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._turns_left -= 1
+        if self._turns_left > 0:
+            asyncio.get_running_loop().call_soon(self._turn)
+        else:
+            self._look()
 
     async def together(self, branches: list[Coroutine[Any, Any, T]]) -> list[T]:
         """All of them, until each has ended; then the first error, if there was one."""

@@ -76,6 +76,8 @@ UNION ALL SELECT b.id FROM lateshift.batch b, {_LINES} WHERE b.id = ANY(%(ids)s)
    b.completed + b.failed + b.cancelled + line.completed + line.failed + line.cancelled
    AND (b.finished_at IS NULL
     OR (b.cancelled_by IS NULL AND b.then_call IS NOT NULL AND b.then_at IS NULL AND b.failed + line.failed = 0))))"""
+# The batches of jobs that have ended. Primary key.
+BATCHES_OF = "SELECT DISTINCT batch FROM lateshift.settled WHERE id = ANY(%s::uuid[]) AND batch IS NOT NULL"
 # Batches that have lines, from one to the next. batch_count_batch.
 WITH_LINES = """WITH RECURSIVE next AS (
   (SELECT batch FROM lateshift.batch_count ORDER BY batch LIMIT 1)
@@ -301,6 +303,15 @@ def finish_in_need(database: Database, wakes: NotifyWakes, ids: Sequence[BatchId
         )
         for (id,) in found:
             wakes.hint(database.run_once(_finishing(id, database)))
+
+
+def finish_of(database: Database, wakes: NotifyWakes, jobs: Sequence[JobId]) -> None:
+    """After these jobs were cancelled: as finish_in_need, of the batches that they are in."""
+    if jobs:
+        with suppress(StoreError):
+            rows = database.run_once(lambda connection, again: connection.execute(BATCHES_OF, (list(jobs),)).fetchall())
+            if rows:
+                finish_in_need(database, wakes, [batch for (batch,) in rows])
 
 
 def _finishing(id: BatchId, database: Database) -> Callable[[Connection, bool], set[Line]]:

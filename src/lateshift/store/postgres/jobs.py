@@ -232,6 +232,7 @@ class PostgresJobs:
 
         lines, found = self._database.run(work)
         self._wakes.hint(lines)
+        batches.finish_of(self._database, self._wakes, list(found))
         return [id for id in ids if id in found]
 
     def shed(self, queue: str, count: int, *, below: int | None = None) -> list[JobId]:
