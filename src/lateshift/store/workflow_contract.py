@@ -1,6 +1,7 @@
 """What every store does about workflows. See contract.py for what holds of all verbs."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from enum import Enum
 from typing import Protocol
 
@@ -46,3 +47,8 @@ class Workflows(Protocol):
     def mend(self, id: JobId, path: str, payload: bytes | None, *, by: str) -> bool:
         """A step that failed, or whose undo did, begins anew, with other arguments if some are given; and the run goes on.
         False if there is no such step, or the run has ended."""
+
+
+def is_ready(one: Advance) -> bool:
+    """Whether it gives its lease up for another to go on at once."""
+    return one.sleep is not None and one.sleep.wait <= timedelta(0)

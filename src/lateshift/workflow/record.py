@@ -1,13 +1,13 @@
 """What is known of a run while it is at hand: its steps as they are, and what of them is to be written."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
 
 import msgspec
 
 from lateshift.model.job import Lease, NewJob
-from lateshift.model.workflow.run import Advance, Advanced, Asleep, Loaded, Phase, Signal
+from lateshift.model.workflow.run import NEVER, Advance, Advanced, Asleep, Loaded, Phase, Signal
 from lateshift.model.workflow.step import StepRow, StepState, StepView
 from lateshift.workflow.journal import Journal
 
@@ -35,7 +35,8 @@ class Record:
         self.news = 0
         self._journal = journal
         self._begin: tuple[str, str] | None = (name, version)
-        self._due: dict[str, float] = {}  # monotonic
+        self._due: dict[str, datetime] = {}  # by the store's clock
+        self._clock: tuple[datetime, float] | None = None  # what the store said, and when
         self._fresh: dict[str, StepRow] = {}
         self._jobs: list[NewJob] = []
         self._taken: list[tuple[int, str]] = []
@@ -56,7 +57,7 @@ class Record:
             self._take(loaded)
 
     def _take(self, loaded: Loaded) -> None:
-        run, now = loaded.run, self._monotonic()
+        run, self._clock = loaded.run, (loaded.now, self._monotonic())
         self.news = run.news
         if self._said is None:
             self.phase, self.why = run.phase, run.why
@@ -70,7 +71,7 @@ class Record:
             if view.mended and view.payload is not None:
                 self.mended[view.path] = view.payload
             if view.due_at is not None and view.state is StepState.RUNNING:
-                self._due[view.path] = now + (view.due_at - loaded.now).total_seconds()
+                self._due[view.path] = view.due_at
             self._place = max(self._place, view.place or 0)
 
     def put(self, row: StepRow, jobs: Sequence[NewJob] = ()) -> None:
@@ -101,14 +102,30 @@ class Record:
         self._change()
 
     def delay(self, path: str, wait: timedelta) -> None:
-        self._due[path] = self._monotonic() + wait.total_seconds()
+        """Something that is not written waits so long, from the last that was."""
+        if self._clock is not None:
+            self._due[path] = self._clock[0] + wait
 
     def left(self, path: str) -> timedelta | None:
         """How long until the step is due; None if it is due for nothing. Its time runs from when it is written."""
         if path in self._fresh and self._fresh[path].wait is not None:
             return self._fresh[path].wait
         due = self._due.get(path)
-        return None if due is None else timedelta(seconds=due - self._monotonic())
+        if due is None or self._clock is None:
+            return None
+        said, at = self._clock
+        return due - said - timedelta(seconds=self._monotonic() - at)
+
+    def asleep(self, paths: Iterable[str], waits_for: str) -> Asleep:
+        """Until the first of these is due."""
+        waits, dues = [NEVER], []
+        for path in paths:
+            row = self._fresh.get(path)
+            if row is not None and row.wait is not None:
+                waits.append(row.wait)
+            elif path in self._due:
+                dues.append(self._due[path])
+        return Asleep(min(waits), min(dues, default=None), self.news, waits_for)
 
     def _change(self) -> None:
         self._changes += 1
@@ -149,6 +166,8 @@ class Record:
         )  # fmt: skip
         if answer.lost:
             raise Lost
+        if answer.now is not None:
+            self._clock = answer.now, self._monotonic()
         for row in fresh.values():
             if row.wait is not None and self.steps[row.path] is row:
                 self.delay(row.path, row.wait)

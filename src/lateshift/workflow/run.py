@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lateshift.errors import WorkflowInvalid
 from lateshift.model.job import Lease
 from lateshift.model.outcome import clip
-from lateshift.model.workflow.run import NEVER, Asleep, Phase
+from lateshift.model.workflow.run import Phase
 from lateshift.model.workflow.step import STEPS_MOST, Kind, StepRow, StepState, path_of, shown_path
 from lateshift.runtime.log import log
 from lateshift.workflow.record import Lost, Record
@@ -268,11 +268,13 @@ class Run:
             self._wake_all()
             return
         left = [wait for path in self._waits if (wait := self.record.left(path)) is not None]
-        wait = timedelta(0) if self.stint.stopping else min(left, default=NEVER)
-        if left and wait <= timedelta(0) and not self.stint.stopping:
+        if not self.stint.stopping and left and min(left) <= timedelta(0):
             self._wake_all()
             return
-        answer = await self.record.commit(Asleep(wait, self.record.news, self._waiting_for()))
+        sleep = self.record.asleep(self._waits, self._waiting_for())
+        if self.stint.stopping:
+            sleep = structs.replace(sleep, wait=timedelta(0), until=None)
+        answer = await self.record.commit(sleep)
         if answer.asleep:
             self.evict()
         else:

@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import update_wrapper
 from typing import Any, ParamSpec, TypeVar
 
@@ -12,7 +12,7 @@ from lateshift.model.history import append
 from lateshift.model.job import AttemptRecord, NewJob
 from lateshift.model.outcome import MESSAGE_LIMIT, Cancelled, DeadLettered, Decided, Deciding, clip, said
 from lateshift.model.remote import name_of
-from lateshift.model.workflow.run import NEVER, Asleep, Phase
+from lateshift.model.workflow.run import Asleep, Phase
 from lateshift.model.workflow.step import shown_path
 from lateshift.runtime.log import log
 from lateshift.task import Limits, Sender, Task
@@ -113,7 +113,7 @@ class Workflow(Task[P, R]):
     async def _stay_held(self, record: Record) -> None:
         """One that is held goes on when somebody says so."""
         while record.phase is Phase.HELD and record.cancel_by is None:
-            answer = await record.commit(Asleep(NEVER, record.news, "an operator"))
+            answer = await record.commit(record.asleep((), "an operator"))
             if answer.asleep:
                 raise Evicted
             await record.load()
@@ -129,7 +129,7 @@ class Workflow(Task[P, R]):
             await self._stay_held(record)
         except (Evicted, Lost):
             return
-        await record.commit(Asleep(NEVER * 0, record.news, ""))  # told to go on meanwhile: by the next stretch
+        await record.commit(Asleep(timedelta(0), None, record.news, ""))  # told to go on meanwhile: by the next stretch
 
 
 def _without_flow(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

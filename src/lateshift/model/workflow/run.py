@@ -38,9 +38,11 @@ class Signal(Struct, frozen=True):
 
 
 class Asleep(Struct, frozen=True):
-    """The run wants to wait without a worker: at most so long, unless something came since `news` was read."""
+    """The run wants to wait without a worker: at most so long, and not after `until` by the store's clock; unless something came
+    since `news` was read."""
 
     wait: timedelta
+    until: datetime | None
     news: int
     waits_for: str
 
@@ -61,8 +63,10 @@ class Advance(Struct, frozen=True, kw_only=True):
 
 
 class Advanced(Struct, frozen=True):
-    """The answer: nothing of it was written if it is lost. `news`: how often something came from outside."""
+    """The answer: nothing of it was written if it is lost. `now`: by the store's clock, from which what was written has its times.
+    `news`: how often something came from outside."""
 
+    now: datetime | None = None
     lost: bool = False
     asleep: bool = False
     news: int = 0

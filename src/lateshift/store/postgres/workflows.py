@@ -1,12 +1,12 @@
 """Workflows in PostgreSQL: many runs go one step on in one commit, in as many statements as one run would need."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from lateshift.model.ids import JobId
-from lateshift.model.instants import MICROSECOND
+from lateshift.model.instants import MICROSECOND, to_number
 from lateshift.model.job import Line, NewJob, State
 from lateshift.model.workflow.run import (
     LOST,
@@ -23,18 +23,18 @@ from lateshift.model.workflow.step import Kind, StepRow, StepState, StepView, Un
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.postgres import enqueue, runs
-from lateshift.store.postgres.arrays import BigInts, Blobs, Texts, Uuids
+from lateshift.store.postgres.arrays import BigInts, Blobs, Instants, Texts, Uuids
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.wakes import NotifyWakes
-from lateshift.store.workflow_contract import Told
+from lateshift.store.workflow_contract import Told, is_ready
 
 _NOW = "clock_timestamp() + %(skew)s::interval"
 # Leases that hold, and whether they are to be cancelled; nobody takes them back until we commit. Primary key.
-MINE = """SELECT id, cancel_by FROM lateshift.job WHERE id = ANY(%(ids)b::uuid[]) AND state = 2
+MINE = f"""SELECT id, cancel_by, {_NOW} FROM lateshift.job WHERE id = ANY(%(ids)b::uuid[]) AND state = 2
  AND fence = (%(fences)b::bigint[])[width_bucket(id, %(ids)b::uuid[])] ORDER BY id FOR NO KEY UPDATE"""
 # What they were told before they began is news. Primary keys.
 BEGIN = f"""INSERT INTO lateshift.run (id, name, version, news, started_at)
- SELECT id, name, version, (SELECT count(*) FROM lateshift.signal WHERE run = n.id), {_NOW}
+ SELECT id, name, version, (SELECT count(*) FROM lateshift.signal WHERE run = n.id), %(now)s::timestamptz
  FROM unnest(%(ids)b::uuid[], %(names)b::text[], %(versions)b::text[]) AS n (id, name, version) ON CONFLICT DO NOTHING"""
 SAY = """UPDATE lateshift.run SET status = coalesce(%(status)s, status), phase = coalesce(%(phase)s::smallint, phase),
  why = CASE WHEN %(phase)s::smallint IS NULL THEN why ELSE %(why)s END WHERE id = %(id)s"""
@@ -49,24 +49,24 @@ _SAID = """unnest(%(runs)b::uuid[], %(paths)b::text[], %(kinds)b::bigint[], %(na
  %(results)b::bytea[], %(errors)b::bytea[], %(places)b::bigint[], %(failures)b::bigint[], %(jobs)b::uuid[], %(waits)b::bigint[],
  %(limits)b::bigint[], %(undos)b::text[]) AS n (run, path, kind, name, state, payload, result, error, place, failures, job, wait,
  most, undo)"""
-_LATER = f"CASE WHEN {{0}} >= 0 THEN {_NOW} + {{0}} * interval '1 microsecond' END"
+_LATER = f"CASE WHEN {{0}} >= 0 THEN %(now)s::timestamptz + {{0}} * interval '1 microsecond' END"
 PUT = f"""INSERT INTO lateshift.step AS s ({_COLUMNS}) SELECT run, path, kind, name, state, payload, result, error,
- nullif(place, -1), failures, nullif(job, {_NIL}), {_LATER.format("wait")}, {_LATER.format("most")}, {_NOW},
- CASE WHEN state > 1 THEN {_NOW} END, nullif(undo, ''), 0, 0, NULL, NULL, NULL FROM {_SAID}
+ nullif(place, -1), failures, nullif(job, {_NIL}), {_LATER.format("wait")}, {_LATER.format("most")}, %(now)s::timestamptz,
+ CASE WHEN state > 1 THEN %(now)s::timestamptz END, nullif(undo, ''), 0, 0, NULL, NULL, NULL FROM {_SAID}
  ON CONFLICT (run, path) DO UPDATE SET state = excluded.state, payload = coalesce(excluded.payload, s.payload),
  result = excluded.result, error = excluded.error, place = excluded.place, failures = excluded.failures, job = excluded.job,
  due_at = coalesce(excluded.due_at, s.due_at), complete_by = coalesce(excluded.complete_by, s.complete_by),
  ended_at = excluded.ended_at, undo = excluded.undo WHERE s.state <> 2"""
 PUT_UNDO = f"""UPDATE lateshift.step SET undo_state = %(state)s, undo_failures = %(failures)s, undo_error = %(error)s, undo_job = %(job)s,
- undone_at = CASE WHEN %(state)s = 2 THEN {_NOW} END
+ undone_at = CASE WHEN %(state)s = 2 THEN %(now)s::timestamptz END
  WHERE run = %(run)s AND path = %(path)s AND state = 2 AND undo_state <> 2"""
 TAKE = "UPDATE lateshift.signal SET taken = %s WHERE run = %s AND number = %s AND taken IS NULL"
 # The leases are given up, unless something came that they do not know of. Primary keys.
-SLEEP = f"""UPDATE lateshift.job j SET state = CASE WHEN n.wait > 0 THEN 0 ELSE 1 END,
- due_at = {_NOW} + n.wait * interval '1 microsecond', attempt = j.attempt - 1, losses = 0,
+_UNTIL = "least(%(now)s::timestamptz + n.wait * interval '1 microsecond', n.until)"
+SLEEP = f"""UPDATE lateshift.job j SET state = CASE WHEN {_UNTIL} > %(now)s::timestamptz THEN 0 ELSE 1 END, due_at = {_UNTIL}, attempt = j.attempt - 1, losses = 0,
  lane = CASE j.lane WHEN 3 THEN 0 ELSE j.lane END, tenant = CASE j.lane WHEN 3 THEN NULL ELSE j.tenant END,
  holder = NULL, leased_at = NULL, complete_by = NULL
- FROM unnest(%(ids)b::uuid[], %(news)b::bigint[], %(waits)b::bigint[]) AS n (id, news, wait)
+ FROM unnest(%(ids)b::uuid[], %(news)b::bigint[], %(waits)b::bigint[], %(untils)b::timestamptz[]) AS n (id, news, wait, until)
  WHERE j.id = n.id AND j.state = 2 AND (SELECT r.news FROM lateshift.run r WHERE r.id = n.id) = n.news RETURNING j.id"""
 WAITS_FOR = """UPDATE lateshift.run r SET waits_for = n.waits_for FROM unnest(%(ids)b::uuid[], %(waits)b::text[]) AS n (id, waits_for)
  WHERE r.id = n.id AND r.waits_for IS DISTINCT FROM n.waits_for"""
@@ -134,7 +134,7 @@ class PostgresWorkflows:
         crashpoint("workflow.after_commit")
         written = [one for one in advances if one.lease.id in answers]
         lines = lines_of([job for one in written for job in one.jobs])
-        lines |= {Line(one.lease.queue, one.lease.lane) for one in written if _is_ready(one, answers)}
+        lines |= {Line(one.lease.queue, one.lease.lane) for one in written if answers[one.lease.id].asleep and is_ready(one)}
         if lines:
             self._wakes.hint(lines)
         return [answers.get(one.lease.id, LOST) for one in advances]
@@ -229,15 +229,17 @@ def _advance(
     ordered = sorted(advances, key=lambda one: one.lease.id.int)
     ids = Uuids(one.lease.id for one in ordered)
     fences = BigInts(one.lease.fence for one in ordered)
-    held = dict(connection.execute(MINE, {"ids": ids, "fences": fences}).fetchall())
+    rows = connection.execute(MINE, {"ids": ids, "fences": fences, "skew": skew}).fetchall()
+    held = {id: by for id, by, _ in rows}
     mine = [one for one in ordered if one.lease.id in held]
     if not mine:
         return {}
     jobs: list[NewJob] = [job for one in mine for job in one.jobs]
     if jobs:
         enqueue.run(connection, enqueue.statements(jobs, skew, again=again))
+    now = rows[-1][2]
     with connection.pipeline():
-        _write(connection, mine, held, skew)
+        _write(connection, mine, held, now)
         sleepers = [(one.lease.id, one.sleep) for one in mine if one.sleep is not None]
         slept = None
         if sleepers:
@@ -245,19 +247,20 @@ def _advance(
             slept = connection.execute(
                 SLEEP,
                 {
-                    "ids": names, "news": BigInts(sleep.news for _, sleep in sleepers), "skew": skew,
-                    "waits": BigInts(max(sleep.wait, timedelta(0)) // MICROSECOND for _, sleep in sleepers),
+                    "ids": names, "news": BigInts(sleep.news for _, sleep in sleepers), "now": now,
+                    "waits": BigInts(_microseconds(sleep.wait) for _, sleep in sleepers),
+                    "untils": Instants(sleep.until and to_number(sleep.until) for _, sleep in sleepers),
                 },
             )  # fmt: skip
             waits = Texts(sleep.waits_for for _, sleep in sleepers)
             connection.execute(WAITS_FOR, {"ids": names, "waits": waits})
         stands = connection.execute(STANDS, {"ids": Uuids(one.lease.id for one in mine)})
     asleep = {id for (id,) in slept.fetchall()} if slept is not None else set()
-    return {id: Advanced(False, id in asleep, news, Phase(phase), by) for id, news, phase, by in stands.fetchall()}
+    return {id: Advanced(now, False, id in asleep, news, Phase(phase), by) for id, news, phase, by in stands.fetchall()}
 
 
 def _write(
-    connection: Connection, mine: Sequence[Advance], held: dict[JobId, str | None], skew: timedelta
+    connection: Connection, mine: Sequence[Advance], held: dict[JobId, str | None], now: datetime
 ) -> None:
     begun = [(one.lease.id, *one.begin) for one in mine if one.begin is not None]
     if begun:
@@ -265,14 +268,14 @@ def _write(
             "ids": Uuids(id for id, _, _ in begun), "names": Texts(name for _, name, _ in begun),
             "versions": Texts(version for *_, version in begun),
         }  # fmt: skip
-        connection.execute(BEGIN, named | {"skew": skew})
+        connection.execute(BEGIN, named | {"now": now})
     steps = [(one.lease.id, step) for one in mine for step in one.steps]
     if steps:
-        connection.execute(PUT, _arrays(steps) | {"skew": skew})
+        connection.execute(PUT, _arrays(steps) | {"now": now})
     for run, step in steps:
         if step.undo_state:
             said = {"state": int(step.undo_state), "failures": step.undo_failures, "error": step.undo_error}
-            told = {"run": run, "path": step.path, "job": step.undo_job, "skew": skew}
+            told = {"run": run, "path": step.path, "job": step.undo_job, "now": now}
             connection.execute(PUT_UNDO, said | told)
     for one in mine:
         id, by = one.lease.id, held[one.lease.id]
@@ -302,11 +305,6 @@ def _arrays(steps: Sequence[tuple[JobId, StepRow]]) -> dict[str, Any]:
 
 def _microseconds(wait: timedelta | None) -> int:
     return -1 if wait is None else max(0, wait // MICROSECOND)
-
-
-def _is_ready(one: Advance, answers: dict[JobId, Advanced]) -> bool:
-    """Whether it gave its lease up for another to go on at once."""
-    return one.sleep is not None and one.sleep.wait <= timedelta(0) and answers[one.lease.id].asleep
 
 
 def _load(connection: Connection, ids: Sequence[JobId], skew: timedelta) -> list[Loaded]:

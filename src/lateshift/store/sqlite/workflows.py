@@ -1,12 +1,13 @@
 """Workflows in SQLite: many runs go one step on in one commit."""
 
+import sys
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from lateshift.model.ids import JobId
-from lateshift.model.instants import MICROSECOND, to_instant
+from lateshift.model.instants import MICROSECOND, to_instant, to_number
 from lateshift.model.job import Line, NewJob, State
 from lateshift.model.workflow.run import (
     LOST,
@@ -25,7 +26,7 @@ from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.sqlite import enqueue, runs
 from lateshift.store.sqlite.database import Connection, Database
-from lateshift.store.workflow_contract import Told
+from lateshift.store.workflow_contract import Told, is_ready
 
 # Whether the lease holds, and whether it is to be cancelled. Primary key.
 MINE = "SELECT cancel_by FROM job WHERE id = ? AND fence = ? AND state = 2"
@@ -109,7 +110,7 @@ class SqliteWorkflows:
             for one in advances:
                 answer = _advance(connection, one, now, jobs)
                 answers.append(answer)
-                if answer.asleep and one.sleep is not None and one.sleep.wait <= timedelta(0):
+                if answer.asleep and is_ready(one):
                     lines.add(Line(one.lease.queue, one.lease.lane))
             if jobs:
                 enqueue.run(connection, enqueue.statements(jobs, now))
@@ -206,12 +207,12 @@ def _advance(connection: Connection, one: Advance, now: int, jobs: list[NewJob])
     jobs += one.jobs
     asleep = False
     if one.sleep is not None:
-        until = now + one.sleep.wait // MICROSECOND
+        until = min(now + one.sleep.wait // MICROSECOND, _number(one.sleep.until))
         asleep = bool(connection.execute(SLEEP, (id, one.sleep.news, until, now)).fetchall())
         if asleep:
             connection.execute(WAITS_FOR, (one.sleep.waits_for, id))
     [(news, phase, cancel_by)] = connection.execute(STANDS, (id,)).fetchall()
-    return Advanced(asleep=asleep, news=news, phase=Phase(phase), cancel_by=cancel_by)
+    return Advanced(to_instant(now), False, asleep, news, Phase(phase), cancel_by)
 
 
 def _row(run: bytes, step: StepRow, now: int) -> tuple[Any, ...]:
@@ -225,6 +226,10 @@ def _row(run: bytes, step: StepRow, now: int) -> tuple[Any, ...]:
 def _undo_row(run: bytes, step: StepRow, now: int) -> tuple[Any, ...]:
     kept = (int(step.undo_state), step.undo_failures, step.undo_error, _bytes(step.undo_job))
     return run, step.path, *kept, now
+
+
+def _number(instant: datetime | None) -> int:
+    return sys.maxsize if instant is None else to_number(instant)
 
 
 def _bytes(id: JobId | None) -> bytes | None:
