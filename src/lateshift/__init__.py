@@ -15,9 +15,9 @@ from lateshift.model.unique import Unique
 from lateshift.runtime.lock import Lock
 from lateshift.schedules import Schedule
 from lateshift.task import Task
+from lateshift.worker.current import acheckpoint, checkpoint, current, last_checkpoint, progress, session
 from lateshift.workflow.flow import Flow
 from lateshift.workflow.workflow import Workflow
-from lateshift.worker.current import acheckpoint, checkpoint, current, last_checkpoint, progress, session
 
 __all__ = [
     "NO_RETRY",

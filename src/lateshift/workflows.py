@@ -8,6 +8,7 @@ from uuid import UUID
 
 import msgspec
 
+from lateshift.client import Client
 from lateshift.clock import Clock
 from lateshift.errors import OptionInvalid, PayloadTooLarge, RunEnded, RunUnknown, TaskInvalid
 from lateshift.model import checks
@@ -17,7 +18,7 @@ from lateshift.model.workflow.run import SIGNAL_NAME_LIMIT, SIGNALS_MOST
 from lateshift.runtime.aside import aside
 from lateshift.store.contract import Store
 from lateshift.store.workflow_contract import Told
-from lateshift.task import KEY_LIMIT, Limits, Sender, Task
+from lateshift.task import KEY_LIMIT, Limits, Task
 from lateshift.workflow.flow import Flow, OnFailure, run_id
 from lateshift.workflow.workflow import STRETCHES, Workflow
 
@@ -40,13 +41,16 @@ class Workflows:
     """See app.Lateshift."""
 
     clock: Clock
-    version: str
-    client: Sender
+    client: Client
     _tasks: dict[str, Task[..., Any]]
 
     if TYPE_CHECKING:
 
         def _jobs(self, name: str, data: Any) -> list[NewJob]: ...
+
+    @property
+    @abstractmethod
+    def version(self) -> str: ...
 
     @property
     @abstractmethod
@@ -85,7 +89,9 @@ class Workflows:
         """
         if on_failure not in ("raise", "hold"):
             raise OptionInvalid(f'on_failure is "raise" or "hold", not {on_failure!r}.')
-        limits = Limits(queue=queue, retry=Retry(attempts=STRETCHES), time_limit=None, priority=priority, keep=keep)
+        limits = Limits(
+            queue=queue, retry=Retry(attempts=STRETCHES), time_limit=None, priority=priority, keep=keep
+        )
 
         def register(body: Callable[..., Any]) -> Workflow[..., Any]:
             known = name or str(getattr(body, "__name__", ""))
@@ -95,14 +101,16 @@ class Workflows:
                 raise TaskInvalid(f"There is a task {known!r} already. Give one of the two another name=.")
             made: Workflow[..., Any] = Workflow(
                 body, known, limits, self.client, on_failure=on_failure, version=lambda: self.version,
-                now=lambda: self.clock.now(), jobs_of_event=self._jobs_of_event,
+                now=self.clock.now, jobs_of_event=self._jobs_of_event,
             )  # fmt: skip
             self._tasks[known] = made
             return made
 
         return WorkflowRegistrar(register) if function is None else register(function)
 
-    def signal(self, run: UUID | str, name: str, data: Any = None, *, key: str | None = None, by: str = "the caller") -> bool:
+    def signal(
+        self, run: UUID | str, name: str, data: Any = None, *, key: str | None = None, by: str = "the caller"
+    ) -> bool:
         """Tell a run something: its `flow.wait_for(name)` gives the data. One that comes before the wait is kept. `key`: the same key
         again is the same signal. False if it was told before. Raises RunEnded if nobody will take it."""
         id = run_id(run)
@@ -114,7 +122,9 @@ class Workflows:
             case Told.UNKNOWN:
                 raise RunUnknown(f"There is no run {id} in the store; it may have passed its retention.")
             case Told.ENDED:
-                raise RunEnded(f"The run {id} has ended: nobody will take the signal {name!r}. Nothing was kept.")
+                raise RunEnded(
+                    f"The run {id} has ended: nobody will take the signal {name!r}. Nothing was kept."
+                )
             case Told.FULL:
                 raise RunEnded(
                     f"The run {id} has {SIGNALS_MOST:,} signals, as many as one may have. Start another run."

@@ -146,7 +146,7 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("UNINSTALL_AFTER", "store.postgres.row_triggers"),
         ("REFUSED_KEPT", "store.taking"),
         ("TRIGGER_KEPT", "store.taking"),
-        ("TOGETHER", "client"),
+        ("TOGETHER", "runtime.together"),
         ("BATCH", "worker.room"),
         ("COUNT_LIMIT", "store.contract"),
         ("ENDINGS_LOOKED_AT", "store.contract"),

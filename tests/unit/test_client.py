@@ -10,9 +10,10 @@ from typing import cast
 import pytest
 
 from lateshift import Lateshift, client
-from lateshift.client import Client, Together
+from lateshift.client import Client
 from lateshift.model.ids import new_job_id
 from lateshift.model.job import Enqueued, Lane, NewJob, Spec
+from lateshift.runtime.together import Together
 from lateshift.store.contract import Store
 from lateshift.task import Call
 
@@ -57,7 +58,7 @@ async def test_callers_do_not_hang_when_the_shared_commit_is_cancelled(when: str
 
 @pytest.mark.anyio
 async def test_callers_do_not_hang_when_the_store_answers_nonsense() -> None:
-    together = Together(lambda jobs: [])
+    together = Together[NewJob, Enqueued](lambda jobs: [])
     done, _ = await asyncio.wait([asyncio.create_task(together.put(new_job()))], timeout=5)
     [caller] = done
     assert isinstance(caller.exception(), ValueError)

@@ -23,6 +23,7 @@ from lateshift.model.outcome import (
     Called,
     Cancelled,
     DeadLettered,
+    Decided,
     Ended,
     Failed,
     Killed,
@@ -60,6 +61,9 @@ class Ear:
 
     def returned_encoded(self, attempt: Attempt, result: bytes | None) -> None:
         self._heard.put_nowait((attempt, Returned(None if result is None else msgspec.json.decode(result))))
+
+    def decided(self, attempt: Attempt, how: Decided) -> None:
+        raise AssertionError("no workflow runs in a process of its own")
 
     def ended(self, attempt: Attempt, how: Ended) -> None:
         self._heard.put_nowait((attempt, how))

@@ -63,7 +63,11 @@ class Shop:
 def expected(steps: int, end: str) -> list[str]:
     """The oracle."""
     forward = [f"do {number}" for number in range(steps)]
-    return forward if end == "well" else forward + [f"undo {number} {number * 10}" for number in reversed(range(steps))]
+    return (
+        forward
+        if end == "well"
+        else forward + [f"undo {number} {number * 10}" for number in reversed(range(steps))]
+    )
 
 
 def lives(url: str, steps: int, end: str) -> Iterator[tuple[str, Shop]]:
@@ -104,7 +108,9 @@ def check(url: str, steps: int, end: str) -> None:
     count = 0
     for point, shop in lives(url, steps, end):
         count += 1
-        once = [key for key, _ in groupby(shop.did)]  # what was in flight at the kill may be done once more, and at once
+        once = [
+            key for key, _ in groupby(shop.did)
+        ]  # what was in flight at the kill may be done once more, and at once
         assert once == expected(steps, end), f"killed {point}: {shop.did}"
         assert len(shop.did) - len(once) <= (point != "never"), f"killed {point}: {shop.did}"
         assert shop.ended == outcomes[end], f"killed {point}"

@@ -1,11 +1,13 @@
 """What was done is undone: exactly that, the last first, until it is, or until an operator is told."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
 
 from lateshift import Flow, Lateshift, Permanent, State
 from lateshift.errors import StepFailed
+from lateshift.model.ids import JobId
 from lateshift.model.workflow.run import Phase
 from lateshift.testing import Kit
 
@@ -56,7 +58,9 @@ def test_completed_steps_are_undone_in_reverse_with_their_arguments_and_results(
     assert "no van" in (view.history[-1].message or "")
 
 
-def test_a_run_that_fails_with_nothing_to_undo_has_simply_failed(app: Lateshift, kit: Kit, shop: Shop) -> None:
+def test_a_run_that_fails_with_nothing_to_undo_has_simply_failed(
+    app: Lateshift, kit: Kit, shop: Shop
+) -> None:
     @app.workflow
     async def order(flow: Flow) -> None:
         await flow.step(shop.do, "mail")
@@ -133,8 +137,6 @@ def test_a_branch_in_flight_is_ended_before_anything_is_undone(
     async def order(flow: Flow) -> None:
         await flow.step(shop.do, "stock", undo=shop.undo)
         charging = flow.step(charge, undo=lambda result: done.append(f"refund {result}"), name="charge")
-        import asyncio
-
         await asyncio.gather(charging, flow.step(shop.fail, "van"))
 
     app.store.queues.pause("slow", by="the test")
@@ -238,7 +240,7 @@ def test_a_cancelled_run_that_waits_undoes_what_it_did(app: Lateshift, kit: Kit,
 def test_a_step_in_flight_when_the_run_is_cancelled_is_ended_and_undone(
     app: Lateshift, kit: Kit, shop: Shop
 ) -> None:
-    ids = []
+    ids: list[JobId] = []
 
     def cancelling(what: str) -> str:
         app.store.jobs.cancel(ids, by="ann")  # while this step is in flight
@@ -379,6 +381,9 @@ def test_an_undo_that_lacks_what_it_needs_is_refused_before_the_step_runs(
     job = order.enqueue()
     kit.drain()
     view = app.store.reports.job(job.id)
-    assert view is not None and view.state is State.DEAD
-    assert "cannot be undone by release: missing a required argument: 'warehouse'" in (view.history[-1].message or "")
+    assert view is not None
+    assert view.state is State.DEAD
+    assert "cannot be undone by release: missing a required argument: 'warehouse'" in (
+        view.history[-1].message or ""
+    )
     assert shop.done == []

@@ -79,7 +79,9 @@ def test_a_changed_order_of_equal_steps_is_seen_by_their_arguments(
     job = begin(app, kit, body)
     order.reverse()
     kit.travel(days=1)
-    assert 'it has recorded do with {"args":["a"]}, and the code asks for do with {"args":["b"]}' in (held(app, job) or "")
+    assert 'it has recorded do with {"args":["a"]}, and the code asks for do with {"args":["b"]}' in (
+        held(app, job) or ""
+    )
 
 
 def test_code_that_ends_before_what_is_recorded_is_held(app: Lateshift, kit: Kit, done: list[str]) -> None:

@@ -65,7 +65,9 @@ class Ledger:
         elif verb == "batches.add":
             self._note_sent(args[2], [Enqueued(job.id, created=True) for job in args[2]])
         elif verb == "workflows.advance":
-            jobs = [job for one, told in zip(args[0], answer, strict=True) if not told.lost for job in one.jobs]
+            jobs = [
+                job for one, told in zip(args[0], answer, strict=True) if not told.lost for job in one.jobs
+            ]
             self._note_sent(jobs, [Enqueued(job.id, created=True) for job in jobs])
         elif verb == "jobs.exchange":
             self._note_exchange(args[1], answer)

@@ -34,7 +34,9 @@ class Inline:
     def payload(self) -> bytes | None:
         """The arguments, for those who look at the step. None where they cannot be shown: only this program needs them."""
         try:
-            payload = _encode({"args": self.args, "kwargs": self.kwargs} if self.kwargs else {"args": self.args})
+            payload = _encode(
+                {"args": self.args, "kwargs": self.kwargs} if self.kwargs else {"args": self.args}
+            )
         except (TypeError, ValueError, RecursionError, OverflowError):
             return None
         return payload if len(payload) <= PAYLOAD_LIMIT else None
@@ -60,7 +62,7 @@ def named(function: Any) -> str:
     if name is None and isinstance(function, partial):
         return named(function.func)
     if not isinstance(name, str) or not name:
-        raise WorkflowInvalid(f"{function!r} has no name: give the step one, flow.step(…, name=\"charge\").")
+        raise WorkflowInvalid(f'{function!r} has no name: give the step one, flow.step(…, name="charge").')
     return name
 
 

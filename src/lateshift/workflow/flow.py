@@ -90,7 +90,7 @@ class Flow:
         `undo`: called with the same arguments, and with the step's result if it has a parameter `result`, when the run is undone.
         `retry`: of a function; a task has its own. `on_failure`: "raise" StepFailed here, or "hold" the run for an operator.
         """
-        if not callable(function) and not isinstance(function, Bound):
+        if not (isinstance(function, Bound) or callable(function)):
             raise WorkflowInvalid(
                 f"flow.step takes a function and its arguments, flow.step(charge, 7), not {function!r}."
             )
@@ -106,7 +106,9 @@ class Flow:
         path = self._run.number(_branch.get(), Kind.CALL, known, payload)
         if undo is not None:
             wants = bound_undo(undo, known, args, kwargs)
-            self._run.undos[path] = Undoable(undo, args, kwargs, wants, lambda result: decoded(function, result))
+            self._run.undos[path] = Undoable(
+                undo, args, kwargs, wants, lambda result: decoded(function, result)
+            )
         return Step(lambda: steps.call(self._run, path, known, inline, payload, rules))
 
     def child(
@@ -114,9 +116,13 @@ class Flow:
         on_failure: OnFailure | None = None, **kwargs: Any,
     ) -> Step[T]:  # fmt: skip
         """Run another workflow, and wait for its result. If this run is undone before that, the child is cancelled."""
-        if not isinstance(workflow, Task) or not workflow.is_workflow:
-            raise WorkflowInvalid(f"flow.child takes a workflow, not {workflow!r}. For tasks there is flow.step.")
-        known = checks.text("The name of a step", name, STEP_NAME_LIMIT) if name is not None else workflow.name
+        if not getattr(workflow, "is_workflow", False):
+            raise WorkflowInvalid(
+                f"flow.child takes a workflow, not {workflow!r}. For tasks there is flow.step."
+            )
+        known = (
+            checks.text("The name of a step", name, STEP_NAME_LIMIT) if name is not None else workflow.name
+        )
         rules = self._rules(None, None, on_failure, undo)
         return self._of_task(workflow, known, args, kwargs, rules, undo, Kind.CHILD)
 
@@ -126,7 +132,9 @@ class Flow:
         path = self._run.number(_branch.get(), Kind.SLEEP, "")
         return Step(lambda: steps.sleep(self._run, path, wait))
 
-    def wait_for(self, name: str, *, timeout: timedelta | None = None, type: type[T] | Any = Any) -> Step[Any]:
+    def wait_for(
+        self, name: str, *, timeout: timedelta | None = None, type: type[T] | Any = Any
+    ) -> Step[Any]:
         """Wait for `app.signal(run, name, data)`, and give its data. One that came before is taken at once. Raises TimeoutError after
         `timeout`."""
         known = checks.text("The name of a signal", name, SIGNAL_NAME_LIMIT)
@@ -184,7 +192,10 @@ class Flow:
         if retry is not None and not isinstance(retry, Retry):
             raise OptionInvalid(f"retry is a Retry, such as Retry(attempts=3), not {retry!r}.")
         return steps.Rules(
-            retry=retry or NO_RETRY, limit=limit, holds=on_failure == "hold", undo=None if undo is None else named(undo)
+            retry=retry or NO_RETRY,
+            limit=limit,
+            holds=on_failure == "hold",
+            undo=None if undo is None else named(undo),
         )
 
     def _of_task(

@@ -84,7 +84,13 @@ class Record:
         """It has its place among those that have completed. Written with what comes next, or soon."""
         self._place += 1
         done = msgspec.structs.replace(
-            row, state=StepState.COMPLETED, result=result, error=None, place=self._place, wait=None, limit=None
+            row,
+            state=StepState.COMPLETED,
+            result=result,
+            error=None,
+            place=self._place,
+            wait=None,
+            limit=None,
         )
         self.put(done)
         if self._later is None:

@@ -122,7 +122,12 @@ class Run:
 
     def _same(self, there: StepRow, payload: bytes | None) -> bool:
         """Whether a step has the arguments that are recorded, as far as they can be compared."""
-        return payload is None or there.payload is None or payload == there.payload or there.path in self.record.mended
+        return (
+            payload is None
+            or there.payload is None
+            or payload == there.payload
+            or there.path in self.record.mended
+        )
 
     def next_is(self, branch: Branch, kind: Kind, name: str) -> bool | None:
         """Whether the next step is recorded so; None if nothing is recorded there."""
@@ -332,7 +337,8 @@ class Run:
         await self._end_branches()
         if self._lost:
             raise asyncio.CancelledError
-        return main.result()
+        result: T = main.result()
+        return result
 
     async def _end_branches(self) -> None:
         """What the code began and did not wait for begins nothing more; what is in flight of it comes to its end."""
@@ -355,7 +361,9 @@ class Run:
     def unmet(self) -> StepRow | None:
         """A recorded step that the code never asked for, though it has ended."""
         left = sorted(self.record.steps.keys() - self._met)
-        return next((self.record.steps[path] for path in left if self.record.steps[path].kind is not Kind.PATCH), None)
+        return next(
+            (self.record.steps[path] for path in left if self.record.steps[path].kind is not Kind.PATCH), None
+        )
 
     def in_flight(self) -> list[StepRow]:
         """Steps that are jobs of their own and have not ended."""
@@ -365,4 +373,6 @@ class Run:
 
 def _said(kind: Kind, name: str, payload: bytes | None) -> str:
     what = name if kind in (Kind.CALL, Kind.JOB) else f"{kind.label} {name}".strip()
-    return what if payload is None else f"{what} with {clip(payload.decode(errors='replace'), ARGUMENTS_SHOWN)}"
+    return (
+        what if payload is None else f"{what} with {clip(payload.decode(errors='replace'), ARGUMENTS_SHOWN)}"
+    )

@@ -61,7 +61,11 @@ async def call(run: Run, path: str, name: str, inline: Inline, payload: bytes | 
         record.put(row)
         await run.commit()
         if run.stops and not begun:  # which was told just now: it does not begin
-            record.put(msgspec.structs.replace(row, state=StepState.FAILED, error=kept(Stopped("the run was cancelled"))))
+            record.put(
+                msgspec.structs.replace(
+                    row, state=StepState.FAILED, error=kept(Stopped("the run was cancelled"))
+                )
+            )
             raise Stop
         tried = await _try(run, row, inline, rules)
         if tried is not None:
@@ -84,7 +88,9 @@ async def _try(run: Run, row: StepRow, inline: Inline, rules: Rules) -> tuple[An
                 await _fail(run, failed, rules, error)
                 return None
             delay = rules.retry.delay(failures, error)
-            log.warning("step %s of workflow %s failed, and is tried again: %s", row.name, record.lease.id, error)
+            log.warning(
+                "step %s of workflow %s failed, and is tried again: %s", row.name, record.lease.id, error
+            )
             again = msgspec.structs.replace(row, failures=failures, error=kept(error), wait=delay, limit=None)
             record.put(again)
             await run.commit()
@@ -151,7 +157,9 @@ async def sleep(run: Run, path: str, wait: timedelta) -> None:
     record = run.record
     if path not in record.steps:
         run.begin()
-        row = StepRow(path=path, kind=Kind.SLEEP, name="", state=StepState.RUNNING, wait=max(wait, timedelta(0)))
+        row = StepRow(
+            path=path, kind=Kind.SLEEP, name="", state=StepState.RUNNING, wait=max(wait, timedelta(0))
+        )
         record.put(row)
     while (row := record.steps[path]).state is StepState.RUNNING:
         left = record.left(path)
@@ -217,12 +225,16 @@ async def emit(run: Run, path: str, name: str, make: Callable[[], Any]) -> None:
 def of_run(new: NewJob, run: JobId, payload: bytes | None) -> NewJob:
     """The job of a step: it is the run's, and nobody else's duplicate."""
     spec = msgspec.structs.replace(new.spec, batch=run)
-    return NewJob(new_job_id(), spec, new.payload if payload is None else payload, None, True, new.place, None)
+    return NewJob(
+        new_job_id(), spec, new.payload if payload is None else payload, None, True, new.place, None
+    )
 
 
 def _told(row: StepRow) -> BaseException:
     error = error_of(row.error)
-    return StepFailed(row.name, "failed") if error is None else StepFailed(row.name, error.error, error.message)
+    return (
+        StepFailed(row.name, "failed") if error is None else StepFailed(row.name, error.error, error.message)
+    )
 
 
 def patch(run: Run, path: str, name: str) -> None:

@@ -1,12 +1,10 @@
 """What was done is undone: exactly the steps that have completed and say how, the last one first."""
 
-from collections.abc import Callable
 from datetime import timedelta
 
 import msgspec
 
 from lateshift.errors import Permanent
-from lateshift.model.job import NewJob
 from lateshift.model.remote import is_a
 from lateshift.model.retry import Retry
 from lateshift.model.workflow.run import Phase
@@ -45,7 +43,9 @@ async def undo_all(run: Run, journal: Journal, why: str) -> bool:
 async def _resolve(run: Run, journal: Journal) -> None:
     flying = run.in_flight()
     if flying:
-        await journal.cancel([row.job for row in flying if row.job is not None], f"workflow {run.record.lease.id}")
+        await journal.cancel(
+            [row.job for row in flying if row.job is not None], f"workflow {run.record.lease.id}"
+        )
     while flying := run.in_flight():
         await run.rest(_timer(flying[0]), f"the end of {flying[0].name}")
 
@@ -54,7 +54,9 @@ def _to_undo(run: Run) -> list[StepRow]:
     done = [
         row
         for row in run.record.steps.values()
-        if row.state is StepState.COMPLETED and row.undo is not None and row.undo_state not in (Undo.DONE, Undo.FAILED)
+        if row.state is StepState.COMPLETED
+        and row.undo is not None
+        and row.undo_state not in (Undo.DONE, Undo.FAILED)
     ]
     return sorted(done, key=lambda row: (row.place or 0, row.path), reverse=True)
 
@@ -64,7 +66,11 @@ async def _undo_here(run: Run, row: StepRow, how: Undoable) -> None:
     inline = Inline(how.undo, how.args, _arguments(row, how))
     while True:
         while (left := record.left(_timer(row))) is not None and left > timedelta(0):
-            await (run.pause(left) if left <= AT_HAND else run.rest(_timer(row), f"the next try to undo {row.name}"))
+            await (
+                run.pause(left)
+                if left <= AT_HAND
+                else run.rest(_timer(row), f"the next try to undo {row.name}")
+            )
         if run.stint.stopping:
             await run.give_up(row.path)
             continue
@@ -80,7 +86,9 @@ async def _undo_here(run: Run, row: StepRow, how: Undoable) -> None:
                     log.error("step %s of workflow %s cannot be undone: %s", row.name, record.lease.id, error)
                     record.put(msgspec.structs.replace(tried, undo_state=Undo.FAILED))
                     return
-                log.warning("step %s of workflow %s: its undo is tried again: %s", row.name, record.lease.id, error)
+                log.warning(
+                    "step %s of workflow %s: its undo is tried again: %s", row.name, record.lease.id, error
+                )
                 record.put(msgspec.structs.replace(tried, undo_state=Undo.RUNNING))
                 record.delay(_timer(row), UNDO_RETRY.delay(failures, error))
                 await run.commit()
@@ -90,10 +98,10 @@ async def _undo_here(run: Run, row: StepRow, how: Undoable) -> None:
 
 
 async def _undo_by_job(run: Run, row: StepRow, how: Undoable) -> None:
-    assert isinstance(how.undo, Task | Bound)
+    undo = how.undo
+    assert isinstance(undo, Task | Bound)
     if row.undo_job is None:
-        make: Callable[..., NewJob] = lambda *args, **kwargs: how.undo.call(*args, **kwargs).job  # type: ignore[union-attr]  # noqa: E731
-        new = of_run(make(*how.args, **_arguments(row, how)), run.record.lease.id, None)
+        new = of_run(undo.call(*how.args, **_arguments(row, how)).job, run.record.lease.id, None)
         run.record.put(msgspec.structs.replace(row, undo_state=Undo.RUNNING, undo_job=new.id), [new])
     while run.record.steps[row.path].undo_state is Undo.RUNNING:
         await run.rest(_timer(row), f"{row.undo} (job {run.record.steps[row.path].undo_job})")

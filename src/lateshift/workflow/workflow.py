@@ -82,7 +82,9 @@ class Workflow(Task[P, R]):
             pass
         except (Exception, SystemExit) as raised:
             error = raised
-            log.error("workflow %s %s failed: %s: %s", self.name, run.record.lease.id, name_of(raised), said(raised))
+            log.error(
+                "workflow %s %s failed: %s: %s", self.name, run.record.lease.id, name_of(raised), said(raised)
+            )
         why = record.why if record.phase is Phase.UNDOING and record.why else _why(error, record.cancel_by)
         undone = await run.drive(lambda: undo_all(run, journal, why))
         raise Deciding(self._ended(attempt, run, why, undone=undone))
@@ -129,7 +131,9 @@ class Workflow(Task[P, R]):
             await self._stay_held(record)
         except (Evicted, Lost):
             return
-        await record.commit(Asleep(timedelta(0), None, record.news, ""))  # told to go on meanwhile: by the next stretch
+        await record.commit(
+            Asleep(timedelta(0), None, record.news, "")
+        )  # told to go on meanwhile: by the next stretch
 
 
 def _without_flow(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -142,7 +146,9 @@ def _without_flow(name: str, function: Callable[..., Any]) -> Callable[..., Any]
         inspect.Parameter.POSITIONAL_ONLY,
         inspect.Parameter.POSITIONAL_OR_KEYWORD,
     ):
-        raise TaskInvalid(f"The workflow {name} takes the flow as its first parameter: `async def {name}(flow, …)`.")
+        raise TaskInvalid(
+            f"The workflow {name} takes the flow as its first parameter: `async def {name}(flow, …)`."
+        )
 
     async def called(*args: Any, **kwargs: Any) -> Any:
         raise WorkflowInvalid(f"{name} is a workflow: it runs in a worker. Start it with {name}.enqueue(…).")

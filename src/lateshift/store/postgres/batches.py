@@ -309,7 +309,9 @@ def finish_of(database: Database, wakes: NotifyWakes, jobs: Sequence[JobId]) -> 
     """After these jobs were cancelled: as finish_in_need, of the batches that they are in."""
     if jobs:
         with suppress(StoreError):
-            rows = database.run_once(lambda connection, again: connection.execute(BATCHES_OF, (list(jobs),)).fetchall())
+            rows = database.run_once(
+                lambda connection, again: connection.execute(BATCHES_OF, (list(jobs),)).fetchall()
+            )
             if rows:
                 finish_in_need(database, wakes, [batch for (batch,) in rows])
 

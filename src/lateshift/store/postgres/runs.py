@@ -27,7 +27,9 @@ CANCEL = """UPDATE lateshift.run r SET cancel_by = coalesce(r.cancel_by, %(by)s)
 # How the jobs of a run's steps ended, and those of its undos. step_job, step_undo_job; primary key.
 _END = "s.path, j.state, j.result, j.reason, j.history FROM lateshift.step s JOIN lateshift.settled j"
 ENDED = f"SELECT {_END} ON j.id = s.job WHERE s.run = %s AND s.job IS NOT NULL AND s.state = 1"
-UNDONE = f"SELECT {_END} ON j.id = s.undo_job WHERE s.run = %s AND s.undo_job IS NOT NULL AND s.undo_state = 1"
+UNDONE = (
+    f"SELECT {_END} ON j.id = s.undo_job WHERE s.run = %s AND s.undo_job IS NOT NULL AND s.undo_state = 1"
+)
 END = f"""UPDATE lateshift.step SET state = %(state)s, result = %(result)s, error = %(error)s, ended_at = {_NOW},
  failures = failures + %(failures)s, place = CASE WHEN %(state)s = {int(StepState.COMPLETED)} THEN
  (SELECT coalesce(max(place), 0) + 1 FROM lateshift.step WHERE run = %(id)s) END

@@ -33,7 +33,7 @@ _NOW = "clock_timestamp() + %(skew)s::interval"
 MINE = f"""SELECT id, cancel_by, {_NOW} FROM lateshift.job WHERE id = ANY(%(ids)b::uuid[]) AND state = 2
  AND fence = (%(fences)b::bigint[])[width_bucket(id, %(ids)b::uuid[])] ORDER BY id FOR NO KEY UPDATE"""
 # What they were told before they began is news. Primary keys.
-BEGIN = f"""INSERT INTO lateshift.run (id, name, version, news, started_at)
+BEGIN = """INSERT INTO lateshift.run (id, name, version, news, started_at)
  SELECT id, name, version, (SELECT count(*) FROM lateshift.signal WHERE run = n.id), %(now)s::timestamptz
  FROM unnest(%(ids)b::uuid[], %(names)b::text[], %(versions)b::text[]) AS n (id, name, version) ON CONFLICT DO NOTHING"""
 SAY = """UPDATE lateshift.run SET status = coalesce(%(status)s, status), phase = coalesce(%(phase)s::smallint, phase),
@@ -49,7 +49,7 @@ _SAID = """unnest(%(runs)b::uuid[], %(paths)b::text[], %(kinds)b::bigint[], %(na
  %(results)b::bytea[], %(errors)b::bytea[], %(places)b::bigint[], %(failures)b::bigint[], %(jobs)b::uuid[], %(waits)b::bigint[],
  %(limits)b::bigint[], %(undos)b::text[]) AS n (run, path, kind, name, state, payload, result, error, place, failures, job, wait,
  most, undo)"""
-_LATER = f"CASE WHEN {{0}} >= 0 THEN %(now)s::timestamptz + {{0}} * interval '1 microsecond' END"
+_LATER = "CASE WHEN {0} >= 0 THEN %(now)s::timestamptz + {0} * interval '1 microsecond' END"
 PUT = f"""INSERT INTO lateshift.step AS s ({_COLUMNS}) SELECT run, path, kind, name, state, payload, result, error,
  nullif(place, -1), failures, nullif(job, {_NIL}), {_LATER.format("wait")}, {_LATER.format("most")}, %(now)s::timestamptz,
  CASE WHEN state > 1 THEN %(now)s::timestamptz END, nullif(undo, ''), 0, 0, NULL, NULL, NULL FROM {_SAID}
@@ -57,7 +57,7 @@ PUT = f"""INSERT INTO lateshift.step AS s ({_COLUMNS}) SELECT run, path, kind, n
  result = excluded.result, error = excluded.error, place = excluded.place, failures = excluded.failures, job = excluded.job,
  due_at = coalesce(excluded.due_at, s.due_at), complete_by = coalesce(excluded.complete_by, s.complete_by),
  ended_at = excluded.ended_at, undo = excluded.undo WHERE s.state <> 2"""
-PUT_UNDO = f"""UPDATE lateshift.step SET undo_state = %(state)s, undo_failures = %(failures)s, undo_error = %(error)s, undo_job = %(job)s,
+PUT_UNDO = """UPDATE lateshift.step SET undo_state = %(state)s, undo_failures = %(failures)s, undo_error = %(error)s, undo_job = %(job)s,
  undone_at = CASE WHEN %(state)s = 2 THEN %(now)s::timestamptz END
  WHERE run = %(run)s AND path = %(path)s AND state = 2 AND undo_state <> 2"""
 TAKE = "UPDATE lateshift.signal SET taken = %s WHERE run = %s AND number = %s AND taken IS NULL"
@@ -134,7 +134,11 @@ class PostgresWorkflows:
         crashpoint("workflow.after_commit")
         written = [one for one in advances if one.lease.id in answers]
         lines = lines_of([job for one in written for job in one.jobs])
-        lines |= {Line(one.lease.queue, one.lease.lane) for one in written if answers[one.lease.id].asleep and is_ready(one)}
+        lines |= {
+            Line(one.lease.queue, one.lease.lane)
+            for one in written
+            if answers[one.lease.id].asleep and is_ready(one)
+        }
         if lines:
             self._wakes.hint(lines)
         return [answers.get(one.lease.id, LOST) for one in advances]
@@ -249,14 +253,17 @@ def _advance(
                 {
                     "ids": names, "news": BigInts(sleep.news for _, sleep in sleepers), "now": now,
                     "waits": BigInts(_microseconds(sleep.wait) for _, sleep in sleepers),
-                    "untils": Instants(sleep.until and to_number(sleep.until) for _, sleep in sleepers),
+                    "untils": Instants(_number(sleep.until) for _, sleep in sleepers),
                 },
             )  # fmt: skip
             waits = Texts(sleep.waits_for for _, sleep in sleepers)
             connection.execute(WAITS_FOR, {"ids": names, "waits": waits})
         stands = connection.execute(STANDS, {"ids": Uuids(one.lease.id for one in mine)})
     asleep = {id for (id,) in slept.fetchall()} if slept is not None else set()
-    return {id: Advanced(now, False, id in asleep, news, Phase(phase), by) for id, news, phase, by in stands.fetchall()}
+    return {
+        id: Advanced(now, False, id in asleep, news, Phase(phase), by)
+        for id, news, phase, by in stands.fetchall()
+    }
 
 
 def _write(
@@ -303,6 +310,10 @@ def _arrays(steps: Sequence[tuple[JobId, StepRow]]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _number(instant: datetime | None) -> int | None:
+    return None if instant is None else to_number(instant)
+
+
 def _microseconds(wait: timedelta | None) -> int:
     return -1 if wait is None else max(0, wait // MICROSECOND)
 
@@ -325,7 +336,9 @@ def _load(connection: Connection, ids: Sequence[JobId], skew: timedelta) -> list
     return [Loaded(run, steps.get(run.id, []), signals.get(run.id, []), now) for run in rows]
 
 
-def _views(connection: Connection, found: Sequence[RunRow], steps: dict[JobId, list[StepView]]) -> list[RunView]:
+def _views(
+    connection: Connection, found: Sequence[RunRow], steps: dict[JobId, list[StepView]]
+) -> list[RunView]:
     asked = {"ids": Uuids(run.id for run in found)}
     jobs = {row[0]: row[1:] for row in connection.execute(JOBS, asked).fetchall()}
     views: list[RunView] = []

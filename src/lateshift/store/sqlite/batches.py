@@ -187,7 +187,9 @@ class SqliteBatches:
             for (job,) in rows:
                 is_run, woken = runs.cancel(connection, job, by, now)
                 lines |= woken
-                waited = [] if is_run else settling.cancel_waiting(connection, UUID(bytes=job), by, now, counts)
+                waited = (
+                    [] if is_run else settling.cancel_waiting(connection, UUID(bytes=job), by, now, counts)
+                )
                 if not (waited or is_run):
                     connection.execute(ORDER_STOP_OF_BATCH, (by, job))
                 ended += [Guarded(*row[:4]) for row in waited if row[4] is not None]

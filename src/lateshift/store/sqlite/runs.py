@@ -29,8 +29,14 @@ END_UNDO = """UPDATE step SET undo_state = ?3, undo_error = ?4, undone_at = ?5, 
 RESTART = f"""SELECT id FROM run WHERE id = ?1 AND phase = 1 AND EXISTS (SELECT 1 FROM settled
  WHERE id = ?1 AND state IN ({int(State.CANCELLED)}, {int(State.DEAD)}) AND reason NOT IN ('compensation_failed', 'worker_lost'))"""
 # What could not be undone is tried again. Primary key.
-UNDO_AGAIN = "UPDATE step SET undo_state = 0, undo_failures = 0, undo_job = NULL WHERE run = ? AND undo_state = 3"
-FORGET = ("DELETE FROM step WHERE run = ?", "DELETE FROM signal WHERE run = ?", "DELETE FROM run WHERE id = ?")
+UNDO_AGAIN = (
+    "UPDATE step SET undo_state = 0, undo_failures = 0, undo_job = NULL WHERE run = ? AND undo_state = 3"
+)
+FORGET = (
+    "DELETE FROM step WHERE run = ?",
+    "DELETE FROM signal WHERE run = ?",
+    "DELETE FROM run WHERE id = ?",
+)
 
 
 def wake(connection: Connection, id: bytes, now: int) -> set[Line]:

@@ -14,7 +14,9 @@ from lateshift.store.sqlite.sweeping import TERM
 from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT, SESSION_KEPT, TICKS_KEPT, TRIGGER_KEPT
 
 # Settled jobs past their retention. settled_expires.
-PURGE_SETTLED = "DELETE FROM settled WHERE id IN (SELECT id FROM settled WHERE expires_at <= ? LIMIT ?) RETURNING id"
+PURGE_SETTLED = (
+    "DELETE FROM settled WHERE id IN (SELECT id FROM settled WHERE expires_at <= ? LIMIT ?) RETURNING id"
+)
 ANY_RUN = "SELECT 1 FROM run LIMIT 1"
 # Settled jobs by name, before their time. Primary key.
 ERASE = "DELETE FROM settled WHERE id = ? RETURNING id"

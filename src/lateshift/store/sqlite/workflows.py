@@ -150,14 +150,13 @@ class SqliteWorkflows:
         self, before: JobId | None, limit: int, *, name: str | None = None, phase: Phase | None = None
     ) -> list[RunView]:
         start = ((before or _LAST).bytes, limit)
+        asked: tuple[str, tuple[Any, ...]] = NEWEST_ALL, start
         if name is not None and phase is not None:
             asked = NEWEST_OF_IN, (*start, name, int(phase))
         elif name is not None:
             asked = NEWEST_OF, (*start, name)
         elif phase is not None:
             asked = NEWEST_IN, (*start, int(phase))
-        else:
-            asked = NEWEST_ALL, start
         with self._database.read() as connection:
             rows = connection.execute(*asked).fetchall()
             seen = [_view(connection, run_of(row), whole=False) for row in rows]
