@@ -30,7 +30,7 @@ from lateshift.store.workflow_contract import Told, is_ready
 
 _NOW = "clock_timestamp() + %(skew)s::interval"
 # Leases that hold, and whether they are to be cancelled; nobody takes them back until we commit. Primary key.
-MINE = f"""SELECT id, cancel_by, {_NOW} FROM lateshift.job WHERE id = ANY(%(ids)b::uuid[]) AND state = 2
+MINE = f"""SELECT id, cancel_by, {_NOW} FROM lateshift.job WHERE id = ANY(%(ids)b::uuid[]) AND holder IS NOT NULL
  AND fence = (%(fences)b::bigint[])[width_bucket(id, %(ids)b::uuid[])] ORDER BY id FOR NO KEY UPDATE"""
 # What they were told before they began is news. Primary keys.
 BEGIN = """INSERT INTO lateshift.run (id, name, version, news, started_at)

@@ -16,9 +16,9 @@ WAKE = "UPDATE job SET state = 1, due_at = ?2 WHERE id = ?1 AND state = 0 RETURN
 CANCEL = "UPDATE run SET cancel_by = coalesce(cancel_by, ?2) WHERE id = ?1 AND EXISTS (SELECT 1 FROM job WHERE id = ?1)"
 
 # How the jobs of a run's steps ended, and those of its undos. step_job, step_undo_job; primary key.
-_END = "s.path, j.state, j.result, j.reason, j.history FROM step s CROSS JOIN settled j"
-ENDED = f"SELECT {_END} ON j.id = s.job WHERE s.run = ? AND s.job IS NOT NULL AND s.state = 1"
-UNDONE = f"SELECT {_END} ON j.id = s.undo_job WHERE s.run = ? AND s.undo_job IS NOT NULL AND s.undo_state = 1"
+_END = "SELECT s.path, j.state, j.result, j.reason, j.history FROM step s INDEXED BY {} CROSS JOIN settled j ON j.id = s.{}"
+ENDED = f"{_END.format('step_job', 'job')} WHERE s.run = ? AND s.job IS NOT NULL AND s.state = 1"
+UNDONE = f"{_END.format('step_undo_job', 'undo_job')} WHERE s.run = ? AND s.undo_job IS NOT NULL AND s.undo_state = 1"
 END = f"""UPDATE step SET state = ?3, result = ?4, error = ?5, ended_at = ?6, failures = failures + ?7,
  place = CASE WHEN ?3 = {int(StepState.COMPLETED)} THEN (SELECT coalesce(max(place), 0) + 1 FROM step WHERE run = ?1) END
  WHERE run = ?1 AND path = ?2 AND state = 1"""
