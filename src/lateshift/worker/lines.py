@@ -33,7 +33,7 @@ class Lines:
 
     def look_due(self, now: float) -> bool:
         """While lines give jobs, what else there may be is looked for at the pace of polling only."""
-        return now >= (max(self._next_look, self._last_look + self._poll) if self._hot else self._next_look)
+        return now >= self._look_at
 
     def looked(self, found: Sequence[Line], next_due: timedelta | None, now: float) -> None:
         for line in found:
@@ -63,7 +63,12 @@ class Lines:
         self._next_look = min(self._next_look, now + delay.total_seconds())
 
     def pause(self, now: float) -> timedelta:
-        return timedelta(seconds=max(0.0, min(self._next_look - now, self._poll)))
+        """Until the next look: a worker that is full of slow jobs, and has a hot line, must not turn meanwhile."""
+        return timedelta(seconds=max(0.0, min(self._look_at - now, self._poll)))
+
+    @property
+    def _look_at(self) -> float:
+        return max(self._next_look, self._last_look + self._poll) if self._hot else self._next_look
 
     def _stir(self, now: float) -> None:
         self._step = FIRST_STEP

@@ -18,7 +18,7 @@ from lateshift.workflow.record import Lost, Record
 
 T = TypeVar("T")
 
-QUIET_TURNS = 25  # of the loop, in which nothing of a run moves, until it is taken to wait
+QUIET_TURNS = 12  # of the loop, in which nothing of a run moves, until it is taken to wait
 LOOK_EVERY = 1.0  # seconds between looks for news while one branch works and another waits
 ARGUMENTS_SHOWN = 200  # characters of them, where two differ
 WAITS_SHOWN = 3  # things that a run waits for, of which it is told
@@ -200,6 +200,8 @@ class Run:
     def look_soon(self) -> None:
         """Whether everything waits is seen when the loop has turned some times: an end takes a turn for each gather that it goes
         through, until the code that waits for it hears of it."""
+        if not self._waits:
+            return
         looking, self._turns_left = self._turns_left > 0, QUIET_TURNS
         if not looking:
             asyncio.get_running_loop().call_soon(self._turn)
