@@ -9,6 +9,7 @@ from bench.subjects import CEILING, LATESHIFT
 
 IDLE_MEMORY = 60.0  # MB
 IDLE_PROCESSOR = 0.5  # % of a core
+REPLAY_MOST = 5.0  # times as long as their rows take to read
 BATCH_MEMORY = 200.0  # MB, however many jobs
 
 
@@ -79,6 +80,9 @@ def _verdicts(figures: Figures) -> Iterator[Verdict]:
     yield at_least("enqueue in bulk", POSTGRES, "bulk", 1.0, ("bulk", "pgqueuer"), "pgqueuer")
     for store in STORES:
         yield at_least("fire schedules", store, "schedules", 0.5, ("bulk", LATESHIFT), "a bulk enqueue")
+    for store in STORES:
+        yield at_least("workflows of 10 functions", store, "workflows", 3.0, ("workflows", "DBOS"), "DBOS")
+        yield below("replay of 1,000 steps", store, "replay", REPLAY_MOST, "× the reading of their rows")
     for store in STORES:
         yield at_most("start latency, p50", store, "p50", 2.0)
         yield at_most("start latency, p99", store, "p99", 6.0)

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bench.producer import Producer, main
-from bench.program import app, noop, noop_on_a_thread
+from bench.program import app, noop, noop_on_a_thread, ten_steps
+from bench.replay import replay
 from lateshift.model.scheduling.plan import Plan
 from lateshift.model.scheduling.schedule import NewSchedule
 from lateshift.model.scheduling.timing import Timing
@@ -37,6 +38,8 @@ class Ours(Producer):
             return
         if kind == "threads":
             calls = (noop_on_a_thread.call(number) for number in range(jobs))
+        elif kind == "workflows":
+            calls = (ten_steps.call(number) for number in range(jobs))
         elif kind == "later":
             later = noop.options(delay=timedelta(days=1))
             calls = (later.call(number) for number in range(jobs))
@@ -66,6 +69,9 @@ class Ours(Producer):
             NewSchedule(name=f"waiting {n:06}", plan=plan, job=noop.call(n).job) for n in range(schedules)
         ]
         app.store.schedules.declare(told, app="another")
+
+    async def replay(self, steps: int) -> float:
+        return await replay(steps)
 
     def fire(self) -> int:
         count, ticker = 0, app.ticker()

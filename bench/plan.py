@@ -12,8 +12,10 @@ from bench.subjects import Ability, Subject
 LEAST = 1000  # jobs, so that a slow peer's first poll does not make its figure
 PEER_CALLS = 60  # whose start latency is taken: peers are there for scale
 GUARDED = 100_000  # jobs at most in a drain with guards: ten in each of ten thousand sessions
+STEPS = 10  # of a workflow
+REPLAYED = 1000  # steps
 SCHEDULES = 10_000  # that fire at one tick, at most
-GROUPS = ("enqueue", "drain", "guards", "latency", "idle", "history", "batch")
+GROUPS = ("enqueue", "drain", "guards", "workflows", "latency", "idle", "history", "batch")
 LONG = ("history", "batch")  # taken only if asked for
 
 
@@ -52,6 +54,8 @@ def steps(bench: Bench, subjects: Iterable[Subject], groups: Iterable[str], size
             "sessions",
             "limits",
             "tenants",
+            "workflows",
+            "replay",
             "latency",
         ):
             if _GROUP_OF[ability] in wanted:
@@ -78,7 +82,8 @@ def steps(bench: Bench, subjects: Iterable[Subject], groups: Iterable[str], size
 
 _GROUP_OF: dict[str, str] = {
     "one": "enqueue", "together": "enqueue", "bulk": "enqueue", "schedules": "enqueue", "drain": "drain", "drain 2": "drain",
-    "threads": "drain", "sessions": "guards", "limits": "guards", "tenants": "guards", "latency": "latency",
+    "threads": "drain", "sessions": "guards", "limits": "guards", "tenants": "guards", "workflows": "workflows",
+    "replay": "workflows", "latency": "latency",
 }  # fmt: skip
 
 
@@ -108,6 +113,13 @@ def _take(bench: Bench, subject: Subject, ability: Ability, size: Size) -> Sampl
         case "sessions" | "limits" | "tenants":
             jobs = jobs if jobs < Size().jobs else GUARDED
             return {ability: bench.drain(subject, jobs, kind=ability)["rate"]}
+        case "workflows":
+            rate = bench.drain(subject, max(100, int(size.jobs / STEPS / 2 * subject.share)), kind=ability)[
+                "rate"
+            ]
+            return {"workflows": rate, "steps": rate * STEPS}
+        case "replay":
+            return {ability: bench.enqueue(subject, "replay", REPLAYED)["times"]}
         case "latency":
             return bench.latency(subject, min(size.calls, PEER_CALLS) if subject.is_peer else size.calls)
         case _:

@@ -58,6 +58,10 @@ class Producer:
         """Make so many, all due at one instant. Gives in how many seconds that is."""
         raise NotImplementedError
 
+    async def replay(self, steps: int) -> float:
+        """How many times as long a workflow with so many stored steps takes to go on as their rows take to read."""
+        raise NotImplementedError
+
     def fire(self) -> int:
         """Make the jobs of those that are due. Gives how many were."""
         raise NotImplementedError
@@ -165,6 +169,8 @@ async def _run(producer: Producer, command: str, arguments: list[str]) -> dict[s
                 return await _bulk(producer, int(jobs))
             case "schedules", [schedules]:
                 return await _schedules(producer, int(schedules))
+            case "replay", [steps]:
+                return {"times": await producer.replay(int(steps))}
             case "batch", [jobs]:
                 return await _batch(producer, int(jobs))
             case "latency", [jobs, period]:

@@ -1,7 +1,9 @@
-"""The program whose jobs are measured: two bodies that do nothing but note when they began."""
+"""The program whose jobs are measured: bodies that do nothing but note when they began."""
+
+from datetime import timedelta
 
 from bench.record import Marks
-from lateshift import Lateshift, Limit
+from lateshift import Flow, Lateshift, Limit
 
 app = Lateshift("bench")
 app.limit("key", Limit(concurrency=5))
@@ -23,3 +25,21 @@ async def noop(number: int) -> None:
 @app.task
 def noop_on_a_thread(number: int) -> None:
     _begin(number)
+
+
+async def step(number: int) -> int:
+    return number
+
+
+@app.workflow
+async def ten_steps(flow: Flow, number: int) -> None:
+    _begin(number)
+    for each in range(10):
+        await flow.step(step, each)
+
+
+@app.workflow
+async def long_life(flow: Flow, steps: int) -> None:
+    for each in range(steps):
+        await flow.step(step, each)
+    await flow.sleep(timedelta(days=1))

@@ -19,6 +19,8 @@ Ability = Literal[
     "sessions",
     "limits",
     "tenants",
+    "workflows",
+    "replay",
     "latency",
     "idle",
     "batch",
@@ -76,7 +78,7 @@ def peers() -> tuple[list[Subject], list[str]]:
     found: list[Subject] = []
     missing: list[str] = []
     no_redis = redis_refusal()
-    for package, subject in _PEERS.items():
+    for package, subject in _PEERS:
         if importlib.util.find_spec(package) is None:
             missing.append(f"{subject.name}: not installed")
         elif subject.store == REDIS and no_redis:
@@ -86,36 +88,40 @@ def peers() -> tuple[list[Subject], list[str]]:
     return found, missing
 
 
-_PEERS = {
-    "pgqueuer": Subject(
+_PEERS = (
+    ("pgqueuer", Subject(
         "pgqueuer", POSTGRES, "bench.peers.pgqueuer", (*USUAL, "together", "bulk"),
         tuple(python("bench.peers.pgqueuer", "work")),
         "SELECT 1 FROM pgqueuer LIMIT 1", share=0.5,
-    ),
-    "procrastinate": Subject(
+    )),
+    ("procrastinate", Subject(
         "procrastinate", POSTGRES, "bench.peers.procrastinate", (*USUAL, "together", "bulk"),
         (sys.executable, "-m", "procrastinate", "--app=bench.peers.procrastinate.app", "--log-level", "warning", "worker",
          "--concurrency", "30", "--delete-jobs", "always"),
         "SELECT 1 FROM procrastinate_jobs WHERE status IN ('todo', 'doing') LIMIT 1", share=0.05,
-    ),
-    "huey": Subject(
+    )),
+    ("huey", Subject(
         "huey", SQLITE, "bench.peers.huey", USUAL,
         tuple(python("bench.peers.huey", "work")),
         "SELECT 1 FROM task LIMIT 1", share=0.2,
-    ),
-    "dbos": Subject(
-        "DBOS", SQLITE, "bench.peers.dbos", USUAL, tuple(python("bench.peers.dbos", "work")),
+    )),
+    ("dbos", Subject(
+        "DBOS", SQLITE, "bench.peers.dbos", (*USUAL, "workflows"), tuple(python("bench.peers.dbos", "work")),
         "SELECT 1 FROM workflow_status WHERE status IN ('ENQUEUED', 'PENDING') LIMIT 1", share=0.05,
-    ),
-    "celery": Subject(
+    )),
+    ("dbos", Subject(
+        "DBOS", POSTGRES, "bench.peers.dbos", ("workflows",), tuple(python("bench.peers.dbos", "work")),
+        "SELECT 1 FROM dbos.workflow_status WHERE status IN ('ENQUEUED', 'PENDING') LIMIT 1", share=0.1,
+    )),
+    ("celery", Subject(
         "celery", REDIS, "bench.peers.celery", (*USUAL, "bulk"),
         (sys.executable, "-m", "celery", "-A", "bench.peers.celery", "worker", "-l", "warning", "-P", "prefork", "-c", "2",
          "--prefetch-multiplier", "128", "--without-gossip", "--without-mingle", "--without-heartbeat"),
         share=0.1,
-    ),
-    "dramatiq": Subject(
+    )),
+    ("dramatiq", Subject(
         "dramatiq", REDIS, "bench.peers.dramatiq", (*USUAL, "bulk"),
         (sys.executable, "-m", "dramatiq", "bench.peers.dramatiq", "-p", "1", "-t", "8"),
         share=0.2,
-    ),
-}  # fmt: skip
+    )),
+)  # fmt: skip
