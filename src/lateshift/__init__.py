@@ -12,6 +12,7 @@ from lateshift.model.retry import NO_RETRY, Retry
 from lateshift.model.scheduling.schedule import ScheduleView
 from lateshift.model.triggering.events import Event, FileChange, Message, RowChange
 from lateshift.model.unique import Unique
+from lateshift.model.workflow.policy import Policy
 from lateshift.runtime.lock import Lock
 from lateshift.schedules import Schedule
 from lateshift.task import Task
@@ -39,6 +40,7 @@ __all__ = [
     "Lock",
     "Message",
     "Permanent",
+    "Policy",
     "QueueFull",
     "Reason",
     "Retry",

@@ -14,12 +14,13 @@ from lateshift.errors import OptionInvalid, PayloadTooLarge, RunEnded, RunUnknow
 from lateshift.model import checks
 from lateshift.model.job import PAYLOAD_LIMIT, NewJob
 from lateshift.model.retry import Retry
+from lateshift.model.workflow.policy import OnFailure, Policy
 from lateshift.model.workflow.run import SIGNAL_NAME_LIMIT, SIGNALS_MOST
 from lateshift.runtime.aside import aside
 from lateshift.store.contract import Store
 from lateshift.store.workflow_contract import Told
 from lateshift.task import KEY_LIMIT, Limits, Task
-from lateshift.workflow.flow import Flow, OnFailure, run_id
+from lateshift.workflow.flow import Flow, policy_of, run_id
 from lateshift.workflow.workflow import STRETCHES, Workflow
 
 P = ParamSpec("P")
@@ -67,7 +68,7 @@ class Workflows:
         queue: str = "default",
         priority: int = 0,
         keep: timedelta = timedelta(days=1),
-        on_failure: OnFailure = "raise",
+        on_failure: OnFailure | Policy = "raise",
     ) -> WorkflowRegistrar: ...
     def workflow(
         self,
@@ -78,17 +79,16 @@ class Workflows:
         queue: str = "default",
         priority: int = 0,
         keep: timedelta = timedelta(days=1),
-        on_failure: OnFailure = "raise",
+        on_failure: OnFailure | Policy = "raise",
     ) -> Any:
         """Register an async function as a workflow: `@app.workflow` over `async def fulfil(flow, order_id)`. It is started like a task,
         `fulfil.enqueue(7)`; the job's id is the run's.
 
         `on_failure`: what a step does that has failed for good, unless it says otherwise: "raise" StepFailed in the code, which
-        undoes the run if nobody catches it; or "hold" the run until an operator mends the step. `keep`: how long a completed
+        undoes the run if nobody catches it; "hold" the run until an operator mends the step; or a Policy. `keep`: how long a completed
         run and its steps stay.
         """
-        if on_failure not in ("raise", "hold"):
-            raise OptionInvalid(f'on_failure is "raise" or "hold", not {on_failure!r}.')
+        policy = policy_of(on_failure)
         limits = Limits(
             queue=queue, retry=Retry(attempts=STRETCHES), time_limit=None, priority=priority, keep=keep
         )
@@ -100,7 +100,7 @@ class Workflows:
             if known in self._tasks:
                 raise TaskInvalid(f"There is a task {known!r} already. Give one of the two another name=.")
             made: Workflow[..., Any] = Workflow(
-                body, known, limits, self.client, on_failure=on_failure, version=lambda: self.version,
+                body, known, limits, self.client, policy=policy, version=lambda: self.version,
                 now=self.clock.now, jobs_of_event=self._jobs_of_event,
             )  # fmt: skip
             self._tasks[known] = made

@@ -16,9 +16,10 @@ ROOT = Path(__file__).parents[2]
 TAKEN = {
     "enqueue": ("one", "together", "bulk", "schedules"),
     "drain": ("drain", "drain 2", "threads"),
+    "workflows": ("workflows", "steps", "replay"),
     "batch": ("batch enqueue", "batch complete", "batch memory"),
 }
-CEILING = {"enqueue": {"one"}, "drain": {"drain"}, "batch": set[str]()}
+CEILING = {"enqueue": {"one"}, "drain": {"drain"}, "workflows": set[str](), "batch": set[str]()}
 
 
 @pytest.mark.slow

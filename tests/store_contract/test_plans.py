@@ -117,6 +117,8 @@ SQLITE: list[tuple[str, str, str]] = [
     ("NEWEST_IN", sqlite.workflows.NEWEST_IN, "run_phase (phase=? AND id<?)"),
     ("DIRECT", sqlite.workflows.DIRECT, "PRIMARY KEY (id=?)"),
     ("MEND", sqlite.workflows.MEND, "PRIMARY KEY (run=? AND path=?)"),
+    ("OVERDUE_STEPS", sqlite.workflows.OVERDUE_STEPS, "step_late (complete_by<?)"),
+    ("FAIL_LATE", sqlite.workflows.FAIL_LATE, "PRIMARY KEY (run=? AND path=?)"),
     ("TRY_AGAIN", sqlite.workflows.TRY_AGAIN, "PRIMARY KEY (run=?)"),
     ("NEXT_WAIT", sqlite.sweeping.NEXT_WAIT, "job_blocked ((blocked_by,queue)>(?,?))"),
     ("NUMBERED", sqlite.enqueue.NUMBERED, "job_sequence (queue=? AND session=? AND sequence=?)"),
@@ -627,6 +629,7 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("NEWEST_IN", postgres.workflows.NEWEST_IN, {"before": ONE, "limit": 20, "phase": 2}, {"run_phase"}),
     ("DIRECT", postgres.workflows.DIRECT, {"id": ONE, "phase": 1, "why": ""}, {"run_pkey", "job_pkey"}),
     ("MEND", postgres.workflows.MEND, {"id": ONE, "path": "00001", "payload": b""}, {"step_pkey"}),
+    ("OVERDUE_STEPS", postgres.workflows.OVERDUE_STEPS, {"skew": NO_TIME, "limit": 100}, {"step_late"}),
     ("TRY_AGAIN", postgres.workflows.TRY_AGAIN, {"id": ONE}, {"step_pkey"}),
     # Of the batches themselves.
     ("IN_NEED", postgres.batches.IN_NEED, {"ids": IDS}, {"run_pkey", "batch_pkey", "batch_count_batch"}),
@@ -777,6 +780,7 @@ SCHEDULES_THEMSELVES = {"DUE", "MOVE", "MOVE_BLOCK"}  # nor do these
 WORKFLOWS_THEMSELVES = {
     "END_STEP", "END_UNDO", "UNDO_AGAIN", "NEWS", "PUT_UNDO", "STEPS", "SIGNALS", "KEY_USED", "LAST_SIGNAL", "TAKE_SIGNAL", "NEWEST_ALL",
     "NEWEST_OF", "NEWEST_IN", "TRY_AGAIN", "BEGUN", "ENDED", "UNDONE",
+    "OVERDUE_STEPS", "FAIL_LATE",
 }  # nor these  # fmt: skip
 
 

@@ -5,6 +5,8 @@ from datetime import timedelta
 from enum import Enum
 from typing import Protocol
 
+from msgspec import Struct
+
 from lateshift.model.ids import JobId
 from lateshift.model.workflow.run import Advance, Advanced, Loaded, Phase, RunView
 
@@ -19,6 +21,15 @@ class Told(Enum):
     FULL = "full"
 
 
+class LateStep(Struct, frozen=True):
+    """A step that was not done by its complete-by, and the job that it was."""
+
+    run: JobId
+    path: str
+    name: str
+    job: JobId
+
+
 class Workflows(Protocol):
     """A run is a job; its steps stand beside it. The job of a step, or of an undo, names the run as its batch: whoever settles
     that job writes its end into the step, and wakes the run."""
@@ -29,6 +40,10 @@ class Workflows(Protocol):
 
     def load(self, ids: Sequence[JobId]) -> list[Loaded]:
         """Runs of which something was written, in the order of their ids."""
+
+    def overdue(self, *, term: int, limit: int) -> list[LateStep]:
+        """Steps that are jobs and have not ended by their complete-by have failed; what their jobs say later is not heard. Their
+        runs are woken. Refused (empty) unless `term` is the supervisor's present one."""
 
     def signal(self, id: JobId, name: str, data: bytes | None, *, key: str | None, by: str) -> Told:
         """Keep a signal for a run that has not ended, and wake it. One with a key that was used is not kept again."""

@@ -88,10 +88,19 @@ class Sweep:
             )
         self._store.jobs.unblock(term=term, limit=BATCH)
         self._release_waiting(term)
+        self._look_for_late_steps(term)
         finished = self._store.batches.finish(limit=BATCH)
         if self._clock.monotonic() >= self._purge_at:
             self._purge(term)
         return timedelta(0) if max(len(taken), finished) >= BATCH else EVERY
+
+    def _look_for_late_steps(self, term: int) -> None:
+        """What becomes of such a step is for its workflow's policy to say; its job, if it still waits or runs, is told to stop."""
+        late = self._store.workflows.overdue(term=term, limit=BATCH)
+        for step in late:
+            log.warning("step %s of workflow %s was not done by its complete-by", step.name, step.run)
+        if late:
+            self._store.jobs.cancel([step.job for step in late], by="the supervisor: past its complete-by")
 
     def _release_waiting(self, term: int) -> None:
         for gap in self._store.jobs.release_waiting(term=term, limit=BATCH):

@@ -104,7 +104,11 @@ class Shift:
         worker, loop = self._worker, asyncio.get_running_loop()
         before = len(self._ledger.leased)
         seen, since = self._progress(), loop.time()
-        while (lines := await aside(self._look)) or not worker.quiet:
+        while True:
+            quiet = worker.quiet  # asked first: a workflow may make jobs, and be gone, while we look
+            lines = await aside(self._look)
+            if quiet and not lines:
+                return
             for line in lines:
                 worker.heard(line)
             pause = await worker.turn()

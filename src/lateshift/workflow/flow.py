@@ -4,8 +4,10 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import ContextVar
 from datetime import datetime, timedelta
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import Any, Generic, TypeAlias, TypeVar, overload
 from uuid import UUID
+
+from msgspec import UNSET, UnsetType
 
 from lateshift.errors import OptionInvalid, WorkflowInvalid
 from lateshift.model import checks
@@ -14,6 +16,7 @@ from lateshift.model.job import NewJob
 from lateshift.model.outcome import plain
 from lateshift.model.retry import NO_RETRY, Retry
 from lateshift.model.triggering.naming import event_name
+from lateshift.model.workflow.policy import OnFailure, Policy
 from lateshift.model.workflow.run import SIGNAL_NAME_LIMIT, STATUS_LIMIT
 from lateshift.model.workflow.step import Kind, path_of
 from lateshift.task import HOUR, Bound, Task
@@ -24,7 +27,8 @@ from lateshift.workflow.run import Branch, Run, Undoable
 T = TypeVar("T")
 
 STEP_NAME_LIMIT = 200  # characters
-OnFailure = Literal["raise", "hold"]
+Then: TypeAlias = OnFailure | Policy | None
+Limit: TypeAlias = timedelta | UnsetType | None
 
 _branch: ContextVar[Branch] = ContextVar("lateshift_branch")
 
@@ -50,14 +54,12 @@ class Flow:
     the time and chance, it asks through this."""
 
     def __init__(
-        self, run: Run, *, attempt: Any, now: Callable[[], datetime], jobs_of_event: Callable[[str, Any], Awaitable[list[NewJob]]],
-        on_failure: OnFailure,
+        self, run: Run, *, now: Callable[[], datetime], jobs_of_event: Callable[[str, Any], Awaitable[list[NewJob]]], policy: Policy,
     ) -> None:  # fmt: skip
         self._run = run
-        self._attempt = attempt
         self._now = now
         self._jobs_of_event = jobs_of_event
-        self._on_failure = on_failure
+        self._policy = policy
         _branch.set(Branch())
 
     @property
@@ -68,27 +70,29 @@ class Flow:
     @overload
     def step(
         self, function: "Task[..., T] | Bound[..., T]", *args: Any, undo: Callable[..., Any] | None = None, name: str | None = None,
-        retry: Retry | None = None, time_limit: timedelta | None = HOUR, on_failure: OnFailure | None = None, **kwargs: Any,
+        retry: Retry | None = None, time_limit: Limit = UNSET, on_failure: Then = None, **kwargs: Any,
     ) -> Step[T]: ...  # fmt: skip
     @overload
     def step(
         self, function: Callable[..., Awaitable[T]], *args: Any, undo: Callable[..., Any] | None = None, name: str | None = None,
-        retry: Retry | None = None, time_limit: timedelta | None = HOUR, on_failure: OnFailure | None = None, **kwargs: Any,
+        retry: Retry | None = None, time_limit: Limit = UNSET, on_failure: Then = None, **kwargs: Any,
     ) -> Step[T]: ...  # fmt: skip
     @overload
     def step(
         self, function: Callable[..., T], *args: Any, undo: Callable[..., Any] | None = None, name: str | None = None,
-        retry: Retry | None = None, time_limit: timedelta | None = HOUR, on_failure: OnFailure | None = None, **kwargs: Any,
+        retry: Retry | None = None, time_limit: Limit = UNSET, on_failure: Then = None, **kwargs: Any,
     ) -> Step[T]: ...  # fmt: skip
     def step(
         self, function: Any, *args: Any, undo: Callable[..., Any] | None = None, name: str | None = None, retry: Retry | None = None,
-        time_limit: timedelta | None = HOUR, on_failure: OnFailure | None = None, **kwargs: Any,
+        time_limit: Limit = UNSET, on_failure: Then = None, **kwargs: Any,
     ) -> Step[Any]:  # fmt: skip
         """Run a function once and keep its result: `await flow.step(reserve, order_id, undo=release)`. A task runs as a job of its own
         on its queue, and the workflow waits without a worker; any other function runs here.
 
         `undo`: called with the same arguments, and with the step's result if it has a parameter `result`, when the run is undone.
-        `retry`: of a function; a task has its own. `on_failure`: "raise" StepFailed here, or "hold" the run for an operator.
+        `retry`: of a function; a task has its own. `time_limit`: of each try of a function, an hour unless said; of a task the complete-by of the whole
+        step, with its queueing and its retries, none unless said. `on_failure`: "raise" StepFailed here, "hold" the run for an
+        operator, or a Policy, by which a task is asked for again first.
         """
         if not (isinstance(function, Bound) or callable(function)):
             raise WorkflowInvalid(
@@ -96,7 +100,10 @@ class Flow:
             )
         task = function.task if isinstance(function, Bound) else function
         known = checks.text("The name of a step", name, STEP_NAME_LIMIT) if name is not None else named(task)
-        rules = self._rules(retry, time_limit, on_failure, undo)
+        limit = (
+            (None if isinstance(task, Task) else HOUR) if isinstance(time_limit, UnsetType) else time_limit
+        )
+        rules = self._rules(retry, limit, on_failure, undo)
         if isinstance(task, Task):
             if retry is not None:
                 raise OptionInvalid(f"The step {known} is a task, which has its own retry: leave retry= out.")
@@ -113,7 +120,7 @@ class Flow:
 
     def child(
         self, workflow: "Task[..., T]", *args: Any, undo: Callable[..., Any] | None = None, name: str | None = None,
-        on_failure: OnFailure | None = None, **kwargs: Any,
+        time_limit: timedelta | None = None, on_failure: Then = None, **kwargs: Any,
     ) -> Step[T]:  # fmt: skip
         """Run another workflow, and wait for its result. If this run is undone before that, the child is cancelled."""
         if not getattr(workflow, "is_workflow", False):
@@ -123,7 +130,7 @@ class Flow:
         known = (
             checks.text("The name of a step", name, STEP_NAME_LIMIT) if name is not None else workflow.name
         )
-        rules = self._rules(None, None, on_failure, undo)
+        rules = self._rules(None, time_limit, on_failure, undo)
         return self._of_task(workflow, known, args, kwargs, rules, undo, Kind.CHILD)
 
     def sleep(self, time: timedelta) -> Step[None]:
@@ -182,11 +189,9 @@ class Flow:
         return True
 
     def _rules(
-        self, retry: Retry | None, limit: timedelta | None, on_failure: OnFailure | None, undo: Callable[..., Any] | None
+        self, retry: Retry | None, limit: timedelta | None, on_failure: Then, undo: Callable[..., Any] | None
     ) -> steps.Rules:  # fmt: skip
-        on_failure = self._on_failure if on_failure is None else on_failure
-        if on_failure not in ("raise", "hold"):
-            raise OptionInvalid(f'on_failure is "raise" or "hold", not {on_failure!r}.')
+        policy = self._policy if on_failure is None else policy_of(on_failure)
         if limit is not None and checks.duration("time_limit", limit) <= timedelta(0):
             raise OptionInvalid("time_limit must be longer than nothing, or None for no limit.")
         if retry is not None and not isinstance(retry, Retry):
@@ -194,7 +199,7 @@ class Flow:
         return steps.Rules(
             retry=retry or NO_RETRY,
             limit=limit,
-            holds=on_failure == "hold",
+            policy=policy,
             undo=None if undo is None else named(undo),
         )
 
@@ -209,8 +214,8 @@ class Flow:
             wants = bound_undo(undo, name, args, kwargs)
             self._run.undos[path] = Undoable(undo, args, kwargs, wants, task.results.decode)
 
-        def make(payload: bytes | None) -> NewJob:
-            return steps.of_run(new, self.id, payload)
+        def make(payload: bytes | None, wait: timedelta) -> NewJob:
+            return steps.of_run(new, self.id, payload, wait)
 
         return Step(lambda: steps.job(self._run, path, kind, name, make, task.results.decode, rules))
 
@@ -219,6 +224,14 @@ async def _in_branch(branch: Branch, body: Awaitable[T]) -> T:
     """Each branch is a task, with a context of its own."""
     _branch.set(branch)
     return await body
+
+
+def policy_of(on_failure: OnFailure | Policy) -> Policy:
+    if isinstance(on_failure, Policy):
+        return on_failure
+    if on_failure not in ("raise", "hold"):
+        raise OptionInvalid(f'on_failure is "raise", "hold" or a Policy, not {on_failure!r}.')
+    return Policy(then=on_failure)
 
 
 def run_id(id: UUID | str) -> UUID:

@@ -80,6 +80,10 @@ class Record:
         self._due.pop(row.path, None)
         self._change()
 
+    def enqueue(self, jobs: Sequence[NewJob]) -> None:
+        self._jobs += jobs
+        self._change()
+
     def complete(self, row: StepRow, result: bytes | None) -> None:
         """It has its place among those that have completed. Written with what comes next, or soon."""
         self._place += 1

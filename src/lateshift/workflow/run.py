@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct, structs
 
 from lateshift.errors import WorkflowInvalid
-from lateshift.model.job import Lease
+from lateshift.model.job import Lease, NewJob
 from lateshift.model.outcome import clip
 from lateshift.model.workflow.run import Phase
 from lateshift.model.workflow.step import STEPS_MOST, Kind, StepRow, StepState, path_of, shown_path
@@ -75,7 +75,10 @@ class Undoable(Struct, frozen=True):
 class Run:
     """Steps ask it for their record, and wait through it. `active`: branches that do something; at none, the run sleeps."""
 
-    def __init__(self, stint: Stint, record: Record) -> None:
+    def __init__(
+        self, stint: Stint, record: Record, jobs_of_event: Callable[[str, Any], Awaitable[list[NewJob]]]
+    ) -> None:
+        self._jobs_of_event = jobs_of_event
         self.stint = stint
         self.record = record
         self.active = 1
@@ -192,6 +195,19 @@ class Run:
         """Wait in the worker, for a moment."""
         with self.in_hand():
             await asyncio.sleep(wait.total_seconds())
+
+    async def alert(self, what: str, why: str) -> None:
+        """Tell whoever subscribed to alerts, in the next commit. That nobody can be told must not keep the run."""
+        data = {
+            "run": str(self.record.lease.id),
+            "workflow": self.record.lease.task,
+            "what": what,
+            "why": why,
+        }
+        try:
+            self.record.enqueue(await self._jobs_of_event(f"alert.{what}", data))
+        except Exception:
+            log.exception("workflow %s: the alert could not be enqueued", self.record.lease.id)
 
     async def give_up(self, path: str) -> None:
         """The worker stops: another goes on with this."""

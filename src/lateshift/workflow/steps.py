@@ -11,12 +11,15 @@ from lateshift.model.ids import JobId, new_job_id
 from lateshift.model.job import NewJob
 from lateshift.model.remote import is_a
 from lateshift.model.retry import Retry
+from lateshift.model.workflow.policy import Again, GiveUp, Policy, decide
 from lateshift.model.workflow.run import Phase
 from lateshift.model.workflow.step import Kind, StepRow, StepState, error_of, shown_path
 from lateshift.runtime.log import log
 from lateshift.workflow.calls import Inline, decoded, encoded, kept
 from lateshift.workflow.run import Run, Stop
 
+NO_TIME = timedelta(0)
+FOR_GOOD = 0  # in the place of a step that failed: no policy is asked again
 AT_HAND = timedelta(seconds=1)  # a retry after no more than this waits in the worker
 
 
@@ -29,7 +32,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 
     retry: Retry
     limit: timedelta | None
-    holds: bool  # the run waits for an operator when it has failed, instead of its code being told
+    policy: Policy
     undo: str | None = None
 
 
@@ -101,14 +104,15 @@ async def _try(run: Run, row: StepRow, inline: Inline, rules: Rules) -> tuple[An
 
 async def _fail(run: Run, row: StepRow, rules: Rules, error: BaseException | None) -> None:
     """For good: the code is told, or an operator."""
-    state = StepState.HELD if rules.holds and not run.stops else StepState.FAILED
-    row = msgspec.structs.replace(row, state=state, wait=None, limit=None)
+    state = StepState.HELD if rules.policy.then == "hold" and not run.stops else StepState.FAILED
+    row = msgspec.structs.replace(row, state=state, wait=None, limit=None, place=FOR_GOOD)
     run.record.put(row)
     if state is StepState.FAILED:
         raise _told(row) from error
     why = f"step {shown_path(row.path)} {row.name} failed: {error_of(row.error)}"
     log.error("workflow %s is held: %s", run.record.lease.id, why)
     run.record.say(phase=Phase.HELD, why=why)
+    await run.alert("workflow_held", why)
 
 
 async def _held(run: Run, row: StepRow) -> None:
@@ -123,7 +127,7 @@ async def job(
     path: str,
     kind: Kind,
     name: str,
-    make: Callable[[bytes | None], NewJob],
+    make: Callable[[bytes | None, timedelta], NewJob],
     decode: Callable[[bytes | None], Any],
     rules: Rules,
 ) -> Any:
@@ -135,17 +139,22 @@ async def job(
             return decode(row.result)
         if row is None:
             run.begin()
-        if row is not None and row.state is StepState.FAILED and rules.holds:
-            await _fail(run, row, rules, None)
-            continue
+        wait, limit = NO_TIME, rules.limit
+        if row is not None and row.state is StepState.FAILED and row.place is None and not run.stops:
+            match decide(rules.policy, row.failures, rules.limit, error_of(row.error)):
+                case Again(wait, limit):
+                    row = msgspec.structs.replace(row, state=StepState.RUNNING, job=None)
+                case GiveUp():
+                    await _fail(run, row, rules, None)
+                    continue
         if row is not None and row.state is not StepState.RUNNING:
             await _held(run, row)
             continue
         if row is None or row.job is None:
-            new = make(record.mended.get(path))
+            new = make(record.mended.get(path), wait)
             row = StepRow(
                 path=path, kind=kind, name=name, state=StepState.RUNNING, job=new.id, payload=new.payload,
-                failures=0 if row is None else row.failures, limit=rules.limit, undo=rules.undo,
+                failures=0 if row is None else row.failures, limit=None if limit is None else wait + limit, undo=rules.undo,
             )  # fmt: skip
             record.put(row, [new])
         if run.stops:
@@ -222,9 +231,11 @@ async def emit(run: Run, path: str, name: str, make: Callable[[], Any]) -> None:
     run.record.complete(row, None)
 
 
-def of_run(new: NewJob, run: JobId, payload: bytes | None) -> NewJob:
+def of_run(new: NewJob, run: JobId, payload: bytes | None = None, wait: timedelta = NO_TIME) -> NewJob:
     """The job of a step: it is the run's, and nobody else's duplicate."""
     spec = msgspec.structs.replace(new.spec, batch=run)
+    if wait > NO_TIME:
+        spec = msgspec.structs.replace(spec, delay=wait, at=None)
     return NewJob(
         new_job_id(), spec, new.payload if payload is None else payload, None, True, new.place, None
     )

@@ -36,8 +36,11 @@ async def undo_all(run: Run, journal: Journal, why: str) -> bool:
             await _undo_by_job(run, row, how)
         else:
             await _undo_here(run, row, how)
+    left = [row.name for row in run.record.steps.values() if row.undo_state is Undo.FAILED]
+    if left:
+        await run.alert("compensation_failed", f"{why}; not undone: {', '.join(left)}")
     await run.commit()
-    return not any(row.undo_state is Undo.FAILED for row in run.record.steps.values())
+    return not left
 
 
 async def _resolve(run: Run, journal: Journal) -> None:
@@ -101,7 +104,7 @@ async def _undo_by_job(run: Run, row: StepRow, how: Undoable) -> None:
     undo = how.undo
     assert isinstance(undo, Task | Bound)
     if row.undo_job is None:
-        new = of_run(undo.call(*how.args, **_arguments(row, how)).job, run.record.lease.id, None)
+        new = of_run(undo.call(*how.args, **_arguments(row, how)).job, run.record.lease.id)
         run.record.put(msgspec.structs.replace(row, undo_state=Undo.RUNNING, undo_job=new.id), [new])
     while run.record.steps[row.path].undo_state is Undo.RUNNING:
         await run.rest(_timer(row), f"{row.undo} (job {run.record.steps[row.path].undo_job})")

@@ -12,11 +12,12 @@ from lateshift.model.history import append
 from lateshift.model.job import AttemptRecord, NewJob
 from lateshift.model.outcome import MESSAGE_LIMIT, Cancelled, DeadLettered, Decided, Deciding, clip, said
 from lateshift.model.remote import name_of
+from lateshift.model.workflow.policy import Policy
 from lateshift.model.workflow.run import Asleep, Phase
 from lateshift.model.workflow.step import shown_path
 from lateshift.runtime.log import log
 from lateshift.task import Limits, Sender, Task
-from lateshift.workflow.flow import Flow, OnFailure
+from lateshift.workflow.flow import Flow
 from lateshift.workflow.journal import Journal
 from lateshift.workflow.record import Lost, Record
 from lateshift.workflow.run import Diverged, Evicted, Run, Stop
@@ -34,13 +35,13 @@ class Workflow(Task[P, R]):
     is_workflow = True
 
     def __init__(
-        self, function: Callable[..., Awaitable[R]], name: str, limits: Limits, sender: Sender, *, on_failure: OnFailure,
+        self, function: Callable[..., Awaitable[R]], name: str, limits: Limits, sender: Sender, *, policy: Policy,
         version: Callable[[], str], now: Callable[[], datetime],
         jobs_of_event: Callable[[str, Any], Awaitable[list[NewJob]]],
     ) -> None:  # fmt: skip
         super().__init__(_without_flow(name, function), name, limits, sender)
         self._code = function
-        self._on_failure = on_failure
+        self._policy = policy
         self._version = version
         self._now = now
         self._jobs_of_event = jobs_of_event
@@ -52,14 +53,14 @@ class Workflow(Task[P, R]):
         """One stretch: until it ends, or waits."""
         journal: Journal = attempt.desk.journal
         record = Record(attempt.lease, journal, self.name, self._version(), attempt.desk.now)
-        run = Run(attempt, record)
+        run = Run(attempt, record, self._jobs_of_event)
         if attempt.lease.fence > 1:
             await record.load()
         try:
             await self._stay_held(record)
             return await self._go(attempt, run, journal)
         except Diverged as difference:
-            await self._hold(record, str(difference))
+            await self._hold(run, str(difference))
         except (Evicted, Lost):
             pass
         if attempt.lost:
@@ -67,9 +68,7 @@ class Workflow(Task[P, R]):
         raise Deciding(Decided(None))
 
     async def _go(self, attempt: Any, run: Run, journal: Journal) -> Any:
-        flow = Flow(
-            run, attempt=attempt, now=self._now, jobs_of_event=self._jobs_of_event, on_failure=self._on_failure
-        )  # fmt: skip
+        flow = Flow(run, now=self._now, jobs_of_event=self._jobs_of_event, policy=self._policy)
         record, error = run.record, None
         try:
             result = await run.drive(lambda: self._code(flow, *attempt.args, **attempt.kwargs))
@@ -120,13 +119,16 @@ class Workflow(Task[P, R]):
                 raise Evicted
             await record.load()
 
-    async def _hold(self, record: Record, why: str) -> None:
+    async def _hold(self, run: Run, why: str) -> None:
         """The code is not the one that made this record: nothing goes on until somebody has looked."""
+        record = run.record
         log.error(
             "workflow %s %s is held: %s. Deploy code that fits and `lateshift workflows resume` it, or undo it",
             self.name, record.lease.id, why,
         )  # fmt: skip
-        record.say(phase=Phase.HELD, why=f"the code does not fit what is recorded: {why}")
+        why = f"the code does not fit what is recorded: {why}"
+        record.say(phase=Phase.HELD, why=why)
+        await run.alert("workflow_held", why)
         try:
             await self._stay_held(record)
         except (Evicted, Lost):

@@ -62,6 +62,7 @@ class StepError(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str
     message: str = ""
     traceback: str | None = None
+    reason: str | None = None  # of a job: why it ended so
 
     def __str__(self) -> str:
         return f"{self.error}: {self.message}" if self.message else self.error
@@ -146,5 +147,12 @@ def error_of_job(reason: str | None, history: list[AttemptRecord]) -> StepError:
     """Why the job of a step did not complete."""
     last = history[-1] if history else None
     if last is None or last.error is None:
-        return StepError(error=reason or "failed", message=(last.message or "") if last else "")
-    return StepError(error=last.error, message=last.message or "", traceback=last.traceback)
+        return StepError(
+            error=reason or "failed", message=(last.message or "") if last else "", reason=reason
+        )
+    return StepError(error=last.error, message=last.message or "", traceback=last.traceback, reason=reason)
+
+
+LATE = written_error(
+    StepError(error="complete_by", message="it was not done by its complete-by", reason="complete_by")
+)

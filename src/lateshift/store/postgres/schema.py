@@ -206,6 +206,8 @@ STEPS: tuple[tuple[str, ...], ...] = (
         # Steps that are jobs, while nobody has written their end.
         "CREATE INDEX step_job ON lateshift.step (run) WHERE job IS NOT NULL AND state = 1",
         "CREATE INDEX step_undo_job ON lateshift.step (run) WHERE undo_job IS NOT NULL AND undo_state = 1",
+        # Which of them are late.
+        "CREATE INDEX step_late ON lateshift.step (complete_by) WHERE job IS NOT NULL AND state = 1",
         # What runs were told, in its order. `taken`: by which step.
         """CREATE TABLE lateshift.signal (
             run uuid NOT NULL, number integer NOT NULL, name text NOT NULL, data bytea, key text COLLATE "C", at timestamptz NOT NULL,

@@ -19,14 +19,15 @@ from lateshift.model.workflow.run import (
     RunView,
     Signal,
 )
-from lateshift.model.workflow.step import Kind, StepRow, StepState, StepView, Undo
+from lateshift.model.workflow.step import LATE, Kind, StepRow, StepState, StepView, Undo
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.postgres import enqueue, runs
 from lateshift.store.postgres.arrays import BigInts, Blobs, Instants, Texts, Uuids
 from lateshift.store.postgres.database import Connection, Database
+from lateshift.store.postgres.sweeping import TERM
 from lateshift.store.postgres.wakes import NotifyWakes
-from lateshift.store.workflow_contract import Told, is_ready
+from lateshift.store.workflow_contract import LateStep, Told, is_ready
 
 _NOW = "clock_timestamp() + %(skew)s::interval"
 # Leases that hold, and whether they are to be cancelled; nobody takes them back until we commit. Primary key.
@@ -85,6 +86,12 @@ KEY_USED = "SELECT 1 FROM lateshift.signal WHERE run = %s AND key = %s"
 LAST_SIGNAL = "SELECT coalesce(max(number), 0), count(*) FROM lateshift.signal WHERE run = %s"
 KEEP_SIGNAL = f"""INSERT INTO lateshift.signal (run, number, name, data, key, at)
  VALUES (%(id)s, %(number)s, %(name)s, %(data)s, %(key)s, {_NOW})"""
+
+# Steps past their complete-by, the latest first to be done by. step_late; primary key.
+OVERDUE_STEPS = f"""SELECT run, path, name, job FROM lateshift.step WHERE job IS NOT NULL AND state = 1
+ AND complete_by <= (SELECT {_NOW}) ORDER BY complete_by LIMIT %(limit)s"""
+FAIL_LATE = f"""UPDATE lateshift.step SET state = 3, error = %(error)s, failures = failures + 1, ended_at = {_NOW}
+ WHERE run = %(id)s AND path = %(path)s AND state = 1 RETURNING 1"""
 
 # With the job that it is, in whichever table that stands. Primary keys; run_name, run_phase.
 JOBS = """SELECT id, state, NULL AS reason, queue, batch, due_at, NULL::timestamptz AS settled_at FROM lateshift.job
@@ -145,6 +152,32 @@ class PostgresWorkflows:
 
     def load(self, ids: Sequence[JobId]) -> list[Loaded]:
         return self._database.run(lambda connection, again: _load(connection, ids, self._clock.offset))
+
+    def overdue(self, *, term: int, limit: int) -> list[LateStep]:
+        def look(connection: Connection, again: bool) -> list[tuple[Any, ...]]:
+            return connection.execute(OVERDUE_STEPS, {"skew": self._clock.offset, "limit": limit}).fetchall()
+
+        def work(connection: Connection, again: bool) -> tuple[list[tuple[Any, ...]], set[Line]]:
+            failed: list[tuple[Any, ...]] = []
+            lines: set[Line] = set()
+            with connection.transaction():
+                if not connection.execute(TERM, (term,)).fetchall():
+                    return [], set()
+                for row in sorted(found):
+                    told = {"id": row[0], "path": row[1], "error": LATE, "skew": self._clock.offset}
+                    connection.execute(runs.HOLD, told)
+                    if connection.execute(FAIL_LATE, told).fetchall() or again:
+                        failed.append(row)
+                        lines |= runs.wake(connection, row[0], self._clock.offset)
+                crashpoint("workflow.before_late_commit")
+            return failed, lines
+
+        found = self._database.run(look)
+        if not found:
+            return []
+        failed, lines = self._database.run(work)
+        self._wakes.hint(lines)
+        return [LateStep(*row) for row in failed]
 
     def signal(self, id: JobId, name: str, data: bytes | None, *, key: str | None, by: str) -> Told:
         def work(connection: Connection, again: bool) -> tuple[Told, set[Line]]:

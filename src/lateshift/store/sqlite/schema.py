@@ -198,6 +198,8 @@ STEPS: tuple[tuple[str, ...], ...] = (
         # Steps that are jobs, while nobody has written their end.
         "CREATE INDEX step_job ON step (run) WHERE job IS NOT NULL AND state = 1",
         "CREATE INDEX step_undo_job ON step (run) WHERE undo_job IS NOT NULL AND undo_state = 1",
+        # Which of them are late.
+        "CREATE INDEX step_late ON step (complete_by) WHERE job IS NOT NULL AND state = 1",
         # What runs were told, in its order. `taken`: by which step.
         """CREATE TABLE signal (
             run BLOB NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, data BLOB, key TEXT, at INTEGER NOT NULL,

@@ -20,13 +20,14 @@ from lateshift.model.workflow.run import (
     RunView,
     Signal,
 )
-from lateshift.model.workflow.step import Kind, StepRow, StepState, StepView, Undo
+from lateshift.model.workflow.step import LATE, Kind, StepRow, StepState, StepView, Undo
 from lateshift.store.contract import Wakes
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.sqlite import enqueue, runs
 from lateshift.store.sqlite.database import Connection, Database
-from lateshift.store.workflow_contract import Told, is_ready
+from lateshift.store.sqlite.sweeping import TERM
+from lateshift.store.workflow_contract import LateStep, Told, is_ready
 
 # Whether the lease holds, and whether it is to be cancelled. Primary key.
 MINE = "SELECT cancel_by FROM job WHERE id = ? AND fence = ? AND state = 2"
@@ -69,6 +70,12 @@ SETTLED = "SELECT 1 FROM settled WHERE id = ?"
 KEY_USED = "SELECT 1 FROM signal WHERE run = ? AND key = ?"
 LAST_SIGNAL = "SELECT coalesce(max(number), 0), count(*) FROM signal WHERE run = ?"
 KEEP_SIGNAL = "INSERT INTO signal (run, number, name, data, key, at) VALUES (?, ?, ?, ?, ?, ?)"
+
+# Steps past their complete-by, the latest first to be done by. step_late; primary key.
+OVERDUE_STEPS = """SELECT run, path, name, job FROM step WHERE job IS NOT NULL AND state = 1 AND complete_by <= ?
+ ORDER BY complete_by LIMIT ?"""
+FAIL_LATE = """UPDATE step SET state = 3, error = ?3, failures = failures + 1, ended_at = ?4
+ WHERE run = ?1 AND path = ?2 AND state = 1"""
 
 # With the job that it is, in whichever table that stands. Primary keys; run_name, run_phase.
 _JOB = "SELECT state, {}, queue, batch, due_at, {} FROM {} WHERE id = ?"
@@ -124,6 +131,23 @@ class SqliteWorkflows:
             now = self._clock.now()
             found = [_loaded(connection, id, now) for id in ids]
         return [one for one in found if one is not None]
+
+    def overdue(self, *, term: int, limit: int) -> list[LateStep]:
+        now = self._clock.microseconds()
+        with self._database.read() as connection:
+            if not connection.execute(OVERDUE_STEPS, (now, 1)).fetchall():
+                return []  # the supervisor asks every second
+        lines: set[Line] = set()
+        with self._database.write() as connection:
+            if not connection.execute(TERM, (term,)).fetchall():
+                return []
+            found = connection.execute(OVERDUE_STEPS, (now, limit)).fetchall()
+            for run, path, _, _ in found:
+                connection.execute(FAIL_LATE, (run, path, LATE, now))
+                lines |= runs.wake(connection, run, now)
+            crashpoint("workflow.before_late_commit")
+        self._wakes.hint(lines)
+        return [LateStep(UUID(bytes=run), path, name, UUID(bytes=job)) for run, path, name, job in found]
 
     def signal(self, id: JobId, name: str, data: bytes | None, *, key: str | None, by: str) -> Told:
         with self._database.write() as connection:
