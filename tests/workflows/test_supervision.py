@@ -179,7 +179,7 @@ def test_alerts_are_events_that_a_task_subscribes_to(app: Lateshift, kit: Kit, d
 
     @app.workflow
     async def stuck(flow: Flow) -> None:
-        await flow.step(lambda: 1, name="reserve", undo=lambda: fail())
+        await flow.step(lambda: 1, name="reserve", undo=fail)
         raise ValueError("no stock")
 
     held.enqueue()
