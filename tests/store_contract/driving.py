@@ -47,6 +47,9 @@ TABLES = (
     "trigger",
     "receipt",
     "refused",
+    "run",
+    "step",
+    "signal",
 )
 LINE = Line("default", Lane.COROUTINE)
 GUARDED = Line("default", Lane.GUARDED)

@@ -2,11 +2,12 @@
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from lateshift import Flow, Lateshift, Retry, State, StepFailed
-from lateshift.errors import Permanent, RunEnded, RunUnknown, TaskInvalid, WorkflowInvalid
+from lateshift import Flow, Lateshift, Limit, Retry, State, StepFailed
+from lateshift.errors import OptionInvalid, Permanent, RunEnded, RunUnknown, TaskInvalid, WorkflowInvalid
 from lateshift.model.ids import new_job_id
 from lateshift.testing import Kit
 
@@ -338,3 +339,37 @@ async def test_calling_a_workflow_says_how_to_start_it(app: Lateshift) -> None:
 
     with pytest.raises(WorkflowInvalid, match=r"fulfil\.enqueue"):
         await fulfil(7)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "guard", [{"session": "user:7"}, {"tenant": "acme"}, {"session": "a", "sequence": 1}]
+)
+def test_a_workflow_has_no_guards_of_its_own(app: Lateshift, guard: dict[str, Any]) -> None:
+    @app.workflow
+    async def fulfil(flow: Flow) -> None: ...
+
+    with pytest.raises(OptionInvalid, match="has no session, tenant or limit"):
+        fulfil.options(**guard)
+
+
+def test_nor_may_its_queue_have_a_limit(app: Lateshift) -> None:
+    app.queue("narrow", limit=Limit(concurrency=1))
+
+    @app.workflow(queue="narrow")
+    async def fulfil(flow: Flow) -> None: ...
+
+    with pytest.raises(OptionInvalid, match="nor may its queue narrow"):
+        fulfil.enqueue()
+
+
+def test_a_run_that_is_to_begin_later_begins_then(app: Lateshift, kit: Kit) -> None:
+    @app.workflow
+    async def fulfil(flow: Flow) -> str:
+        return "begun"
+
+    job = fulfil.options(delay=DAY).enqueue()
+    app.signal(job.id, "hurry")  # which does not wake what has not begun
+    kit.drain()
+    assert job.state is State.SCHEDULED
+    kit.travel(days=1)
+    assert kit.result(job) == "begun"

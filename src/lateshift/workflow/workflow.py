@@ -4,19 +4,19 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
-from functools import update_wrapper
+from functools import cached_property, update_wrapper
 from typing import Any, ParamSpec, TypeVar
 
-from lateshift.errors import TaskInvalid, WorkflowInvalid
+from lateshift.errors import OptionInvalid, TaskInvalid, WorkflowInvalid
 from lateshift.model.history import append
-from lateshift.model.job import AttemptRecord, NewJob
+from lateshift.model.job import AttemptRecord, NewJob, Spec
 from lateshift.model.outcome import MESSAGE_LIMIT, Cancelled, DeadLettered, Decided, Deciding, clip, said
 from lateshift.model.remote import name_of
 from lateshift.model.workflow.policy import Policy
 from lateshift.model.workflow.run import Asleep, Phase
 from lateshift.model.workflow.step import shown_path
 from lateshift.runtime.log import log
-from lateshift.task import Limits, Sender, Task
+from lateshift.task import Bound, Limits, Sender, Task
 from lateshift.workflow.flow import Flow
 from lateshift.workflow.journal import Journal
 from lateshift.workflow.record import Lost, Record
@@ -48,6 +48,25 @@ class Workflow(Task[P, R]):
 
     def __repr__(self) -> str:
         return f"<Workflow {self.name}>"
+
+    @cached_property
+    def spec(self) -> Spec:
+        return self._unguarded(super().spec)
+
+    def options(self, **options: Any) -> Bound[P, R]:
+        """As a task's, without session, tenant and limit_key: a run that sleeps would hold its turn for as long. Its steps may have
+        them."""
+        bound = super().options(**options)
+        self._unguarded(bound.spec)
+        return bound
+
+    def _unguarded(self, spec: Spec) -> Spec:
+        if spec.lane is not self.lane:
+            raise OptionInvalid(
+                f"The workflow {self.name} has no session, tenant or limit, nor may its queue {spec.queue}: a run that sleeps would hold "
+                "its turn for as long. Give them to the tasks that are its steps, and the workflow another queue."
+            )
+        return spec
 
     async def start(self, attempt: Any) -> Any:
         """One stretch: until it ends, or waits."""

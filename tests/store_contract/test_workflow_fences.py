@@ -1,0 +1,132 @@
+"""Whoever lost a run writes nothing of it; what has completed is written once; nothing that comes is slept over."""
+
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from lateshift.clock import ManualClock
+from lateshift.model.job import Lease, State
+from lateshift.model.workflow.run import NEVER, Advance, Asleep
+from lateshift.model.workflow.step import Kind, StepRow, StepState
+from lateshift.store.contract import Store
+from lateshift.store.workflow_contract import Told
+from tests.store_contract.driving import HOUR, LINE, Supervisor, Worker, make_job
+
+BEGIN = ("order", "1")
+RUNNING = StepRow(path="00001", kind=Kind.CALL, name="charge", state=StepState.RUNNING)
+DONE = replace(RUNNING, state=StepState.COMPLETED, result=b"1", place=1)
+
+
+@pytest.fixture
+def lease(store: Store, worker: Worker) -> Lease:
+    store.jobs.enqueue([make_job(attempts=100, time_limit=None)])
+    [lease] = worker.lease(1)
+    return lease
+
+
+def asleep(news: int = 0, wait: timedelta = NEVER) -> Asleep:
+    return Asleep(wait, None, news, "a signal")
+
+
+def test_a_worker_that_lost_its_run_writes_nothing(
+    store: Store, clock: ManualClock, lease: Lease, other_worker: Worker, supervisor: Supervisor
+) -> None:
+    store.workflows.advance([Advance(lease=lease, begin=BEGIN, steps=[RUNNING])])
+    clock.move(minutes=5)  # it was stopped, and its heartbeat ran out
+    other_worker.beat(timedelta(hours=1))
+    supervisor.sweep()
+    [again] = other_worker.lease(1)
+    assert again.id == lease.id
+    for late in (
+        Advance(lease=lease, steps=[DONE]),
+        Advance(lease=lease, sleep=asleep()),
+        Advance(lease=lease, jobs=[make_job()]),
+    ):
+        [answer] = store.workflows.advance([late])
+        assert answer.lost
+    view = store.workflows.view(lease.id)
+    assert view is not None
+    assert [step.state for step in view.steps] == [StepState.RUNNING]
+    assert view.state is State.RUNNING
+    assert store.reports.unsettled(None, 10)[0].id == lease.id
+
+
+def test_a_step_that_has_completed_stays_as_it_was_written(store: Store, lease: Lease) -> None:
+    store.workflows.advance([Advance(lease=lease, begin=BEGIN, steps=[DONE])])
+    store.workflows.advance(
+        [Advance(lease=lease, steps=[replace(DONE, result=b"2"), replace(RUNNING, path="00002")])]
+    )
+    store.workflows.advance([Advance(lease=lease, steps=[replace(RUNNING, failures=3)])])
+    view = store.workflows.view(lease.id)
+    assert view is not None
+    assert [(step.path, step.state, step.result) for step in view.steps] == [
+        ("00001", StepState.COMPLETED, b"1"),
+        ("00002", StepState.RUNNING, None),
+    ]
+
+
+def test_a_run_sleeps_unless_something_came_that_it_does_not_know_of(store: Store, lease: Lease) -> None:
+    [answer] = store.workflows.advance([Advance(lease=lease, begin=BEGIN)])
+    assert store.workflows.signal(lease.id, "go", b"1", key=None, by="ann") is Told.KEPT
+    [answer] = store.workflows.advance([Advance(lease=lease, sleep=asleep(answer.news))])
+    assert (answer.asleep, answer.news) == (False, 1)
+    [loaded] = store.workflows.load([lease.id])
+    assert [signal.data for signal in loaded.signals] == [b"1"]
+    [answer] = store.workflows.advance([Advance(lease=lease, sleep=asleep(loaded.run.news))])
+    assert answer.asleep
+    view = store.reports.job(lease.id)
+    assert view is not None
+    assert (view.state, view.holder, view.attempt) == (State.SCHEDULED, None, 0)
+
+
+def test_what_comes_wakes_a_run_that_sleeps_and_only_once_begun(
+    store: Store, worker: Worker, lease: Lease
+) -> None:
+    store.workflows.advance([Advance(lease=lease, begin=BEGIN, sleep=asleep())])
+    assert worker.lease(1) == []
+    store.workflows.signal(lease.id, "go", None, key="k", by="ann")
+    [again] = worker.lease(1)
+    assert again.fence == lease.fence + 1
+    later = make_job(delay=HOUR)
+    store.jobs.enqueue([later])
+    store.workflows.signal(later.id, "go", None, key=None, by="ann")
+    view = store.reports.job(later.id)
+    assert view is not None
+    assert view.state is State.SCHEDULED
+
+
+def test_the_end_of_a_steps_job_is_in_its_step_and_wakes_the_run(
+    store: Store, worker: Worker, lease: Lease
+) -> None:
+    job = make_job()
+    job = replace(job, spec=replace(job.spec, batch=lease.id))
+    step = replace(RUNNING, kind=Kind.JOB, job=job.id)
+    store.workflows.advance([Advance(lease=lease, begin=BEGIN, steps=[step], jobs=[job], sleep=asleep())])
+    [of_step] = worker.lease(1)
+    worker.settle(of_step)
+    view = store.workflows.view(lease.id)
+    assert view is not None
+    assert (view.steps[0].state, view.steps[0].result, view.steps[0].place) == (StepState.COMPLETED, b"1", 1)
+    assert view.state is State.READY
+    assert LINE in store.jobs.lines()
+
+
+def test_steps_past_their_complete_by_have_failed_and_only_for_the_present_supervisor(
+    store: Store, clock: ManualClock, worker: Worker, lease: Lease, supervisor: Supervisor
+) -> None:
+    job = make_job()
+    job = replace(job, spec=replace(job.spec, batch=lease.id))
+    step = replace(RUNNING, kind=Kind.JOB, job=job.id, limit=HOUR)
+    store.workflows.advance([Advance(lease=lease, begin=BEGIN, steps=[step], jobs=[job], sleep=asleep())])
+    assert store.workflows.overdue(term=supervisor.term, limit=10) == []
+    clock.move(hours=1, seconds=1)
+    assert store.workflows.overdue(term=supervisor.term - 1, limit=10) == []
+    [late] = store.workflows.overdue(term=supervisor.term, limit=10)
+    assert (late.run, late.path, late.job) == (lease.id, "00001", job.id)
+    leases = worker.lease(2)
+    [of_step] = [each for each in leases if each.id == job.id]
+    worker.settle(of_step)  # too late: nobody hears it
+    view = store.workflows.view(lease.id)
+    assert view is not None
+    assert (view.steps[0].state, view.steps[0].failures) == (StepState.FAILED, 1)
