@@ -1,9 +1,10 @@
 """Before a release: can this code run what is in the store? Every job that may still run, follow a batch or come of a
-schedule, is decoded with its types; and its triggers are looked at, without connecting to anything."""
+schedule, is decoded with its types; workflows under way are replayed over what they have recorded; and its triggers are looked at, without connecting to anything."""
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
+from uuid import UUID
 
 from msgspec import Struct, field
 
@@ -16,6 +17,8 @@ from lateshift.store.contract import Store
 from lateshift.task import Task
 from lateshift.triggers.fitting import fault
 from lateshift.triggers.trigger import Trigger
+from lateshift.workflow.replaying import difference
+from lateshift.workflow.workflow import Workflow
 
 PAGE = 500
 EXAMPLES = 3
@@ -24,6 +27,7 @@ FINDINGS_KEPT = 200  # what comes after so many different ones is only counted
 TO_COME = "to come"  # of what a batch enqueues when it is done
 SCHEDULED = "of a schedule"  # what its ticks will enqueue
 GONE, UNDECODABLE, INVALID = "task_gone", "arguments_undecodable", "task_invalid"
+DIVERGED = "workflow_diverged"
 TRIGGER_INVALID, TRIGGER_TAKEN = "trigger_invalid", "trigger_taken"
 
 
@@ -88,7 +92,7 @@ def check(
     for met in _what_there_is(store, app):
         report.looked_at[met.state] = report.looked_at.get(met.state, 0) + 1
         told(1)
-        wrong = _what_is_wrong(tasks, met)
+        wrong = _what_is_wrong(tasks, met) or _what_diverges(store, tasks, met)
         if wrong is None:
             continue
         kind, words = wrong
@@ -154,6 +158,18 @@ def _jobs(store: Store) -> Iterator[JobView]:
     while page := store.reports.jobs(JobFilter(state=State.DEAD, before=before), PAGE):
         yield from page
         before = page[-1].id
+
+
+def _what_diverges(store: Store, tasks: Mapping[str, Task[..., Any]], met: Met) -> tuple[str, str] | None:
+    """Of a run of a workflow: whether this code fits what it has recorded."""
+    task = tasks[met.task]
+    if not isinstance(task, Workflow) or not isinstance(met.id, UUID) or met.state == TO_COME:
+        return None
+    for loaded in store.workflows.load([met.id]):
+        found = difference(task, loaded, met.payload)
+        if found is not None:
+            return DIVERGED, found
+    return None
 
 
 def _what_is_wrong(tasks: Mapping[str, Task[..., Any]], met: Met) -> tuple[str, str] | None:

@@ -155,3 +155,30 @@ def test_each_run_records_the_version_of_the_code_that_began_it(store_url: str) 
         view = app.store.workflows.view(job.id)
         assert view is not None
         assert view.run.version == "2026.11"
+
+
+def test_a_check_before_the_release_replays_runs_and_begins_nothing(
+    app: Lateshift, kit: Kit, done: list[str]
+) -> None:
+    do = note(done)
+
+    async def old(flow: Flow) -> None:
+        await flow.step(do, "stock", name="reserve")
+        await flow.wait_for("go")
+        await flow.step(do, "card", name="charge")
+
+    async def new(flow: Flow) -> None:
+        await flow.step(do, "stock", name="hold")
+        await flow.wait_for("go")
+
+    job = begin(app, kit, old)
+    app.signal(job.id, "go")  # it is ready: the next step would be charge
+    assert app.check().findings == []
+    deploy(app, new)
+    [finding] = app.check().findings
+    assert (finding.task, finding.kind, finding.examples) == ("order", "workflow_diverged", [job.id])
+    assert finding.error.startswith("at step 1 it has recorded reserve")
+    assert done == ["stock"]
+    view = app.store.workflows.view(job.id)
+    assert view is not None
+    assert view.run.phase is Phase.FORWARD

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from lateshift.check import (
+    DIVERGED,
     EXAMPLES,
     GONE,
     INVALID,
@@ -30,6 +31,8 @@ REMEDIES = {
     UNDECODABLE: "Arguments that do not fit: give a new parameter a default, keep an old one, or let its type take both. What"
     " is dead already can be changed: `lateshift jobs resubmit --app PROGRAM --set NAME=JSON --show`.",
     INVALID: "A task that cannot be used at all: mend its parameters; the message says which.",
+    DIVERGED: 'A workflow whose runs this code does not fit: keep the old steps for runs that passed them, with flow.patched("…"); else such runs are held'
+    " when they wake, until code that fits is there and they are resumed, or undone.",
     TRIGGER_INVALID: "A trigger that would make no jobs: mend where it looks, or what its task takes; the message says which.",
     TRIGGER_TAKEN: "A trigger whose name another app has: give one of the two another name=. If it is the same app, renamed, stop the"
     " old one first: its triggers are then taken over where they stand.",

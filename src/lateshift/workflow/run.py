@@ -76,8 +76,10 @@ class Run:
     """Steps ask it for their record, and wait through it. `active`: branches that do something; at none, the run sleeps."""
 
     def __init__(
-        self, stint: Stint, record: Record, jobs_of_event: Callable[[str, Any], Awaitable[list[NewJob]]]
-    ) -> None:
+        self, stint: Stint, record: Record, jobs_of_event: Callable[[str, Any], Awaitable[list[NewJob]]], *,
+        looks: bool = False,
+    ) -> None:  # fmt: skip
+        self.looks = looks  # only whether the code fits: nothing begins, nothing goes on
         self._jobs_of_event = jobs_of_event
         self.stint = stint
         self.record = record
@@ -140,7 +142,7 @@ class Run:
     @property
     def stops(self) -> bool:
         """Whether nothing new is to begin."""
-        return self.record.phase is Phase.UNDOING or self.record.cancel_by is not None
+        return self.looks or self.record.phase is Phase.UNDOING or self.record.cancel_by is not None
 
     def begin(self) -> None:
         """Before a step that is not recorded."""

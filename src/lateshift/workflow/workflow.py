@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from functools import cached_property, update_wrapper
@@ -9,11 +10,11 @@ from typing import Any, ParamSpec, TypeVar
 
 from lateshift.errors import OptionInvalid, TaskInvalid, WorkflowInvalid
 from lateshift.model.history import append
-from lateshift.model.job import AttemptRecord, NewJob, Spec
+from lateshift.model.job import AttemptRecord, Lease, NewJob, Spec
 from lateshift.model.outcome import MESSAGE_LIMIT, Cancelled, DeadLettered, Decided, Deciding, clip, said
 from lateshift.model.remote import name_of
 from lateshift.model.workflow.policy import Policy
-from lateshift.model.workflow.run import Asleep, Phase
+from lateshift.model.workflow.run import Asleep, Loaded, Phase
 from lateshift.model.workflow.step import shown_path
 from lateshift.runtime.log import log
 from lateshift.task import Bound, Limits, Sender, Task
@@ -86,6 +87,22 @@ class Workflow(Task[P, R]):
             raise asyncio.CancelledError
         raise Deciding(Decided(None))
 
+    async def look(self, loaded: Loaded, payload: bytes, journal: Any) -> None:
+        """Run the code over what is recorded, and begin nothing. Raises Diverged."""
+        looking = _Looking(self, loaded, payload)
+        record = Record(looking.lease, journal, self.name, loaded.run.version, time.monotonic)
+        await record.load()
+        run = Run(looking, record, self._jobs_of_event, looks=True)
+        flow = Flow(run, now=self._now, jobs_of_event=self._jobs_of_event, policy=self._policy)
+        args, kwargs = self.arguments.decode(payload)
+        try:
+            await run.drive(lambda: self._code(flow, *args, **kwargs))
+        except (Evicted, Stop):
+            return
+        except (Exception, SystemExit):
+            pass  # so it would end; what it has recorded until there is looked at
+        self._refuse_unmet(run)
+
     async def _go(self, attempt: Any, run: Run, journal: Journal) -> Any:
         flow = Flow(run, now=self._now, jobs_of_event=self._jobs_of_event, policy=self._policy)
         record, error = run.record, None
@@ -155,6 +172,17 @@ class Workflow(Task[P, R]):
         await record.commit(
             Asleep(timedelta(0), None, record.news, "")
         )  # told to go on meanwhile: by the next stretch
+
+
+class _Looking:
+    """An attempt that only looks."""
+
+    def __init__(self, workflow: Workflow[..., Any], loaded: Loaded, payload: bytes) -> None:
+        spec = workflow.spec
+        self.lease = Lease(loaded.run.id, 0, workflow.name, payload, 0, 0, None, spec.queue, spec.lane)
+        self.cancelled_by: str | None = None
+        self.stopping = False
+        self.lost = False
 
 
 def _without_flow(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
