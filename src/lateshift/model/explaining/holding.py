@@ -5,12 +5,13 @@ from datetime import datetime, timedelta
 from shlex import quote
 
 from lateshift.model.edit import RESUBMITTED
-from lateshift.model.explaining.facts import OTHERS_LOOKED_AT, Facts, Limit, Other, Session
+from lateshift.model.explaining.facts import OTHERS_LOOKED_AT, Facts, Limit, Other, Run, Session
 from lateshift.model.explaining.reason import Reason
-from lateshift.model.explaining.words import Words, bounded, listed, said
+from lateshift.model.explaining.words import Words, bounded, listed, one_line, said
 from lateshift.model.guard import ENOUGH
 from lateshift.model.job import AttemptRecord, Holds, State
 from lateshift.model.words import counted, duration, short
+from lateshift.model.workflow.run import ITS_TIME, NEVER, Phase
 
 ENDED = {
     "failed": "failed",
@@ -65,6 +66,8 @@ def _time(facts: Facts, words: Words) -> Reason:
             says=f"It waits for a token of the limit {waits_for.removeprefix('rate:')}, which was withdrawn since.",
             clears_at=job.due_at,
         )
+    if facts.run is not None:
+        return _asleep(facts, facts.run)
     if failed is not None and failed.fence == job.fence:
         return Reason(
             code="retry_wait",
@@ -83,6 +86,30 @@ def _time(facts: Facts, words: Words) -> Reason:
         code="delayed",
         says=f"It was enqueued at {words.gone(job.created_at)} for later.",
         clears_at=job.due_at,
+    )
+
+
+def _asleep(facts: Facts, run: Run) -> Reason:
+    """Of a workflow. One that waits for somebody is due in years: that is no time to tell."""
+    job = facts.job
+    look = f"lateshift workflows show {job.id}"
+    if run.phase is Phase.HELD:
+        return Reason(
+            code="workflow_held",
+            says=f"Its workflow is held: {one_line(run.why or 'an operator wants it so').rstrip('.')}.",
+            clears_when="when somebody resumes it, gives the step other arguments, or has it undone",
+            do=look,
+        )
+    undoing = " is being undone, and" if run.phase is Phase.UNDOING else ""
+    waits_for = run.waits_for or ITS_TIME
+    timed = waits_for == ITS_TIME or job.due_at - facts.at < NEVER / 2
+    comes = "" if waits_for == ITS_TIME else "or when that comes" if timed else "when that comes"
+    return Reason(
+        code="workflow_waits",
+        says=f"Its workflow{undoing} waits for {one_line(waits_for).rstrip('.')}.",
+        clears_at=job.due_at if timed else None,
+        clears_when=comes or None,
+        do=look,
     )
 
 
