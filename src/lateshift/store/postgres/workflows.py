@@ -103,7 +103,7 @@ DIRECT = """UPDATE lateshift.run SET phase = %(phase)s, why = %(why)s
 FORWARD = "UPDATE lateshift.run SET phase = 0, why = NULL WHERE id = %(id)s"
 MEND = """UPDATE lateshift.step SET state = 1, error = NULL, ended_at = NULL, job = NULL, payload = coalesce(%(payload)s, payload),
  mended = mended OR %(payload)s::bytea IS NOT NULL WHERE run = %(id)s AND path = %(path)s AND state = 4
- AND EXISTS (SELECT 1 FROM lateshift.run WHERE id = %(id)s AND phase = 2)
+ AND EXISTS (SELECT 1 FROM lateshift.run WHERE id = %(id)s AND phase <> 1)
  AND EXISTS (SELECT 1 FROM lateshift.job j WHERE j.id = %(id)s) RETURNING 1"""
 # Steps that hold it begin anew. Primary key.
 TRY_AGAIN = """UPDATE lateshift.step SET state = 1, error = NULL, ended_at = NULL, job = NULL, failures = 0

@@ -86,7 +86,7 @@ DIRECT = "UPDATE run SET phase = ?2, why = ?3 WHERE id = ?1 AND EXISTS (SELECT 1
 FORWARD = "UPDATE run SET phase = 0, why = NULL WHERE id = ?"
 MEND = """UPDATE step SET state = 1, error = NULL, ended_at = NULL, job = NULL, payload = coalesce(?3, payload),
  mended = CASE WHEN ?3 IS NULL THEN mended ELSE 1 END WHERE run = ?1 AND path = ?2 AND state = 4
- AND EXISTS (SELECT 1 FROM run WHERE id = ?1 AND phase = 2) AND EXISTS (SELECT 1 FROM job WHERE id = ?1) RETURNING 1"""
+ AND EXISTS (SELECT 1 FROM run WHERE id = ?1 AND phase <> 1) AND EXISTS (SELECT 1 FROM job WHERE id = ?1) RETURNING 1"""
 # Steps that hold it begin anew. Primary key.
 TRY_AGAIN = "UPDATE step SET state = 1, error = NULL, ended_at = NULL, job = NULL, failures = 0 WHERE run = ? AND state = 4"
 AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
