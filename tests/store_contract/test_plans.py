@@ -154,7 +154,6 @@ SQLITE: list[tuple[str, str, str]] = [
     ("ENDING", sqlite.reports.ENDING, "SEARCH job USING PRIMARY KEY (id<?)"),
     ("RUNNING", sqlite.reports.RUNNING, "job_"),
     ("GUARD", sqlite.explaining.GUARD, "PRIMARY KEY (id=?)"),
-    ("RUN_STANDS", sqlite.explaining.RUN_STANDS, "PRIMARY KEY (id=?)"),
     ("HIGHER", sqlite.explaining.HIGHER, "job_ready (queue=? AND lane=? AND priority>?)"),
     ("OLDER", sqlite.explaining.OLDER, "job_ready (queue=? AND lane=? AND priority=? AND (due_at,id)<(?,?))"),
     (

@@ -8,12 +8,13 @@ from lateshift import State
 from lateshift.cli import exits
 from lateshift.cli.options import operator
 from lateshift.model.ids import new_job_id
+from lateshift.model.outcome import DeadLettered
 from lateshift.model.workflow import run as limits
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
 from lateshift.store.workflow_contract import Told
 from lateshift.testing import Kit
-from tests.store_contract.driving import query
+from tests.store_contract.driving import DAY, Worker, query
 from tests.walks.commands import Cli
 from tests.walks.workflow_shop import Shop, shop_on, short
 
@@ -175,6 +176,21 @@ def test_what_could_not_be_undone_is_tried_again_when_it_is_resumed(cli: Cli, ki
     kit.drain()
     assert shop.done == ["do stock", "do card", "undo stock", "refund card"]
     assert cli("workflows", "show", str(job.id), "--json").document["state"] == "undone"
+
+
+def test_a_run_that_died_with_its_workers_goes_on_where_it_stood(
+    cli: Cli, kit: Kit, shop: Shop, store: Store
+) -> None:
+    job = shop.approval.enqueue(7)
+    kit.drain()
+    cli("workflows", "signal", str(job.id), "approve", "--data", "1")
+    worker = Worker(store)
+    assert worker.settle(worker.lease_one(), DeadLettered("worker_lost", b"[]", DAY))
+    assert "worker lost" in cli("workflows", "list", "--state", "worker_lost").out
+    assert cli("workflows", "resume", str(job.id)).code == 0
+    kit.drain()
+    assert kit.result(job) == 1
+    assert shop.done == ["do stock"]
 
 
 def test_where_there_is_nothing_to_resume_it_says_why(cli: Cli, kit: Kit, shop: Shop) -> None:

@@ -225,7 +225,11 @@ def test_an_id_that_is_nowhere_is_unknown(cli: Cli, kit: Kit, shop: Shop, comman
     code, err = ask(cli, command, new_job_id())
     assert (code, "There is no run" in err) == (exits.NOT_FOUND, True)
     assert cli("workflows", "show", "abcdef12").code == exits.NOT_FOUND
-    assert cli("workflows", "show", "12").code == exits.USAGE
+    said = cli("workflows", "show", "12")
+    assert (said.code, "'12' is no run id. `lateshift workflows list` shows them" in said.err) == (
+        exits.USAGE,
+        True,
+    )
 
 
 # -- why it does not run -----------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from lateshift.errors import OptionInvalid, RunEnded, RunUnknown
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView, State
 from lateshift.model.workflow.run import Phase, RunView
-from lateshift.model.workflow.step import Kind, StepState, StepView, path_from, shown_path
+from lateshift.model.workflow.step import StepState, StepView, path_from, shown_path
 from lateshift.store.contract import Store
 
 PAGE = 200  # runs read at once, where a state is looked for
@@ -124,6 +124,4 @@ def held_step(view: RunView, number: str) -> StepView:
         raise RunEnded(
             f"Step {number} {step.name} of the run {id} is {step.state.label}, not held: only a held one is resubmitted. {hint}"
         )
-    if step.kind not in (Kind.CALL, Kind.JOB, Kind.CHILD):
-        raise RunEnded(f"Step {number} of the run {id} has no arguments, and is not run again.")
     return step

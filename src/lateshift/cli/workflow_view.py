@@ -81,7 +81,7 @@ def run_document(view: RunView, now: datetime) -> dict[str, Any]:
     run = view.run
     return {
         "id": str(run.id), "workflow": run.name, "version": run.version, "state": state_of(view), "phase": run.phase.label,
-        "status": run.status, "why": run.why, "waits_for": waits_for(view), "queue": view.queue,
+        "status": run.status, "why": run.why or None, "waits_for": waits_for(view), "queue": view.queue,
         "parent": None if view.parent is None else str(view.parent), "cancelled_by": run.cancel_by,
         "began_at": run.started_at, "next_look_at": next_look(view, now), "ended_at": view.settled_at,
     }  # fmt: skip

@@ -17,7 +17,7 @@ from lateshift.cli.output import (
     print_sentences,
     readable,
 )
-from lateshift.cli.short_ids import digits, one
+from lateshift.cli.short_ids import one, run_digits
 from lateshift.cli.workflow_finding import (
     LOOKED_AT,
     can_go_on,
@@ -62,7 +62,7 @@ def workflows() -> None:
 @click.option("--state", type=click.Choice(STATES), help="Only runs in this state.")
 @click.option("--limit", type=click.IntRange(1, 10_000), metavar="N", default=20, show_default=True,
               help="How many at most.")  # fmt: skip
-@click.option("--before", type=digits, metavar="ID", help="Only runs older than this one: the next page.")
+@click.option("--before", type=run_digits, metavar="ID", help="Only runs older than this one: the next page.")
 @listing
 def list_runs(name: str | None, state: str | None, limit: int, before: str | None) -> None:
     """The newest runs first: their state, what each says of itself, and what it waits for."""
@@ -82,7 +82,7 @@ def list_runs(name: str | None, state: str | None, limit: int, before: str | Non
 
 
 @workflows.command()
-@click.argument("named", type=digits, metavar="ID")
+@click.argument("named", type=run_digits, metavar="ID")
 @click.option("--traceback", "tracebacks", is_flag=True, help="Show the whole traceback of each error.")
 @listing
 def show(named: str, tracebacks: bool) -> None:
@@ -117,7 +117,7 @@ def show(named: str, tracebacks: bool) -> None:
 
 
 @workflows.command()
-@click.argument("named", type=digits, metavar="ID")
+@click.argument("named", type=run_digits, metavar="ID")
 @click.argument("name", metavar="NAME")
 @click.option("--data", metavar="JSON", help="What the run is given with it. Text stands in double quotes.")
 @click.option("--key", metavar="KEY", help="The same key again is the same signal: it is kept once.")
@@ -144,7 +144,7 @@ def signal(named: str, name: str, data: str | None, key: str | None) -> None:
 
 
 @workflows.command()
-@click.argument("named", type=digits, metavar="ID...", nargs=-1, required=True)
+@click.argument("named", type=run_digits, metavar="ID...", nargs=-1, required=True)
 @listing
 def cancel(named: tuple[str, ...]) -> None:
     """End runs: what each has done is undone first."""
@@ -166,7 +166,7 @@ def cancel(named: tuple[str, ...]) -> None:
 
 
 @workflows.command()
-@click.argument("named", type=digits, metavar="ID")
+@click.argument("named", type=run_digits, metavar="ID")
 @listing
 def resume(named: str) -> None:
     """Let a run go on that is held, or try again what could not be undone."""
@@ -185,7 +185,7 @@ def resume(named: str) -> None:
 
 
 @workflows.command()
-@click.argument("named", type=digits, metavar="ID")
+@click.argument("named", type=run_digits, metavar="ID")
 @click.option("--why", metavar="TEXT", required=True, help="What others read as the reason.")
 @listing
 def undo(named: str, why: str) -> None:
@@ -204,7 +204,7 @@ def undo(named: str, why: str) -> None:
 
 
 @workflows.command("resubmit-step")
-@click.argument("named", type=digits, metavar="ID")
+@click.argument("named", type=run_digits, metavar="ID")
 @click.argument("number", metavar="STEP")
 @click.option("--args", "given", metavar="JSON", help="Other arguments, by name, all of them: '{\"card\": \"new\"}'.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show the old arguments and the new ones; write nothing.")
