@@ -118,6 +118,7 @@ def test_cancel_undoes_first_what_was_done(cli: Cli, kit: Kit, shop: Shop) -> No
     kit.drain()
     assert shop.done == ["do stock", "undo stock"]
     assert cli("workflows", "show", str(job.id), "--json").document["state"] == "cancelled"
+    assert "– 2 wait for approve given up" in cli("workflows", "show", str(job.id)).out
     again = cli("workflows", "cancel", str(job.id), "--json")
     assert again.code == exits.NOT_FOUND
     assert again.document == {"cancelled": [], "unchanged": [{"id": str(job.id), "state": "cancelled"}]}

@@ -201,12 +201,12 @@ def arguments_in_words(step: StepView) -> str:
     return ", ".join(parts + [f"{name}={_plain(value)}" for name, value in found.items()])
 
 
-def went(step: StepView, began: datetime) -> str:
+def went(step: StepView, began: datetime, *, over: bool) -> str:
     """When it began, how long it took, and what else there is to know."""
     parts = [_time(step.started_at, began)]
     if step.ended_at is not None:
         parts.append(duration(step.ended_at - step.started_at))
-    elif step.state is StepState.RUNNING:
+    elif step.state is StepState.RUNNING and not over:
         parts += [f"until {_time(step.due_at, began)}"] if step.due_at is not None else []
         here = step.complete_by is not None and step.kind is Kind.CALL  # a job has a complete-by of its own
         parts += [f"complete by {_time(step.complete_by, began)}"] if here and step.complete_by else []

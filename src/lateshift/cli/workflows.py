@@ -29,7 +29,7 @@ from lateshift.cli.workflow_finding import (
     nothing_to_resume,
     waits_for_an_operator,
 )
-from lateshift.cli.workflow_tree import step_tree
+from lateshift.cli.workflow_tree import StepTree
 from lateshift.cli.workflow_view import (
     COLUMNS,
     STATES,
@@ -109,7 +109,7 @@ def show(named: str, tracebacks: bool) -> None:
     out.print(table)
     out.print()
     if view.steps:
-        out.print(step_tree(view.steps, view.run.started_at, tracebacks=tracebacks))
+        out.print(StepTree(view, tracebacks=tracebacks).drawn())
     else:
         out.print("It has no steps yet." if not view.state.settled else "It had no steps.")
     for number, remedy in enumerate(remedies(view)):

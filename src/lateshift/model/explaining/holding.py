@@ -67,7 +67,7 @@ def _time(facts: Facts, words: Words) -> Reason:
             clears_at=job.due_at,
         )
     if facts.run is not None:
-        return _asleep(facts, facts.run)
+        return _asleep(facts, facts.run, words)
     if failed is not None and failed.fence == job.fence:
         return Reason(
             code="retry_wait",
@@ -89,8 +89,9 @@ def _time(facts: Facts, words: Words) -> Reason:
     )
 
 
-def _asleep(facts: Facts, run: Run) -> Reason:
-    """Of a workflow. One that waits for somebody is due in years: that is no time to tell."""
+def _asleep(facts: Facts, run: Run, words: Words) -> Reason:
+    """Of a workflow. What it waits for may come before its time; and of one that waits for somebody, that is in years: no time to
+    tell."""
     job = facts.job
     look = f"lateshift workflows show {job.id}"
     if run.phase is Phase.HELD:
@@ -102,13 +103,12 @@ def _asleep(facts: Facts, run: Run) -> Reason:
         )
     undoing = " is being undone, and" if run.phase is Phase.UNDOING else ""
     waits_for = run.waits_for or ITS_TIME
-    timed = waits_for == ITS_TIME or job.due_at - facts.at < NEVER / 2
-    comes = "" if waits_for == ITS_TIME else "or when that comes" if timed else "when that comes"
+    latest = f", at {words.coming(job.due_at)} at the latest" if job.due_at - facts.at < NEVER / 2 else ""
     return Reason(
         code="workflow_waits",
         says=f"Its workflow{undoing} waits for {one_line(waits_for).rstrip('.')}.",
-        clears_at=job.due_at if timed else None,
-        clears_when=comes or None,
+        clears_at=job.due_at if waits_for == ITS_TIME else None,
+        clears_when=None if waits_for == ITS_TIME else f"when that comes{latest}",
         do=look,
     )
 
