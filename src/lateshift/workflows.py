@@ -12,6 +12,7 @@ from lateshift.client import Client
 from lateshift.clock import Clock
 from lateshift.errors import OptionInvalid, PayloadTooLarge, RunEnded, RunUnknown, TaskInvalid
 from lateshift.model import checks
+from lateshift.model.ids import JobId
 from lateshift.model.job import PAYLOAD_LIMIT, NewJob
 from lateshift.model.retry import Retry
 from lateshift.model.workflow.policy import OnFailure, Policy
@@ -113,23 +114,7 @@ class Workflows:
     ) -> bool:
         """Tell a run something: its `flow.wait_for(name)` gives the data. One that comes before the wait is kept. `key`: the same key
         again is the same signal. False if it was told before. Raises RunEnded if nobody will take it."""
-        id = run_id(run)
-        checks.text("The name of a signal", name, SIGNAL_NAME_LIMIT)
-        if key is not None:
-            checks.text("key", key, KEY_LIMIT)
-        told = self.store.workflows.signal(id, name, _encoded(name, data), key=key, by=by)
-        match told:
-            case Told.UNKNOWN:
-                raise RunUnknown(f"There is no run {id} in the store; it may have passed its retention.")
-            case Told.ENDED:
-                raise RunEnded(
-                    f"The run {id} has ended: nobody will take the signal {name!r}. Nothing was kept."
-                )
-            case Told.FULL:
-                raise RunEnded(
-                    f"The run {id} has {SIGNALS_MOST:,} signals, as many as one may have. Start another run."
-                )
-        return told is Told.KEPT
+        return tell(self.store, run_id(run), name, data, key=key, by=by)
 
     async def asignal(
         self, run: UUID | str, name: str, data: Any = None, *, key: str | None = None, by: str = "the caller"
@@ -139,6 +124,24 @@ class Workflows:
 
     async def _jobs_of_event(self, name: str, data: Any) -> list[NewJob]:
         return await aside(self._jobs, name, data)
+
+
+def tell(store: Store, id: JobId, name: str, data: Any, *, key: str | None, by: str) -> bool:
+    """See Workflows.signal: for whoever has a store, and no app."""
+    checks.text("The name of a signal", name, SIGNAL_NAME_LIMIT)
+    if key is not None:
+        checks.text("key", key, KEY_LIMIT)
+    told = store.workflows.signal(id, name, _encoded(name, data), key=key, by=by)
+    match told:
+        case Told.UNKNOWN:
+            raise RunUnknown(f"There is no run {id} in the store; it may have passed its retention.")
+        case Told.ENDED:
+            raise RunEnded(f"The run {id} has ended: nobody will take the signal {name!r}. Nothing was kept.")
+        case Told.FULL:
+            raise RunEnded(
+                f"The run {id} has {SIGNALS_MOST:,} signals, as many as one may have. Start another run."
+            )
+    return told is Told.KEPT
 
 
 def _encoded(name: str, data: Any) -> bytes | None:

@@ -5,7 +5,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import fields
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -22,6 +22,7 @@ from lateshift.cli.main import lateshift as command_line
 from lateshift.cli.missing import REASONS
 from lateshift.cli.sessions import session_document
 from lateshift.cli.trigger_view import refused_document, trigger_document
+from lateshift.cli.workflow_view import STATES, run_document, step_document, whole_document
 from lateshift.config import Settings
 from lateshift.model.guard import Rule
 from lateshift.model.scheduling.plan import Outcome
@@ -63,6 +64,8 @@ def test_every_command_and_option_is_documented(path: str, command: click.Comman
             assert option in here or option in shared, f"{path} {option}"
 
 
+STEP = Mock(path="00001", payload=None, result=None, error=None, undo_error=None)
+RUN = ["lateshift workflows list", "lateshift workflows show"]
 ANYTHING = Mock(progress=None, payload=None, result=None, checkpoint=None, history=[], serves=None)
 
 
@@ -78,8 +81,24 @@ ANYTHING = Mock(progress=None, payload=None, result=None, checkpoint=None, histo
         (["lateshift limits"], limit_document(Rule("key", "vendor"))),
         (["lateshift triggers list"], trigger_document(ANYTHING)),
         (["lateshift triggers refused"], refused_document(Mock(raw=b"", rest=b'{"seen":{}}'))),
+        (["lateshift workflows list"], run_document(ANYTHING, datetime.now(UTC))),
+        (RUN, whole_document(Mock(steps=[]), ANYTHING, [], datetime.now(UTC))),
+        (["lateshift workflows show"], step_document(STEP)),
     ],
-    ids=["job", "whole job", "batch", "queue", "member", "session", "limit", "trigger", "refused"],
+    ids=[
+        "job",
+        "whole job",
+        "batch",
+        "queue",
+        "member",
+        "session",
+        "limit",
+        "trigger",
+        "refused",
+        "run",
+        "whole run",
+        "step",
+    ],
 )
 def test_every_field_of_a_json_document_is_documented(headings: list[str], document: dict[str, Any]) -> None:
     text = (DOCS / "cli.md").read_text()
@@ -90,6 +109,11 @@ def test_every_field_of_a_json_document_is_documented(headings: list[str], docum
 def test_every_reason_for_which_a_job_ends_is_documented() -> None:
     text = "".join((DOCS / page).read_text() for page in ("tasks.md", "queues.md", "cli.md"))
     assert [reason for reason in REASONS if f"`{reason}`" not in text] == []
+
+
+def test_every_state_of_a_run_is_documented() -> None:
+    here = section((DOCS / "cli.md").read_text(), "lateshift workflows list")
+    assert [state for state in STATES if f"`{state}`" not in here] == []
 
 
 def test_every_exit_code_is_documented() -> None:

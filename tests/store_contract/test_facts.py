@@ -12,6 +12,7 @@ from lateshift.model.ids import JobId, new_job_id
 from lateshift.model.job import Holds, Lane, NewJob, Place, State
 from lateshift.model.member import Program, Serves
 from lateshift.model.outcome import DeadLettered, Later
+from lateshift.model.workflow.run import NEVER, Advance, Asleep, Phase
 from lateshift.store.contract import Store
 from tests.store_contract.driving import DAY, DONE, GUARDED, Supervisor, Worker, added, make_job, see
 
@@ -52,6 +53,21 @@ def test_who_paused_the_queue_is_a_fact(store: Store) -> None:
 
     store.queues.resume("default", by="ana")
     assert facts(store, id).paused is None
+
+
+def test_what_the_run_of_a_workflow_waits_for_is_a_fact(store: Store) -> None:
+    [id] = added(store, make_job())
+    assert facts(store, id).run is None
+    [lease] = Worker(store).lease()
+    sleep = Asleep(NEVER, None, 0, "the signal approve")
+    [said] = store.workflows.advance([Advance(lease=lease, begin=("order", "1"), sleep=sleep)])
+    assert said.asleep
+    assert facts(store, id).run == bounds.Run(waits_for="the signal approve")
+
+    assert store.workflows.direct(id, Phase.HELD, why="to look at it", by="ana")
+    held = facts(store, id).run
+    assert held is not None
+    assert (held.phase, held.why) == (Phase.HELD, "to look at it")
 
 
 def test_who_stands_before_a_job_is_counted_in_its_own_line_only(store: Store, clock: ManualClock) -> None:

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from lateshift.model.explaining.facts import AHEAD_LOOKED_AT, OTHERS_LOOKED_AT, Line, Paused, Session
+from lateshift.model.explaining.facts import AHEAD_LOOKED_AT, OTHERS_LOOKED_AT, Line, Paused, Run, Session
 from lateshift.model.explaining.reason import Explanation
 from lateshift.model.job import Holds, JobView, Lane, Progress, State
 from lateshift.model.member import Program
+from lateshift.model.workflow.run import NEVER, Phase
 from tests.unit.explaining import (
     AT,
     HEAD,
@@ -59,6 +60,23 @@ WAITING: dict[str, tuple[JobView, dict[str, Any], list[str], str]] = {
     "snoozed after a failure": (
         view(SCHEDULED, attempt=1, fence=2, due_at=after(seconds=40), history=[failed(1, 1)]),
         {}, ["put_off"], "its task asked for that (Snooze), or that worker had no such task",
+    ),
+    "a workflow that waits for somebody": (
+        view(SCHEDULED, fence=3, due_at=AT + NEVER), {"run": Run(waits_for="the signal approve")}, ["workflow_waits"],
+        "Its workflow waits for the signal approve.",
+    ),
+    "a workflow that sleeps": (
+        view(SCHEDULED, fence=3, due_at=after(days=2)), {"run": Run(waits_for="its time")}, ["workflow_waits"],
+        "Its workflow waits for its time.",
+    ),
+    "a workflow that is undone": (
+        view(SCHEDULED, fence=3, due_at=AT + NEVER), {"run": Run(phase=Phase.UNDOING, waits_for="the end of charge")},
+        ["workflow_waits"], "Its workflow is being undone, and waits for the end of charge.",
+    ),
+    "a workflow that is held": (
+        view(SCHEDULED, fence=3, due_at=AT + NEVER),
+        {"run": Run(phase=Phase.HELD, why="step 2 charge failed: Permanent: no", waits_for="an operator")}, ["workflow_held"],
+        "Its workflow is held: step 2 charge failed: Permanent: no.",
     ),
     "paused": (
         view(), {"paused": Paused(before(minutes=20), "ana"), "line": FIRST}, ["queue_paused"],
@@ -447,3 +465,18 @@ def test_an_explanation_is_a_document_for_programs() -> None:
         "jobs": [], "by": "ana", "since": before(minutes=20), "clears_at": None,
         "clears_when": "when somebody resumes the queue", "estimated": False, "do": "lateshift queues resume orders",
     }  # fmt: skip
+
+
+def test_ten_years_are_no_time_to_tell_of_a_workflow_that_waits_for_somebody() -> None:
+    for run in (Run(waits_for="the signal approve"), Run(phase=Phase.HELD, waits_for="an operator")):
+        explanation = explained(view(SCHEDULED, due_at=AT + NEVER), run=run)
+        assert (explanation.clears_at, explanation.not_before) == (None, None)
+        assert explanation.reasons[0].do == f"lateshift workflows show {ME}"
+    asleep = explained(view(SCHEDULED, due_at=after(days=2)), run=Run(waits_for="the signal approve"))
+    assert asleep.clears_at is None  # it may come at any time
+    assert (
+        asleep.reasons[0].clears_when
+        == "when that comes, at 2026-03-03 12:00:00 UTC (in 2d 0h) at the latest"
+    )
+    timed = explained(view(SCHEDULED, due_at=after(days=2)), run=Run(waits_for="its time"))
+    assert (timed.clears_at, timed.reasons[0].clears_when) == (after(days=2), None)

@@ -6,9 +6,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lateshift.model.explaining.facts import Line, Paused, Session
+from lateshift.model.explaining.facts import Line, Paused, Run, Session
 from lateshift.model.job import Holds, Lane, Progress, State
 from lateshift.model.member import Program
+from lateshift.model.workflow.run import NEVER, Phase
 from tests.unit.explaining import (
     AT,
     HEAD,
@@ -28,6 +29,7 @@ WAITING = {
     "no_worker", "queue_unserved", "task_unknown", "executor_missing", "not_said", "queue_paused", "session_held",
     "session_busy", "sequence_gap", "singleton_busy", "limit_reached", "blocked", "rate_limit", "delayed", "due",
     "retry_wait", "put_off", "no_room", "in_line", "next", "no_leader", "worker_lost", "suspect",
+    "workflow_waits", "workflow_held",
 }  # fmt: skip
 RUNNING = {"running", "cancel_requested", "holder_dead", "overdue", "no_leader", "worker_lost", "suspect"}
 ENDED = {"completed", "cancelled", "dead_letter"}
@@ -51,6 +53,10 @@ sessions = st.builds(
     Session, name=st.just("u"), before=st.lists(others, max_size=3), held_by=st.sampled_from([None, HEAD]),
     held_why=st.sampled_from([None, "dead", "gap"]), gap_until=maybe, expects=st.integers(1, 9),
 )  # fmt: skip
+runs = st.builds(
+    Run, phase=st.sampled_from(Phase), why=st.sampled_from([None, "step 1 charge failed."]),
+    waits_for=st.sampled_from([None, "its time", "the signal approve", ""]),
+)  # fmt: skip
 limits = st.builds(
     tenant_limit, concurrency=st.one_of(st.none(), st.integers(0, 3)), running=st.lists(others, max_size=4),
     rate=st.one_of(st.none(), st.integers(1, 100)), per=st.one_of(st.none(), st.just(timedelta(minutes=1))),
@@ -66,7 +72,7 @@ guards = st.fixed_dictionaries(
 )  # fmt: skip
 jobs = st.builds(
     view, st.sampled_from(State), task=st.sampled_from(["pack", "sow"]), attempt=st.integers(0, 3), fence=st.integers(0, 3),
-    losses=st.integers(0, 3), due_at=moments, started_at=maybe, complete_by=maybe, settled_at=maybe,
+    losses=st.integers(0, 3), due_at=st.one_of(moments, st.just(AT + NEVER)), started_at=maybe, complete_by=maybe, settled_at=maybe,
     holder=st.sampled_from([None, HEAD]), cancel_requested=st.booleans(), exclusive=st.sampled_from([None, "task:pack"]),
     reason=st.sampled_from([None, "exhausted", "cancelled by ana", "new reason"]),
     progress=st.sampled_from([None, Progress(1), Progress(1, 2, "half")]),
@@ -75,7 +81,7 @@ jobs = st.builds(
 surroundings = st.fixed_dictionaries(
     {
         "members": st.lists(workers, max_size=3), "led_until": maybe, "guard": guards, "limits": st.lists(limits, max_size=2),
-        "session": st.one_of(st.none(), sessions), "singleton": st.one_of(st.none(), others),
+        "session": st.one_of(st.none(), sessions), "run": st.one_of(st.none(), runs), "singleton": st.one_of(st.none(), others),
         "line": st.one_of(st.none(), st.builds(Line, ahead=st.integers(0, 10_000), of_tenant=st.one_of(st.none(), st.integers(0, 9)))),
         "paused": st.one_of(st.none(), st.builds(Paused, moments, st.just("ana"))),
         "programs": st.sampled_from([(SHOP, OTHER, HIDING), (SHOP,), ()]),

@@ -118,6 +118,7 @@ def test_the_fields_of_a_job_in_json_are_these(cli: Cli, shop: Lateshift) -> Non
         "tenant",
         "limit_key",
         "batch",
+        "workflow",
         "arguments",
         "result",
         "checkpoint",

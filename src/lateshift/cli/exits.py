@@ -4,6 +4,8 @@ from lateshift.errors import (
     BatchUnknown,
     JobUnknown,
     LateshiftError,
+    RunEnded,
+    RunUnknown,
     ScheduleUnknown,
     StoreError,
     StoreUrlInvalid,
@@ -14,7 +16,7 @@ OK = 0
 FOUND = 1  # `check` or `store check` found something wrong, or a job that went first, or of a batch, did not complete
 USAGE = 2  # a wrong argument, option, setting, program or URL; nothing was done
 STORE = 3  # the store did not answer, or refused
-NOT_FOUND = 4  # no such job, batch or schedule, or none in a state for which the command makes sense
+NOT_FOUND = 4  # no such job, run, batch or schedule, or none in a state for which the command makes sense
 INTERNAL = 70  # a fault in Lateshift itself
 INTERRUPTED = 130  # Ctrl-C, where nothing had to be stopped gracefully
 OUTPUT_CLOSED = 141  # whoever read the output went away, as in `lateshift jobs list | head -1`
@@ -22,7 +24,7 @@ OUTPUT_CLOSED = 141  # whoever read the output went away, as in `lateshift jobs 
 
 def exit_code_of(error: LateshiftError) -> int:
     match error:
-        case JobUnknown() | BatchUnknown() | ScheduleUnknown() | TriggerUnknown():
+        case JobUnknown() | BatchUnknown() | ScheduleUnknown() | TriggerUnknown() | RunUnknown() | RunEnded():
             return NOT_FOUND
         case StoreUrlInvalid():
             return USAGE

@@ -103,10 +103,11 @@ def show(named: str) -> None:
         view = store.reports.job(one(store, named))
         if view is None:
             raise JobUnknown(unknown(store, named))
+        of_run = view.batch is not None and store.workflows.view(view.batch) is not None
     if wants_json():
-        print_json(job_whole(view))
+        print_json(job_whole(view, of_run=of_run))
     else:
-        _print_job(view)
+        _print_job(view, of_run)
 
 
 @jobs.command()
@@ -157,7 +158,7 @@ def _what(view: JobView) -> str:
     return view.reason or ""
 
 
-def _print_job(view: JobView) -> None:
+def _print_job(view: JobView, of_run: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -171,7 +172,7 @@ def _print_job(view: JobView) -> None:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bright_black", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in _facts(view):
+    for name, value in _facts(view, of_run):
         if value:
             table.add_row(name, Text(value))
     out.print(table)
@@ -190,7 +191,7 @@ def _print_job(view: JobView) -> None:
         out.print(Text(trace.rstrip()))
 
 
-def _facts(view: JobView) -> Iterator[tuple[str, str]]:
+def _facts(view: JobView, of_run: bool) -> Iterator[tuple[str, str]]:
     def as_json(encoded: bytes | None) -> str:
         return "" if encoded is None else msgspec.json.format(encoded, indent=0).decode()
 
@@ -210,7 +211,7 @@ def _facts(view: JobView) -> Iterator[tuple[str, str]]:
     yield "session", f"{view.session}{number}" if view.session is not None else ""
     yield "tenant", view.tenant or ""
     yield "limit key", view.limit_key or ""
-    yield "batch", str(view.batch or "")
+    yield "workflow" if of_run else "batch", str(view.batch or "")
     yield "workers lost", str(view.losses or "")
     yield "cancel", "asked for; the attempt is told to stop" if view.cancel_requested else ""
 

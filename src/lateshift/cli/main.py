@@ -21,6 +21,7 @@ from lateshift.cli.sessions import sessions
 from lateshift.cli.store import store
 from lateshift.cli.triggers import triggers
 from lateshift.cli.up import up, work
+from lateshift.cli.workflows import workflows
 from lateshift.errors import LateshiftError
 
 
@@ -64,7 +65,7 @@ def lateshift() -> None:
 
 
 for command in (
-    up, work, check, jobs, batches, queues, schedules, triggers, sessions, limits, members, store, bench,
+    up, work, check, jobs, batches, workflows, queues, schedules, triggers, sessions, limits, members, store, bench,
 ):  # fmt: skip
     lateshift.add_command(command)
 

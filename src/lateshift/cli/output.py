@@ -78,7 +78,7 @@ def print_sentences(columns: Sequence[str], rows: Sequence[Sequence[str]], nothi
     for row in rows:
         room = output.width - len(INDENT)
         said = row[-1] if len(row[-1]) <= room else row[-1][: room - 1] + "…"
-        output.print(Text(f"{line(row)}\n{INDENT}{said}"), soft_wrap=True)
+        output.print(Text(f"{line(row)}\n{INDENT}{said}" if said else line(row)), soft_wrap=True)
 
 
 def say(paragraph: str) -> None:
@@ -102,6 +102,7 @@ def console() -> Any:
 
 STYLES = {
     "dead": "bold red", "cancelled": "yellow", "completed": "green", "running": "cyan", "scheduled": "blue",
+    "held": "bold yellow", "undoing": "yellow", "undone": "yellow", "compensation failed": "bold red", "worker lost": "bold red",
     "blocked": "magenta", "failed": "bold red", "enqueueing": "blue", "cancelling": "yellow",
 }  # fmt: skip
 
@@ -127,8 +128,9 @@ def job_brief(view: JobView) -> dict[str, Any]:
     }
 
 
-def job_whole(view: JobView) -> dict[str, Any]:
-    """A job with all that is known of it."""
+def job_whole(view: JobView, *, of_run: bool = False) -> dict[str, Any]:
+    """A job with all that is known of it. `of_run`: what it belongs to is the run of a workflow, and no batch."""
+    belongs_to = None if view.batch is None else str(view.batch)
     return job_brief(view) | {
         "fence": view.fence,
         "losses": view.losses,
@@ -138,7 +140,8 @@ def job_whole(view: JobView) -> dict[str, Any]:
         "sequence": view.sequence,
         "tenant": view.tenant,
         "limit_key": view.limit_key,
-        "batch": None if view.batch is None else str(view.batch),
+        "batch": None if of_run else belongs_to,
+        "workflow": belongs_to if of_run else None,
         "arguments": readable(view.payload),
         "result": readable(view.result),
         "checkpoint": readable(view.checkpoint),

@@ -19,6 +19,9 @@ WHOLE = 32
 NAMED = 5  # jobs that a message names at most
 RECENT = 100  # jobs, and dead letters, among which a misspelt ending is looked for
 
+_LISTINGS = {
+    "job": "jobs list", "batch": "batches list", "run": "workflows list", "refused event": "triggers refused",
+}  # fmt: skip
 _DIGITS = re.compile(rf"[0-9a-f]{{{LEAST_DIGITS},{WHOLE}}}")
 
 
@@ -30,6 +33,11 @@ def digits(text: str) -> str:
 def batch_digits(text: str) -> str:
     """The type of an argument that names a batch."""
     return _read(text, "batch")
+
+
+def run_digits(text: str) -> str:
+    """The type of an argument that names a run of a workflow, which is a job."""
+    return _read(text, "run")
 
 
 def refused_digits(text: str) -> str:
@@ -46,7 +54,7 @@ def digits_in(text: str) -> str | None:
 def _read(text: str, kind: str) -> str:
     found = digits_in(text)
     if found is None:
-        listing = {"job": "jobs list", "batch": "batches list", "refused event": "triggers refused"}[kind]
+        listing = _LISTINGS[kind]
         raise click.BadParameter(
             f"{text!r} is no {kind} id. `lateshift {listing}` shows them; the last {LEAST_DIGITS} or more digits will do."
         )

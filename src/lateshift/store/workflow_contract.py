@@ -60,8 +60,8 @@ class Workflows(Protocol):
         was never begun."""
 
     def mend(self, id: JobId, path: str, payload: bytes | None, *, by: str) -> bool:
-        """A step that failed, or whose undo did, begins anew, with other arguments if some are given; and the run goes on.
-        False if there is no such step, or the run has ended."""
+        """A step that is held begins anew, with other arguments if some are given; and the run goes on. Of several held steps, each
+        is mended for itself. False if no such step is held, or the run is being undone or has ended."""
 
 
 def is_ready(one: Advance) -> bool:

@@ -12,7 +12,7 @@ from lateshift.model.job import NewJob
 from lateshift.model.remote import is_a
 from lateshift.model.retry import Retry
 from lateshift.model.workflow.policy import Again, GiveUp, Policy, decide
-from lateshift.model.workflow.run import Phase
+from lateshift.model.workflow.run import ITS_TIME, Phase
 from lateshift.model.workflow.step import Kind, StepRow, StepState, error_of, shown_path
 from lateshift.runtime.log import log
 from lateshift.workflow.calls import Inline, decoded, encoded, kept
@@ -177,7 +177,7 @@ async def sleep(run: Run, path: str, wait: timedelta) -> None:
             return
         if run.stops:
             raise Stop
-        await run.rest(path, "its time")
+        await run.rest(path, ITS_TIME)
 
 
 async def signal(run: Run, path: str, name: str, timeout: timedelta | None, type: Any) -> Any:

@@ -8,6 +8,7 @@ from lateshift.model.guard import FIRST_NUMBER
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Holds, JobView, Lane, State
 from lateshift.model.member import MemberView, Program
+from lateshift.model.workflow.run import Phase
 
 AHEAD_LOOKED_AT = 10_000  # jobs that stand before a job in its line, counted up to here
 OTHERS_LOOKED_AT = 1_000  # running jobs of a limit, jobs before a job in its session
@@ -82,6 +83,14 @@ class Line(Struct, frozen=True, kw_only=True):
     of_tenant: int | None = None
 
 
+class Run(Struct, frozen=True, kw_only=True):
+    """What a run of a workflow is at, beside the job that it is. `waits_for`: of one that sleeps."""
+
+    phase: Phase = Phase.FORWARD
+    why: str | None = None
+    waits_for: str | None = None
+
+
 class Facts(Struct, frozen=True, kw_only=True):
     """`at` is the store's own time, by which all other times are to be read."""
 
@@ -89,6 +98,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     job: JobView
     guard: Guard
     paused: Paused | None = None
+    run: Run | None = None
     session: Session | None = None
     singleton: Other | None = None  # the job that holds this one's exclusive key
     limits: list[Limit] = []

@@ -5,12 +5,13 @@ from datetime import datetime, timedelta
 from shlex import quote
 
 from lateshift.model.edit import RESUBMITTED
-from lateshift.model.explaining.facts import OTHERS_LOOKED_AT, Facts, Limit, Other, Session
+from lateshift.model.explaining.facts import OTHERS_LOOKED_AT, Facts, Limit, Other, Run, Session
 from lateshift.model.explaining.reason import Reason
-from lateshift.model.explaining.words import Words, bounded, listed, said
+from lateshift.model.explaining.words import Words, bounded, listed, one_line, said
 from lateshift.model.guard import ENOUGH
 from lateshift.model.job import AttemptRecord, Holds, State
 from lateshift.model.words import counted, duration, short
+from lateshift.model.workflow.run import ITS_TIME, NEVER, Phase
 
 ENDED = {
     "failed": "failed",
@@ -65,6 +66,8 @@ def _time(facts: Facts, words: Words) -> Reason:
             says=f"It waits for a token of the limit {waits_for.removeprefix('rate:')}, which was withdrawn since.",
             clears_at=job.due_at,
         )
+    if facts.run is not None:
+        return _asleep(facts, facts.run, words)
     if failed is not None and failed.fence == job.fence:
         return Reason(
             code="retry_wait",
@@ -83,6 +86,30 @@ def _time(facts: Facts, words: Words) -> Reason:
         code="delayed",
         says=f"It was enqueued at {words.gone(job.created_at)} for later.",
         clears_at=job.due_at,
+    )
+
+
+def _asleep(facts: Facts, run: Run, words: Words) -> Reason:
+    """Of a workflow. What it waits for may come before its time; and of one that waits for somebody, that is in years: no time to
+    tell."""
+    job = facts.job
+    look = f"lateshift workflows show {job.id}"
+    if run.phase is Phase.HELD:
+        return Reason(
+            code="workflow_held",
+            says=f"Its workflow is held: {one_line(run.why or 'an operator wants it so').rstrip('.')}.",
+            clears_when="when somebody resumes it, gives the step other arguments, or has it undone",
+            do=look,
+        )
+    undoing = " is being undone, and" if run.phase is Phase.UNDOING else ""
+    waits_for = run.waits_for or ITS_TIME
+    latest = f", at {words.coming(job.due_at)} at the latest" if job.due_at - facts.at < NEVER / 2 else ""
+    return Reason(
+        code="workflow_waits",
+        says=f"Its workflow{undoing} waits for {one_line(waits_for).rstrip('.')}.",
+        clears_at=job.due_at if waits_for == ITS_TIME else None,
+        clears_when=None if waits_for == ITS_TIME else f"when that comes{latest}",
+        do=look,
     )
 
 

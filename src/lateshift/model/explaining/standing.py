@@ -20,6 +20,9 @@ DIED_OF = {
     "undecodable": "its arguments do not fit the task any more",
     "memory": "its last attempt took more memory than its task may",
     "process_died": "its process died at its last attempt",
+    "failed": "its workflow failed, and had done nothing that is undone",
+    "undone": "its workflow failed or was told to, and what it had done is undone",
+    "compensation_failed": "its workflow could not undo all that it had done",
 }
 
 

@@ -14,6 +14,7 @@ from lateshift.model.workflow.step import StepRow, StepView
 STATUS_LIMIT = 200  # characters of what a run says of itself
 SIGNAL_NAME_LIMIT = 200
 SIGNALS_MOST = 10_000  # that wait for one run
+ITS_TIME = "its time"  # what a run that sleeps waits for
 NEVER = timedelta(days=3650)  # until a run that waits for somebody is looked at all the same
 
 

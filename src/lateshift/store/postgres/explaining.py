@@ -15,11 +15,13 @@ from lateshift.model.explaining.facts import (
     Line,
     Other,
     Paused,
+    Run,
     Session,
 )
 from lateshift.model.guard import FIRST_NUMBER, scopes_of
 from lateshift.model.job import Holds, JobView, State
 from lateshift.model.member import MemberView, Program
+from lateshift.model.workflow.run import Phase
 from lateshift.store.contract import LANES
 from lateshift.store.guards import IN_LINE
 from lateshift.store.postgres.database import Connection
@@ -30,6 +32,8 @@ GUARD = """SELECT lane, holds, blocked_by, session, turn, sequence, tenant, limi
  FROM lateshift.job WHERE id = %(id)s
  UNION ALL SELECT lane, holds, NULL, session, turn, sequence, tenant, limit_key, NULL, expires_at
  FROM lateshift.settled WHERE id = %(id)s"""
+# What the run of a workflow is at. Primary key.
+RUN_STANDS = "SELECT phase, why, waits_for FROM lateshift.run WHERE id = %s"
 PAUSED_BY = "SELECT paused_at, paused_by FROM lateshift.queue WHERE name = %s AND paused_at IS NOT NULL"
 
 # How many ready jobs go before it: those of higher priorities, and of its own the older ones. job_ready; of its tenant
@@ -90,6 +94,7 @@ def gather(connection: Connection, job: JobView, members: list[MemberView], skew
         job=job,
         guard=guard,
         paused=_paused(connection, job.queue),
+        run=_run(connection, job),
         session=_session(connection, job, guard),
         singleton=_singleton(connection, job),
         limits=_limits(connection, job, guard),
@@ -106,6 +111,11 @@ def gather(connection: Connection, job: JobView, members: list[MemberView], skew
 def _paused(connection: Connection, queue: str) -> Paused | None:
     rows = connection.execute(PAUSED_BY, (queue,)).fetchall()
     return Paused(*rows[0]) if rows else None
+
+
+def _run(connection: Connection, job: JobView) -> Run | None:
+    rows = connection.execute(RUN_STANDS, (job.id,)).fetchall()
+    return Run(phase=Phase(rows[0][0]), why=rows[0][1], waits_for=rows[0][2]) if rows else None
 
 
 def _line(connection: Connection, job: JobView, guard: Guard) -> Line:

@@ -40,7 +40,7 @@ END_UNDO = f"""UPDATE lateshift.step SET undo_state = %(state)s, undo_error = %(
 
 # Undone runs that are resubmitted begin from nothing. Primary keys.
 RESTART = f"""SELECT r.id FROM lateshift.settled s JOIN lateshift.run r ON r.id = s.id WHERE r.id = ANY(%s::uuid[]) AND (r.phase = 1) IS TRUE
- AND s.state IN ({int(State.CANCELLED)}, {int(State.DEAD)}) AND s.reason NOT IN ('compensation_failed', 'worker_lost')"""
+ AND s.state IN ({int(State.CANCELLED)}, {int(State.DEAD)}) AND (s.state = {int(State.CANCELLED)} OR s.reason IN ('undone', 'failed'))"""
 # What could not be undone is tried again. Primary key.
 UNDO_AGAIN = """UPDATE lateshift.step SET undo_state = 0, undo_failures = 0, undo_job = NULL
  WHERE run = ANY(%s::uuid[]) AND undo_state = 3"""

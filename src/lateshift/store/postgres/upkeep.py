@@ -19,7 +19,7 @@ from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT, SESSION_KEPT, TICK
 # Settled jobs past their retention. settled_expires, which serves a bound that is computed once: (SELECT …).
 PURGE_SETTLED = """DELETE FROM lateshift.settled WHERE id = ANY(ARRAY(
  SELECT id FROM lateshift.settled WHERE expires_at <= (SELECT clock_timestamp() + %(skew)s::interval) LIMIT %(limit)s)) RETURNING id"""
-ANY_RUN = "SELECT 1 FROM lateshift.run LIMIT 1"
+ANY_RUN = "SELECT 1 FROM lateshift.run UNION ALL SELECT 1 FROM lateshift.signal LIMIT 1"
 # Settled jobs by name, before their time. Primary key.
 ERASE = "DELETE FROM lateshift.settled WHERE id = ANY(%s) RETURNING id"
 # Keys past their window. job_key_expires.

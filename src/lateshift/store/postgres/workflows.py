@@ -7,7 +7,7 @@ from uuid import UUID
 
 from lateshift.model.ids import JobId
 from lateshift.model.instants import MICROSECOND, to_number
-from lateshift.model.job import Line, NewJob, State
+from lateshift.model.job import Line, NewJob
 from lateshift.model.workflow.run import (
     LOST,
     SIGNALS_MOST,
@@ -15,16 +15,15 @@ from lateshift.model.workflow.run import (
     Advanced,
     Loaded,
     Phase,
-    RunRow,
     RunView,
-    Signal,
 )
-from lateshift.model.workflow.step import LATE, Kind, StepRow, StepState, StepView, Undo
+from lateshift.model.workflow.step import LATE, StepRow
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
-from lateshift.store.postgres import enqueue, runs
+from lateshift.store.postgres import enqueue, run_views, runs
 from lateshift.store.postgres.arrays import BigInts, Blobs, Instants, Texts, Uuids
 from lateshift.store.postgres.database import Connection, Database
+from lateshift.store.postgres.run_views import STEP_COLUMNS
 from lateshift.store.postgres.sweeping import TERM
 from lateshift.store.postgres.wakes import NotifyWakes
 from lateshift.store.workflow_contract import LateStep, Told, is_ready
@@ -43,15 +42,13 @@ CANCEL_LATER = "UPDATE lateshift.run SET cancel_by = coalesce(cancel_by, %(by)s)
 CANCEL_TOLD = "UPDATE lateshift.job SET cancel_by = NULL WHERE id = %(id)s"
 # Steps as they are now. One that has completed is written once; only how it is undone still changes. In arrays without NULL:
 # nil, empty and -1 stand for it. Primary key.
-_COLUMNS = """run, path, kind, name, state, payload, result, error, place, failures, job, due_at, complete_by, started_at, ended_at,
- undo, undo_state, undo_failures, undo_error, undo_job, undone_at"""
 _NIL = "'00000000-0000-0000-0000-000000000000'::uuid"
 _SAID = """unnest(%(runs)b::uuid[], %(paths)b::text[], %(kinds)b::bigint[], %(names)b::text[], %(states)b::bigint[], %(payloads)b::bytea[],
  %(results)b::bytea[], %(errors)b::bytea[], %(places)b::bigint[], %(failures)b::bigint[], %(jobs)b::uuid[], %(waits)b::bigint[],
  %(limits)b::bigint[], %(undos)b::text[]) AS n (run, path, kind, name, state, payload, result, error, place, failures, job, wait,
  most, undo)"""
 _LATER = "CASE WHEN {0} >= 0 THEN %(now)s::timestamptz + {0} * interval '1 microsecond' END"
-PUT = f"""INSERT INTO lateshift.step AS s ({_COLUMNS}) SELECT run, path, kind, name, state, payload, result, error,
+PUT = f"""INSERT INTO lateshift.step AS s ({STEP_COLUMNS}) SELECT run, path, kind, name, state, payload, result, error,
  nullif(place, -1), failures, nullif(job, {_NIL}), {_LATER.format("wait")}, {_LATER.format("most")}, %(now)s::timestamptz,
  CASE WHEN state > 1 THEN %(now)s::timestamptz END, nullif(undo, ''), 0, 0, NULL, NULL, NULL FROM {_SAID}
  ON CONFLICT (run, path) DO UPDATE SET state = excluded.state, payload = coalesce(excluded.payload, s.payload),
@@ -73,13 +70,6 @@ WAITS_FOR = """UPDATE lateshift.run r SET waits_for = n.waits_for FROM unnest(%(
  WHERE r.id = n.id AND r.waits_for IS DISTINCT FROM n.waits_for"""
 STANDS = "SELECT id, news, phase, cancel_by FROM lateshift.run WHERE id = ANY(%(ids)b::uuid[])"
 
-_RUN = "id, name, version, phase, why, news, status, cancel_by, waits_for, started_at"
-# Primary keys.
-RUNS = f"SELECT {_RUN} FROM lateshift.run WHERE id = ANY(%(ids)b::uuid[])"
-STEPS = f"SELECT {_COLUMNS}, mended FROM lateshift.step WHERE run = ANY(%(ids)b::uuid[]) ORDER BY run, path"
-SIGNALS = """SELECT run, number, name, data FROM lateshift.signal WHERE run = ANY(%(ids)b::uuid[]) AND taken IS NULL
- ORDER BY run, number"""
-
 # Primary keys; signal_key.
 SETTLED = "SELECT 1 FROM lateshift.settled WHERE id = %s"
 KEY_USED = "SELECT 1 FROM lateshift.signal WHERE run = %s AND key = %s"
@@ -93,27 +83,16 @@ OVERDUE_STEPS = f"""SELECT run, path, name, job FROM lateshift.step WHERE job IS
 FAIL_LATE = f"""UPDATE lateshift.step SET state = 3, error = %(error)s, failures = failures + 1, ended_at = {_NOW}
  WHERE run = %(id)s AND path = %(path)s AND state = 1 RETURNING 1"""
 
-# With the job that it is, in whichever table that stands. Primary keys; run_name, run_phase.
-JOBS = """SELECT id, state, NULL AS reason, queue, batch, due_at, NULL::timestamptz AS settled_at FROM lateshift.job
-  WHERE id = ANY(%(ids)b::uuid[])
- UNION ALL SELECT id, state, reason, queue, batch, due_at, settled_at FROM lateshift.settled WHERE id = ANY(%(ids)b::uuid[])"""
-NEWEST = f"SELECT {_RUN} FROM lateshift.run WHERE id < %(before)s {{}} ORDER BY id DESC LIMIT %(limit)s"
-NEWEST_ALL = NEWEST.format("")
-NEWEST_OF = NEWEST.format("AND name = %(name)s")
-NEWEST_IN = NEWEST.format("AND phase = %(phase)s AND phase > 0")
-NEWEST_OF_IN = NEWEST.format("AND name = %(name)s AND phase = %(phase)s")
-_LAST = UUID(int=2**128 - 1)
-
 # What operators do. Primary keys.
 DIRECT = """UPDATE lateshift.run SET phase = %(phase)s, why = %(why)s
  WHERE id = %(id)s AND EXISTS (SELECT 1 FROM lateshift.job j WHERE j.id = %(id)s) RETURNING 1"""
 FORWARD = "UPDATE lateshift.run SET phase = 0, why = NULL WHERE id = %(id)s"
-MEND = """UPDATE lateshift.step SET state = 1, error = NULL, ended_at = NULL, job = NULL, payload = coalesce(%(payload)s, payload),
+MEND = """UPDATE lateshift.step SET state = 1, error = NULL, ended_at = NULL, place = NULL, job = NULL, failures = 0, payload = coalesce(%(payload)s, payload),
  mended = mended OR %(payload)s::bytea IS NOT NULL WHERE run = %(id)s AND path = %(path)s AND state = 4
- AND EXISTS (SELECT 1 FROM lateshift.run WHERE id = %(id)s AND phase = 2)
+ AND EXISTS (SELECT 1 FROM lateshift.run WHERE id = %(id)s AND phase <> 1)
  AND EXISTS (SELECT 1 FROM lateshift.job j WHERE j.id = %(id)s) RETURNING 1"""
 # Steps that hold it begin anew. Primary key.
-TRY_AGAIN = """UPDATE lateshift.step SET state = 1, error = NULL, ended_at = NULL, job = NULL, failures = 0
+TRY_AGAIN = """UPDATE lateshift.step SET state = 1, error = NULL, ended_at = NULL, place = NULL, job = NULL, failures = 0
  WHERE run = %(id)s AND state = 4"""
 AUDIT = f"INSERT INTO lateshift.audit (at, action, subject, actor) VALUES ({_NOW}, %(action)s, %(subject)s, %(by)s)"
 
@@ -151,7 +130,9 @@ class PostgresWorkflows:
         return [answers.get(one.lease.id, LOST) for one in advances]
 
     def load(self, ids: Sequence[JobId]) -> list[Loaded]:
-        return self._database.run(lambda connection, again: _load(connection, ids, self._clock.offset))
+        return self._database.run(
+            lambda connection, again: run_views.load(connection, ids, self._clock.offset)
+        )
 
     def overdue(self, *, term: int, limit: int) -> list[LateStep]:
         def look(connection: Connection, again: bool) -> list[tuple[Any, ...]]:
@@ -204,8 +185,10 @@ class PostgresWorkflows:
 
     def view(self, id: JobId) -> RunView | None:
         def work(connection: Connection, again: bool) -> list[RunView]:
-            loaded = _load(connection, [id], self._clock.offset)
-            return _views(connection, [one.run for one in loaded], {one.run.id: one.steps for one in loaded})
+            loaded = run_views.load(connection, [id], self._clock.offset)
+            return run_views.views(
+                connection, [one.run for one in loaded], {one.run.id: one.steps for one in loaded}
+            )
 
         found = self._database.run(work)
         return found[0] if found else None
@@ -213,21 +196,9 @@ class PostgresWorkflows:
     def newest(
         self, before: JobId | None, limit: int, *, name: str | None = None, phase: Phase | None = None
     ) -> list[RunView]:
-        asked = {
-            "before": before or _LAST, "limit": limit, "name": name, "phase": None if phase is None else int(phase)
-        }  # fmt: skip
-        if name is not None and phase is not None:
-            sql = NEWEST_OF_IN
-        elif name is not None:
-            sql = NEWEST_OF
-        else:
-            sql = NEWEST_ALL if phase is None else NEWEST_IN
-
-        def work(connection: Connection, again: bool) -> list[RunView]:
-            runs_found = [_run_of(row) for row in connection.execute(sql, asked).fetchall()]
-            return _views(connection, runs_found, {})
-
-        return self._database.run(work)
+        return self._database.run(
+            lambda connection, again: run_views.newest(connection, before, limit, name, phase)
+        )
 
     def direct(self, id: JobId, phase: Phase, *, why: str, by: str) -> bool:
         told = {"id": id, "phase": int(phase), "why": why}
@@ -349,59 +320,3 @@ def _number(instant: datetime | None) -> int | None:
 
 def _microseconds(wait: timedelta | None) -> int:
     return -1 if wait is None else max(0, wait // MICROSECOND)
-
-
-def _load(connection: Connection, ids: Sequence[JobId], skew: timedelta) -> list[Loaded]:
-    asked = {"ids": Uuids(ids)}
-    with connection.pipeline():
-        clock = connection.execute(f"SELECT {_NOW}", {"skew": skew})
-        found = connection.execute(RUNS, asked)
-        kept = connection.execute(STEPS, asked)
-        told = connection.execute(SIGNALS, asked)
-    steps: dict[JobId, list[StepView]] = {}
-    for row in kept.fetchall():
-        steps.setdefault(row[0], []).append(_step_of(row))
-    signals: dict[JobId, list[Signal]] = {}
-    for run, number, name, data in told.fetchall():
-        signals.setdefault(run, []).append(Signal(number, name, data))
-    [(now,)] = clock.fetchall()
-    rows = [_run_of(row) for row in found.fetchall()]
-    return [Loaded(run, steps.get(run.id, []), signals.get(run.id, []), now) for run in rows]
-
-
-def _views(
-    connection: Connection, found: Sequence[RunRow], steps: dict[JobId, list[StepView]]
-) -> list[RunView]:
-    asked = {"ids": Uuids(run.id for run in found)}
-    jobs = {row[0]: row[1:] for row in connection.execute(JOBS, asked).fetchall()}
-    views: list[RunView] = []
-    for run in found:
-        if run.id in jobs:
-            state, reason, queue, parent, due_at, settled_at = jobs[run.id]
-            views.append(
-                RunView(
-                    run=run, state=State(state), reason=reason, queue=queue, parent=parent, due_at=due_at,
-                    settled_at=settled_at, steps=steps.get(run.id, []),
-                )
-            )  # fmt: skip
-    return views
-
-
-def _run_of(row: Sequence[Any]) -> RunRow:
-    id, name, version, phase, why, news, status, cancel_by, waits_for, started_at = row
-    return RunRow(
-        id=id, name=name, version=version, phase=Phase(phase), why=why, news=news, status=status, cancel_by=cancel_by,
-        waits_for=waits_for, started_at=started_at,
-    )  # fmt: skip
-
-
-_KINDS, _STATES, _UNDOS = tuple(Kind), {int(state): state for state in StepState}, tuple(Undo)
-
-
-def _step_of(row: Sequence[Any]) -> StepView:
-    return StepView(
-        path=row[1], kind=_KINDS[row[2]], name=row[3], state=_STATES[row[4]], payload=row[5], result=row[6], error=row[7],
-        place=row[8], failures=row[9], job=row[10], due_at=row[11], complete_by=row[12], started_at=row[13], ended_at=row[14],
-        undo=row[15], undo_state=_UNDOS[row[16]], undo_failures=row[17], undo_error=row[18], undo_job=row[19],
-        undone_at=row[20], mended=row[21],
-    )  # fmt: skip

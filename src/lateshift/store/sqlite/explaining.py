@@ -16,12 +16,14 @@ from lateshift.model.explaining.facts import (
     Line,
     Other,
     Paused,
+    Run,
     Session,
 )
 from lateshift.model.guard import FIRST_NUMBER, scopes_of
 from lateshift.model.instants import to_instant, to_number
 from lateshift.model.job import Holds, JobView, State
 from lateshift.model.member import MemberView, Program
+from lateshift.model.workflow.run import Phase
 from lateshift.store.contract import LANES
 from lateshift.store.guards import IN_LINE
 from lateshift.store.sqlite.database import Connection
@@ -30,6 +32,8 @@ from lateshift.store.sqlite.database import Connection
 GUARD = """SELECT lane, holds, blocked_by, session, turn, sequence, tenant, limit_key, cancel_by, NULL FROM job WHERE id = ?1
  UNION ALL SELECT lane, holds, NULL, session, turn, sequence, tenant, limit_key, NULL, expires_at FROM settled
  WHERE id = ?1"""
+# What the run of a workflow is at. Primary key.
+RUN_STANDS = "SELECT phase, why, waits_for FROM run WHERE id = ?"
 PAUSED_BY = "SELECT paused_at, paused_by FROM queue WHERE name = ? AND paused_at IS NOT NULL"
 
 # How many ready jobs go before it: those of higher priorities, and of its own the older ones. job_ready; of its tenant
@@ -87,6 +91,7 @@ def gather(connection: Connection, job: JobView, members: list[MemberView], now:
         job=job,
         guard=guard,
         paused=_paused(connection, job.queue),
+        run=_run(connection, job),
         session=_session(connection, job, guard),
         singleton=_singleton(connection, job),
         limits=_limits(connection, job, guard),
@@ -103,6 +108,11 @@ def gather(connection: Connection, job: JobView, members: list[MemberView], now:
 def _paused(connection: Connection, queue: str) -> Paused | None:
     rows = connection.execute(PAUSED_BY, (queue,)).fetchall()
     return Paused(to_instant(rows[0][0]), rows[0][1]) if rows else None
+
+
+def _run(connection: Connection, job: JobView) -> Run | None:
+    rows = connection.execute(RUN_STANDS, (job.id.bytes,)).fetchall()
+    return Run(phase=Phase(rows[0][0]), why=rows[0][1], waits_for=rows[0][2]) if rows else None
 
 
 def _line(connection: Connection, job: JobView, guard: Guard) -> Line:

@@ -27,7 +27,7 @@ END_UNDO = """UPDATE step SET undo_state = ?3, undo_error = ?4, undone_at = ?5, 
 
 # An undone run that is resubmitted begins from nothing. Primary keys.
 RESTART = f"""SELECT id FROM run WHERE id = ?1 AND phase = 1 AND EXISTS (SELECT 1 FROM settled
- WHERE id = ?1 AND state IN ({int(State.CANCELLED)}, {int(State.DEAD)}) AND reason NOT IN ('compensation_failed', 'worker_lost'))"""
+ WHERE id = ?1 AND state IN ({int(State.CANCELLED)}, {int(State.DEAD)}) AND (state = {int(State.CANCELLED)} OR reason IN ('undone', 'failed')))"""
 # What could not be undone is tried again. Primary key.
 UNDO_AGAIN = (
     "UPDATE step SET undo_state = 0, undo_failures = 0, undo_job = NULL WHERE run = ? AND undo_state = 3"

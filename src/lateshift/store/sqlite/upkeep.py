@@ -17,7 +17,7 @@ from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT, SESSION_KEPT, TICK
 PURGE_SETTLED = (
     "DELETE FROM settled WHERE id IN (SELECT id FROM settled WHERE expires_at <= ? LIMIT ?) RETURNING id"
 )
-ANY_RUN = "SELECT 1 FROM run LIMIT 1"
+ANY_RUN = "SELECT 1 FROM run UNION ALL SELECT 1 FROM signal LIMIT 1"
 # Settled jobs by name, before their time. Primary key.
 ERASE = "DELETE FROM settled WHERE id = ? RETURNING id"
 # Keys past their window. job_key_expires.

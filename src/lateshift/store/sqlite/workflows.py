@@ -85,17 +85,18 @@ NEWEST = f"SELECT {_RUN} FROM run WHERE id < ?1 {{}} ORDER BY id DESC LIMIT ?2"
 NEWEST_ALL = NEWEST.format("")
 NEWEST_OF = NEWEST.format("AND name = ?3")
 NEWEST_IN = NEWEST.format("AND phase = ?3 AND phase > 0")
+NEWEST_FORWARD = NEWEST.format("AND phase = 0")
 NEWEST_OF_IN = NEWEST.format("AND name = ?3 AND phase = ?4")
 _LAST = UUID(int=2**128 - 1)
 
 # What operators do. Primary keys.
 DIRECT = "UPDATE run SET phase = ?2, why = ?3 WHERE id = ?1 AND EXISTS (SELECT 1 FROM job WHERE id = ?1) RETURNING 1"
 FORWARD = "UPDATE run SET phase = 0, why = NULL WHERE id = ?"
-MEND = """UPDATE step SET state = 1, error = NULL, ended_at = NULL, job = NULL, payload = coalesce(?3, payload),
+MEND = """UPDATE step SET state = 1, error = NULL, ended_at = NULL, place = NULL, job = NULL, failures = 0, payload = coalesce(?3, payload),
  mended = CASE WHEN ?3 IS NULL THEN mended ELSE 1 END WHERE run = ?1 AND path = ?2 AND state = 4
- AND EXISTS (SELECT 1 FROM run WHERE id = ?1 AND phase = 2) AND EXISTS (SELECT 1 FROM job WHERE id = ?1) RETURNING 1"""
+ AND EXISTS (SELECT 1 FROM run WHERE id = ?1 AND phase <> 1) AND EXISTS (SELECT 1 FROM job WHERE id = ?1) RETURNING 1"""
 # Steps that hold it begin anew. Primary key.
-TRY_AGAIN = "UPDATE step SET state = 1, error = NULL, ended_at = NULL, job = NULL, failures = 0 WHERE run = ? AND state = 4"
+TRY_AGAIN = "UPDATE step SET state = 1, error = NULL, ended_at = NULL, place = NULL, job = NULL, failures = 0 WHERE run = ? AND state = 4"
 AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 
 
@@ -179,6 +180,8 @@ class SqliteWorkflows:
             asked = NEWEST_OF_IN, (*start, name, int(phase))
         elif name is not None:
             asked = NEWEST_OF, (*start, name)
+        elif phase is Phase.FORWARD:
+            asked = NEWEST_FORWARD, start
         elif phase is not None:
             asked = NEWEST_IN, (*start, int(phase))
         with self._database.read() as connection:

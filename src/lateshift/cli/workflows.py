@@ -1,0 +1,281 @@
+"""`lateshift workflows`: look at runs and their steps, tell them things, and say how those go on that wait for an operator."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from lateshift.cli import exits
+from lateshift.cli.acting import complain, resolved
+from lateshift.cli.options import listing, opened, operator, wants_json
+from lateshift.cli.output import (
+    STYLES,
+    console,
+    counted,
+    print_json,
+    print_sentences,
+    readable,
+)
+from lateshift.cli.short_ids import one, run_digits
+from lateshift.cli.workflow_finding import (
+    LOOKED_AT,
+    can_go_on,
+    found,
+    held_step,
+    newest,
+    no_run,
+    nothing_found,
+    nothing_to_resume,
+    waits_for_an_operator,
+)
+from lateshift.cli.workflow_tree import StepTree
+from lateshift.cli.workflow_view import (
+    COLUMNS,
+    STATES,
+    arguments_in_words,
+    facts,
+    in_words,
+    remedies,
+    run_document,
+    run_row,
+    state_of,
+    whole_document,
+)
+from lateshift.clock import SYSTEM
+from lateshift.errors import OptionInvalid, PayloadTooLarge, RunEnded, RunUnknown
+from lateshift.model import checks
+from lateshift.model.ids import JobId
+from lateshift.model.job import PAYLOAD_LIMIT, State
+from lateshift.model.outcome import MESSAGE_LIMIT
+from lateshift.model.workflow.run import Phase
+from lateshift.model.workflow.step import shown_path
+
+
+@click.group()
+def workflows() -> None:
+    """Look at runs of workflows and their steps, tell them things, say how those go on that wait."""
+
+
+@workflows.command("list")
+@click.option("--name", metavar="NAME", help="Only runs of this workflow.")
+@click.option("--state", type=click.Choice(STATES), help="Only runs in this state.")
+@click.option("--limit", type=click.IntRange(1, 10_000), metavar="N", default=20, show_default=True,
+              help="How many at most.")  # fmt: skip
+@click.option("--before", type=run_digits, metavar="ID", help="Only runs older than this one: the next page.")
+@listing
+def list_runs(name: str | None, state: str | None, limit: int, before: str | None) -> None:
+    """The newest runs first: their state, what each says of itself, and what it waits for."""
+    with opened() as store:
+        start = None if before is None else one(store, before)
+        runs, last = newest(store, start, limit, name, state)
+        nothing = nothing_found(store, name, state) if not runs else ""
+    now = SYSTEM.now()
+    more = None if last is None else str(last)
+    if wants_json():
+        print_json({"runs": [run_document(view, now) for view in runs], "next_before": more})
+        return
+    print_sentences(COLUMNS, [run_row(view, now) for view in runs], nothing)
+    if more:
+        looked = f"The newest {LOOKED_AT:,} runs were looked at. " if len(runs) < limit else ""
+        click.echo(f"\n{looked}More: add --before {more}")
+
+
+@workflows.command()
+@click.argument("named", type=run_digits, metavar="ID")
+@click.option("--traceback", "tracebacks", is_flag=True, help="Show the whole traceback of each error.")
+@listing
+def show(named: str, tracebacks: bool) -> None:
+    """One run with all of its steps. The last digits of its id will do."""
+    with opened() as store:
+        view, job = found(store, named)
+        signals = [signal for loaded in store.workflows.load([view.run.id]) for signal in loaded.signals]
+        of_batch = view.parent is not None and store.batches.view(view.parent) is not None
+    now = SYSTEM.now()
+    if wants_json():
+        print_json(whole_document(view, job, signals, now))
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    out, state = console(), in_words(state_of(view))
+    out.print(Text.assemble((view.run.name, "bold"), " is ", (state, STYLES.get(state, "bold"))))
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bright_black", no_wrap=True)
+    table.add_column(overflow="fold")
+    for fact, value in facts(view, job, signals, now, of_batch=of_batch):
+        if value:
+            table.add_row(fact, Text(value))
+    out.print(table)
+    out.print()
+    if view.steps:
+        out.print(StepTree(view, tracebacks=tracebacks).drawn())
+    else:
+        out.print("It has no steps yet." if not view.state.settled else "It had no steps.")
+    for number, remedy in enumerate(remedies(view)):
+        out.print(Text(remedy if number else f"\n{remedy}"), soft_wrap=True)
+
+
+@workflows.command()
+@click.argument("named", type=run_digits, metavar="ID")
+@click.argument("name", metavar="NAME")
+@click.option("--data", metavar="JSON", help="What the run is given with it. Text stands in double quotes.")
+@click.option("--key", metavar="KEY", help="The same key again is the same signal: it is kept once.")
+@listing
+def signal(named: str, name: str, data: str | None, key: str | None) -> None:
+    """Tell a run something: its `flow.wait_for(NAME)` gives the data. One that comes early is kept."""
+    from lateshift.workflows import tell
+
+    given = None if data is None else _json("--data", data)
+    with opened() as store:
+        id = one(store, named)
+        begun = store.workflows.view(id) is not None
+        job = store.reports.job(id)
+        if not begun and job is not None and not job.state.settled and job.fence:
+            raise RunUnknown(no_run(job))
+        kept = tell(store, id, name, given, key=key, by=operator())
+    if not kept:
+        sentence = f"The run {id} was told this before, with the key {key}. Nothing was added."
+    elif begun:
+        sentence = f"The run {id} is told {name}."
+    else:
+        sentence = f"The run {id} has not begun; the signal {name} waits for it."
+    _answer(id, sentence, {"signal": name, "kept": kept})
+
+
+@workflows.command()
+@click.argument("named", type=run_digits, metavar="ID...", nargs=-1, required=True)
+@listing
+def cancel(named: tuple[str, ...]) -> None:
+    """End runs: what each has done is undone first."""
+    with opened() as store:
+        ids, missing = resolved(store, named)
+        runs = [id for id in ids if store.workflows.view(id) is not None]
+        done = store.jobs.cancel(runs, by=operator())
+        left = {id: store.reports.job(id) for id in ids if id not in set(done)}
+        states = {str(id): None if job is None else job.state.label for id, job in left.items()}
+        states |= dict.fromkeys(missing)
+        _report_cancelled(done, states)
+        for id, job in left.items():
+            if job is not None and id not in runs:
+                click.echo(f"lateshift: {no_run(job)} To cancel it: lateshift jobs cancel {id}", err=True)
+                del states[str(id)]
+        complain(store, states)
+    if len(done) < len(ids):
+        raise click.exceptions.Exit(exits.NOT_FOUND)
+
+
+@workflows.command()
+@click.argument("named", type=run_digits, metavar="ID")
+@listing
+def resume(named: str) -> None:
+    """Let a run go on that is held, or try again what could not be undone."""
+    with opened() as store:
+        view, _ = found(store, named)
+        id, by = view.run.id, operator()
+        if view.state is State.DEAD and can_go_on(view):
+            done = store.jobs.resubmit([id], by=by) == [id]
+        elif not view.state.settled and waits_for_an_operator(view):
+            done = store.workflows.direct(id, Phase.FORWARD, why="", by=by)
+        else:
+            raise RunEnded(nothing_to_resume(view))
+    if not done:
+        raise RunEnded(f"The run {id} has changed meanwhile: look at it again. Nothing was done.")
+    _answer(id, f"The run {id} goes on.", {"resumed": True})
+
+
+@workflows.command()
+@click.argument("named", type=run_digits, metavar="ID")
+@click.option("--why", metavar="TEXT", required=True, help="What others read as the reason.")
+@listing
+def undo(named: str, why: str) -> None:
+    """Undo what a run has done, the last step first. Its code begins nothing more."""
+    checks.text("--why", why, MESSAGE_LIMIT)
+    with opened() as store:
+        view, _ = found(store, named)
+        id, state = view.run.id, in_words(state_of(view))
+        if view.state.settled:
+            raise RunEnded(f"The run {id} has ended ({state}): what it did stays as it is. Nothing was done.")
+        if state in ("undoing", "cancelling"):
+            raise RunEnded(f"The run {id} is {state} already. Nothing was done.")
+        if not store.workflows.direct(id, Phase.UNDOING, why=why, by=operator()):
+            raise RunEnded(f"The run {id} has ended meanwhile. Nothing was done.")
+    _answer(id, f"The run {id} is undone, the last step first.", {"undone": True})
+
+
+@workflows.command("resubmit-step")
+@click.argument("named", type=run_digits, metavar="ID")
+@click.argument("number", metavar="STEP")
+@click.option("--args", "given", metavar="JSON", help="Other arguments, by name, all of them: '{\"card\": \"new\"}'.")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Show the old arguments and the new ones; write nothing.")
+@listing
+def resubmit_step(named: str, number: str, given: str | None, dry_run: bool) -> None:
+    """Run a step again that has failed and holds its run, with other arguments if need be; and the run goes on.
+
+    STEP is its number, as `show` has it: 3, or 3.1.2.
+    """
+    payload = None if given is None else _arguments(given)
+    with opened() as store:
+        view, _ = found(store, named)
+        step = held_step(view, number)
+        done = not dry_run and store.workflows.mend(view.run.id, step.path, payload, by=operator())
+    if not done and not dry_run:
+        raise RunEnded(
+            f"Step {shown_path(step.path)} of the run {view.run.id} is not held any more, or the run is not. Nothing was done."
+        )
+    after = step.payload if payload is None else payload
+    if wants_json():
+        print_json({
+            "run": str(view.run.id), "step": shown_path(step.path), "name": step.name, "before": readable(step.payload),
+            "after": readable(after), "resubmitted": done,
+        })  # fmt: skip
+        return
+    click.echo(f"- {step.name}({arguments_in_words(step)})")
+    if payload is not None:
+        mended = msgspec.structs.replace(step, payload=payload, mended=True)
+        click.echo(f"+ {step.name}({arguments_in_words(mended)})")
+    else:
+        click.echo("  with the same arguments")
+    said = "begins anew, and the run goes on" if done else "would begin anew. Nothing was written"
+    click.echo(f"Step {shown_path(step.path)} of the run {view.run.id} {said}.")
+
+
+# -- what is given, and what is answered -----------------------------------------------------------------------------
+
+
+def _json(option: str, text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, ValueError):
+        quoted = msgspec.json.encode(text).decode()
+        raise OptionInvalid(
+            f"{option}: {text!r} is no JSON. Text stands in double quotes: {option} '{quoted}'."
+        ) from None
+
+
+def _arguments(text: str) -> bytes:
+    found = _json("--args", text)
+    if not isinstance(found, dict):
+        raise OptionInvalid(
+            f'--args is a JSON object with the arguments by name, such as \'{{"card": "new"}}\', not {text}.'
+        )
+    payload = msgspec.json.encode(found)
+    if len(payload) > PAYLOAD_LIMIT:
+        raise PayloadTooLarge(f"--args is {len(payload):,} bytes, over the limit of {PAYLOAD_LIMIT:,}.")
+    return payload
+
+
+def _report_cancelled(done: Sequence[JobId], left: dict[str, str | None]) -> None:
+    if wants_json():
+        unchanged = [{"id": id, "state": state} for id, state in left.items()]
+        print_json({"cancelled": [str(id) for id in done], "unchanged": unchanged})
+        return
+    told = "; what was done is undone first, as `lateshift workflows show` tells" if done else ""
+    click.echo(f"{counted(len(done), 'run')} told to end{told}.")
+
+
+def _answer(id: JobId, sentence: str, more: dict[str, Any]) -> None:
+    if wants_json():
+        print_json({"run": str(id)} | more)
+    else:
+        click.echo(sentence)

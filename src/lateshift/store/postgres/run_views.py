@@ -1,0 +1,112 @@
+"""Runs of workflows in PostgreSQL, read: whole, to go on with them, and for those who look at them."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from lateshift.model.ids import JobId
+from lateshift.model.job import State
+from lateshift.model.workflow.run import Loaded, Phase, RunRow, RunView, Signal
+from lateshift.model.workflow.step import Kind, StepState, StepView, Undo
+from lateshift.store.postgres.arrays import Uuids
+from lateshift.store.postgres.database import Connection
+
+STEP_COLUMNS = """run, path, kind, name, state, payload, result, error, place, failures, job, due_at, complete_by, started_at, ended_at,
+ undo, undo_state, undo_failures, undo_error, undo_job, undone_at"""
+_RUN = "id, name, version, phase, why, news, status, cancel_by, waits_for, started_at"
+# Primary keys.
+RUNS = f"SELECT {_RUN} FROM lateshift.run WHERE id = ANY(%(ids)b::uuid[])"
+STEPS = (
+    f"SELECT {STEP_COLUMNS}, mended FROM lateshift.step WHERE run = ANY(%(ids)b::uuid[]) ORDER BY run, path"
+)
+SIGNALS = """SELECT run, number, name, data FROM lateshift.signal WHERE run = ANY(%(ids)b::uuid[]) AND taken IS NULL
+ ORDER BY run, number"""
+NOW = "SELECT clock_timestamp() + %(skew)s::interval"
+
+# With the job that it is, in whichever table that stands. Primary keys; run_name, run_phase.
+JOBS = """SELECT id, state, NULL AS reason, queue, batch, due_at, NULL::timestamptz AS settled_at FROM lateshift.job
+  WHERE id = ANY(%(ids)b::uuid[])
+ UNION ALL SELECT id, state, reason, queue, batch, due_at, settled_at FROM lateshift.settled WHERE id = ANY(%(ids)b::uuid[])"""
+NEWEST = f"SELECT {_RUN} FROM lateshift.run WHERE id < %(before)s {{}} ORDER BY id DESC LIMIT %(limit)s"
+NEWEST_ALL = NEWEST.format("")
+NEWEST_OF = NEWEST.format("AND name = %(name)s")
+NEWEST_IN = NEWEST.format("AND phase = %(phase)s AND phase > 0")
+NEWEST_FORWARD = NEWEST.format("AND phase = 0")
+NEWEST_OF_IN = NEWEST.format("AND name = %(name)s AND phase = %(phase)s")
+_LAST = UUID(int=2**128 - 1)
+
+
+def load(connection: Connection, ids: Sequence[JobId], skew: timedelta) -> list[Loaded]:
+    """The news first: what comes between this and the steps is then news once more, and nothing is slept over."""
+    asked = {"ids": Uuids(ids)}
+    with connection.pipeline():
+        clock = connection.execute(NOW, {"skew": skew})
+        found = connection.execute(RUNS, asked)
+        kept = connection.execute(STEPS, asked)
+        told = connection.execute(SIGNALS, asked)
+    steps: dict[JobId, list[StepView]] = {}
+    for row in kept.fetchall():
+        steps.setdefault(row[0], []).append(_step_of(row))
+    signals: dict[JobId, list[Signal]] = {}
+    for run, number, name, data in told.fetchall():
+        signals.setdefault(run, []).append(Signal(number, name, data))
+    [(now,)] = clock.fetchall()
+    rows = [_run_of(row) for row in found.fetchall()]
+    return [Loaded(run, steps.get(run.id, []), signals.get(run.id, []), now) for run in rows]
+
+
+def views(
+    connection: Connection, found: Sequence[RunRow], steps: dict[JobId, list[StepView]]
+) -> list[RunView]:
+    asked = {"ids": Uuids(run.id for run in found)}
+    jobs = {row[0]: row[1:] for row in connection.execute(JOBS, asked).fetchall()}
+    views: list[RunView] = []
+    for run in found:
+        if run.id in jobs:
+            state, reason, queue, parent, due_at, settled_at = jobs[run.id]
+            views.append(
+                RunView(
+                    run=run, state=State(state), reason=reason, queue=queue, parent=parent, due_at=due_at,
+                    settled_at=settled_at, steps=steps.get(run.id, []),
+                )
+            )  # fmt: skip
+    return views
+
+
+def newest(
+    connection: Connection, before: JobId | None, limit: int, name: str | None, phase: Phase | None
+) -> list[RunView]:
+    asked = {
+        "before": before or _LAST, "limit": limit, "name": name, "phase": None if phase is None else int(phase)
+    }  # fmt: skip
+    if name is not None and phase is not None:
+        sql = NEWEST_OF_IN
+    elif name is not None:
+        sql = NEWEST_OF
+    elif phase is not None:
+        sql = NEWEST_FORWARD if phase is Phase.FORWARD else NEWEST_IN
+    else:
+        sql = NEWEST_ALL
+    found = [_run_of(row) for row in connection.execute(sql, asked).fetchall()]
+    return views(connection, found, {})
+
+
+def _run_of(row: Sequence[Any]) -> RunRow:
+    id, name, version, phase, why, news, status, cancel_by, waits_for, started_at = row
+    return RunRow(
+        id=id, name=name, version=version, phase=Phase(phase), why=why, news=news, status=status, cancel_by=cancel_by,
+        waits_for=waits_for, started_at=started_at,
+    )  # fmt: skip
+
+
+_KINDS, _STATES, _UNDOS = tuple(Kind), {int(state): state for state in StepState}, tuple(Undo)
+
+
+def _step_of(row: Sequence[Any]) -> StepView:
+    return StepView(
+        path=row[1], kind=_KINDS[row[2]], name=row[3], state=_STATES[row[4]], payload=row[5], result=row[6], error=row[7],
+        place=row[8], failures=row[9], job=row[10], due_at=row[11], complete_by=row[12], started_at=row[13], ended_at=row[14],
+        undo=row[15], undo_state=_UNDOS[row[16]], undo_failures=row[17], undo_error=row[18], undo_job=row[19],
+        undone_at=row[20], mended=row[21],
+    )  # fmt: skip
