@@ -56,7 +56,7 @@ SQLITE: list[tuple[str, str, str]] = [
     ("UPCOMING", sqlite.reports.UPCOMING, "job_scheduled"),
     ("UNSETTLED", sqlite.firing.UNSETTLED, "PRIMARY KEY (id=?)"),
     ("DUE", sqlite.firing.DUE, "schedule_due (next_at>? AND next_at<?)"),
-    ("MOVE_BLOCK", sqlite.firing.MOVE_BLOCK, "PRIMARY KEY (name=?)"),
+    ("MOVE", sqlite.firing.MOVE, "PRIMARY KEY (name=?)"),
     ("COMING", sqlite.jobs.COMING, "job_scheduled (due_at<?)"),
     ("COMES_BACK", sqlite.jobs.COMES_BACK, "PRIMARY KEY (id=?)"),
     ("WAITED_FOR", sqlite.rules.WAITED_FOR, "job_blocked (blocked_by=?)"),
@@ -202,6 +202,7 @@ UNPLANNED = {
     "INSERT_BATCH_BLOCK",
     "INSERT_DUE",
     "INSERT_DUE_BLOCK",
+    "INSERT_PAST_BLOCK",
 }  # an upsert by primary key has no plan to look at
 
 FILL_SQLITE = f"""
@@ -684,7 +685,7 @@ def walk(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 BATCHES_THEMSELVES = {"IN_NEED", "WITH_LINES", "ADD_UP", "EXPIRED"}  # which touch no table of jobs
-SCHEDULES_THEMSELVES = {"DUE", "MOVE", "MOVE_BLOCK"}  # nor do these
+SCHEDULES_THEMSELVES = {"DUE", "MOVE"}  # nor do these
 
 
 TOUCHES = re.compile(r"\b(FROM|INTO|UPDATE)\s+(lateshift\.)?(job|settled|job_key|job_identity)\b")
