@@ -68,7 +68,7 @@ SQLITE: list[tuple[str, str, str]] = [
     ("UPCOMING", sqlite.reports.UPCOMING, "job_scheduled"),
     ("UNSETTLED", sqlite.firing.UNSETTLED, "PRIMARY KEY (id=?)"),
     ("DUE", sqlite.firing.DUE, "schedule_due (next_at>? AND next_at<?)"),
-    ("MOVE_BLOCK", sqlite.firing.MOVE_BLOCK, "PRIMARY KEY (name=?)"),
+    ("MOVE", sqlite.firing.MOVE, "PRIMARY KEY (name=?)"),
     ("COMING", sqlite.jobs.COMING, "job_scheduled (due_at<?)"),
     ("COMES_BACK", sqlite.jobs.COMES_BACK, "PRIMARY KEY (id=?)"),
     ("WAITED_FOR", sqlite.rules.WAITED_FOR, "job_blocked (blocked_by=?)"),
@@ -246,6 +246,7 @@ UNPLANNED = {
     "INSERT_BATCH_BLOCK",
     "INSERT_DUE",
     "INSERT_DUE_BLOCK",
+    "INSERT_PAST_BLOCK",
 }  # an upsert by primary key has no plan to look at
 
 FILL_SQLITE = f"""
@@ -778,7 +779,7 @@ def walk(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 BATCHES_THEMSELVES = {"IN_NEED", "WITH_LINES", "ADD_UP", "EXPIRED"}  # which touch no table of jobs
-SCHEDULES_THEMSELVES = {"DUE", "MOVE", "MOVE_BLOCK"}  # nor do these
+SCHEDULES_THEMSELVES = {"DUE", "MOVE"}  # nor do these
 WORKFLOWS_THEMSELVES = {
     "END_STEP", "END_UNDO", "UNDO_AGAIN", "NEWS", "PUT_UNDO", "STEPS", "SIGNALS", "KEY_USED", "LAST_SIGNAL", "TAKE_SIGNAL", "NEWEST_ALL",
     "NEWEST_OF", "NEWEST_IN", "NEWEST_FORWARD", "TRY_AGAIN", "BEGUN", "ENDED", "UNDONE",

@@ -10,7 +10,7 @@ from lateshift.clock import ManualClock
 from lateshift.model.ids import JobId
 from lateshift.model.job import NewJob, Place, State
 from lateshift.model.scheduling.plan import Outcome, Plan
-from lateshift.model.scheduling.schedule import NewSchedule, ScheduleView
+from lateshift.model.scheduling.schedule import NewSchedule, ScheduleView, Tick
 from lateshift.model.scheduling.timing import Timing
 from lateshift.schedules import one_at_a_time
 from lateshift.store import postgres, sqlite
@@ -134,6 +134,50 @@ def test_of_hundreds_each_goes_on_by_its_own_plan_with_its_own_job(
     rows = store.schedules.ticks(begin, 2000)
     assert len({(row.at, row.schedule, row.generation) for row in rows}) == len(rows) == 1060
     assert {row.job for row in rows} - {None} == {job for new in told for job in jobs(store, new.name)}
+
+
+@pytest.mark.parametrize(
+    ("periods", "jitter"),
+    [([HOUR], timedelta(0)), ([HOUR], 50 * MINUTE), ([HOUR, 2 * HOUR], timedelta(0))],
+    ids=["alike", "at random", "of two periods"],
+)
+def test_of_hundreds_in_one_commit_nothing_changes_but_their_ticks(
+    store: Store, clock: ManualClock, begin: datetime, periods: list[timedelta], jitter: timedelta
+) -> None:
+    told = []
+    for number in range(230):
+        timing = Timing(every=periods[number % len(periods)], start=begin)
+        plan = Plan(timing=timing, overlap="allow", jitter=jitter)
+        told.append(NewSchedule(name=f"s{number:03}", plan=plan, job=make_job(payload=b"[%d]" % number)))
+    store.schedules.declare(told, app="shop")
+    before = store.schedules.list(None, 2000)
+    clock.move(minutes=30)
+    assert store.schedules.fire(2000).count == 230
+    after = store.schedules.list(None, 2000)
+    assert len(after) == 230
+    for old, view, new in zip(before, after, told, strict=True):
+        [tick] = view.recent
+        every = periods[int(view.name[1:]) % len(periods)]
+        job = structs.replace(old.job, id=view.job.id)  # which means nothing
+        assert view == structs.replace(old, job=job, cursor=begin, next_at=begin + every, recent=[tick])
+        assert tick == Tick(at=begin, outcome=Outcome.FIRED, job=tick.job)
+        assert tick.job is not None
+        made = see(store, tick.job)
+        assert (made.task, made.payload) == (new.job.spec.task, new.job.payload)
+        assert made.state is (State.SCHEDULED if made.due_at > made.created_at else State.READY)
+        assert begin <= made.due_at <= max(made.created_at, begin + jitter)
+    rows = store.schedules.ticks(begin, 2000)
+    assert [(row.at, row.until, row.count, row.outcome) for row in rows] == [
+        (begin, begin, 1, Outcome.FIRED)
+    ] * 230
+    assert {(row.schedule, row.generation, row.job) for row in rows} == {
+        (view.name, view.generation, view.recent[0].job) for view in after
+    }
+    clock.move(hours=2)
+    assert store.schedules.fire(2000).count == 230
+    for old, view in zip(after, store.schedules.list(None, 2000), strict=True):
+        assert view.recent[-1:] == old.recent
+        assert view.cursor == begin + 2 * HOUR
 
 
 def test_no_more_schedules_are_decided_at_once_than_asked_for(

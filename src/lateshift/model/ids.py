@@ -2,6 +2,7 @@
 
 import os
 from random import Random
+from struct import Struct
 from threading import local
 from time import time_ns
 from typing import TypeAlias
@@ -33,11 +34,11 @@ def new_job_id() -> JobId:
 
 
 def new_job_ids(count: int) -> list[bytes]:
-    """So many at once, as stores keep them: half the time of one by one."""
+    """So many at once, as stores keep them: several times as fast as one by one."""
     first = max((time_ns() // 1_000_000) << 12, _here.last + 1)
     _here.last = first + count - 1
     return [
-        ((ticks >> 12) << 80 | (ticks & 0xFFF) << 64 | _VERSION_AND_VARIANT | _bits(62)).to_bytes(16, "big")
+        _halves((ticks >> 12) << 16 | _VERSION | ticks & 0xFFF, _VARIANT | _bits(62))
         for ticks in range(first, first + count)
     ]
 
@@ -59,7 +60,9 @@ _new = object.__new__
 _put_int = UUID.int.__set__  # type: ignore[attr-defined, misc]
 _put_safe = UUID.is_safe.__set__  # type: ignore[attr-defined, misc]
 _UNKNOWN = SafeUUID.unknown
-_VERSION_AND_VARIANT = 0x7 << 76 | 0x2 << 62
+_VERSION, _VARIANT = 0x7 << 12, 0x2 << 62  # each in its half of the id
+_VERSION_AND_VARIANT = _VERSION << 64 | _VARIANT
+_halves = Struct(">QQ").pack
 
 
 def new_member_id() -> MemberId:

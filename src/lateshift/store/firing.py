@@ -3,8 +3,11 @@
 Most that are due together are alike, and each makes one job: those go `quick`, in columns. The others, whose jobs something
 guards, that have several ticks or skip some, go one by one."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,10 +24,12 @@ from lateshift.store.hints import lines_of
 JOBS_AT_ONCE = 2000  # of one commit; a schedule that catches up may make as many itself
 OVERTAKEN = "the next tick of its schedule"  # who cancelled a job that the next one takes the place of
 FIRED = int(Outcome.FIRED)
+_kind = itemgetter(2, 1, 4, 6)  # of a row: its spec, plan, guards and next tick
 
 
 class Due(NamedTuple):
-    """A schedule whose time has come, as the store has it. `place`: by what the store finds its row again."""
+    """A schedule whose time has come, as the store has it. `place`: by what the store finds its row again, if not by its
+    name."""
 
     name: str
     plan: bytes
@@ -45,7 +50,7 @@ TickRow = tuple[int, str, int, int, int, int, bytes | None]
 microseconds since 1970."""
 
 Moved = tuple[Any, int, int | None, bytes]
-"""A schedule goes on: its place, the last tick that is decided, the next one, and what is remembered."""
+"""A schedule goes on: its place or name, the last tick that is decided, the next one, and what is remembered."""
 
 
 class _Verdict(Struct, frozen=True):
@@ -71,6 +76,7 @@ class Quick:
         self.payloads: list[bytes] = []
         self.next_at: list[int | None] = []
         self.recent: list[bytes] = []
+        self.moments: set[tuple[int, int | None]] = set()  # the ticks, and the ones after them
 
     def add(self, plan: Plan, verdict: _Verdict, rows: Sequence[DueRow]) -> None:
         """Of one plan, for the same tick."""
@@ -88,6 +94,7 @@ class Quick:
             payloads if plan.tick_as is None else [with_tick(each, plan, tick) for each in payloads]
         )
         self.next_at += [verdict.next_at] * count
+        self.moments.add((at, verdict.next_at))
         self.recent += [(head + id + before)[:RECENT_LIMIT] for id, before in zip(ids, recent, strict=True)]
 
 
@@ -129,15 +136,14 @@ class Firing:
 
     def look(self, rows: Iterable[DueRow], unsettled: set[bytes]) -> None:
         """As long as there is room. Those whose jobs are alike one after the other, for they are inserted together."""
-        alike: dict[tuple[bytes, bytes, bool, Any, int], list[DueRow]] = {}
-        for row in rows:
-            _, plan, spec, _, guards, _, next_at, recent, _ = row
-            busy = sum(job in unsettled for job in last_jobs(recent)) if unsettled else 0
-            key = spec, plan, guards is None, next_at, busy
-            if key in alike:
-                alike[key].append(row)
+        alike: defaultdict[tuple[bytes, bytes, bool, Any, int], list[DueRow]] = defaultdict(list)
+        for (spec, plan, guards, next_at), run in groupby(rows, _kind):
+            if unsettled:
+                for row in run:
+                    busy = sum(job in unsettled for job in last_jobs(row[7]))
+                    alike[spec, plan, guards is None, next_at, busy].append(row)
             else:
-                alike[key] = [row]
+                alike[spec, plan, guards is None, next_at, 0] += run
         for key in sorted(alike, key=_spec):
             self._look(key, alike[key], unsettled)
 
@@ -176,7 +182,7 @@ class Firing:
                 mine.append((at, due.name, due.generation, until, count, why, None))
             mine.sort()
             rows += mine
-            moved.append((due.place, verdict.cursor, verdict.next_at, remember(due.recent, mine)))
+            moved.append((due.place or due.name, verdict.cursor, verdict.next_at, remember(due.recent, mine)))
         return rows, moved
 
     def _job(self, due: Due, plan: Plan, tick: datetime) -> NewJob:
