@@ -117,9 +117,14 @@ class Workflow(Task[P, R]):
             pass
         except (Exception, SystemExit) as raised:
             error = raised
-            log.error(
-                "workflow %s %s failed: %s: %s", self.name, run.record.lease.id, name_of(raised), said(raised)
-            )
+            if record.phase is not Phase.UNDOING:  # else it was told before
+                log.error(
+                    "workflow %s %s failed: %s: %s",
+                    self.name,
+                    run.record.lease.id,
+                    name_of(raised),
+                    said(raised),
+                )
         why = record.why if record.phase is Phase.UNDOING and record.why else _why(error, record.cancel_by)
         undone = await run.drive(lambda: undo_all(run, journal, why))
         raise Deciding(self._ended(attempt, run, why, undone=undone))
