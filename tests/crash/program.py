@@ -7,10 +7,11 @@ import os
 import signal
 import time
 from datetime import timedelta
+from pathlib import Path
 
-from lateshift import Lateshift, Limit, Retry, current
+from lateshift import Flow, Lateshift, Limit, Retry, current
 from tests.crash.guards import AT_ONCE
-from tests.crash.ledger import BodyKind, here
+from tests.crash.ledger import VARIABLE, BodyKind, here
 
 MANY = Retry(attempts=25, base=timedelta(milliseconds=200), cap=timedelta(seconds=1))
 LIMIT = timedelta(minutes=5)
@@ -142,6 +143,30 @@ def poison(number: int, how: str) -> None:
             ctypes.string_at(0)
 
 
+def tell(what: str) -> None:
+    """One line of a workflow's own ledger."""
+    with (Path(os.environ[VARIABLE]) / "steps").open("a") as file:
+        file.write(f"{what} {os.getpid()}\n")
+
+
+def reserve(step: int) -> int:
+    tell(f"do {step}")
+    return step * 10
+
+
+def release(step: int, result: int) -> None:
+    tell(f"undo {step}-{result}")
+
+
+async def order(flow: Flow, number: int, ends: str) -> str:
+    """Three steps; then it ends well, or fails and is undone."""
+    for step in range(3):
+        await flow.step(reserve, step, undo=release)
+    if ends == "fails":
+        raise ValueError(f"no {number}")
+    return ends
+
+
 def make_app(store: str | None = None) -> Lateshift:
     """The app on this store; without one, on that of LATESHIFT_STORE."""
     app = Lateshift("crash", store=store)
@@ -155,6 +180,7 @@ def make_app(store: str | None = None) -> Lateshift:
     for body in (quick_sync, slow_sync, polite, hog, flaky, poison):
         app.task(retry=MANY, time_limit=LIMIT)(body)
     app.task(retry=MANY, time_limit=LIMIT, process=True)(cpu)
+    app.workflow(order)
     return app
 
 

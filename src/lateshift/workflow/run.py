@@ -330,6 +330,10 @@ class Run:
     def _lose(self) -> None:
         if not self._lost:
             self._lost = self.stint.lost = True
+            log.warning(
+                "workflow %s was taken by another worker: this one came too late, and stops",
+                self.record.lease.id,
+            )
             self.evict()
             if self._main is not None:
                 self._main.cancel()
