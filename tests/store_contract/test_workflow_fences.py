@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from lateshift.clock import ManualClock
 from lateshift.model.job import Lease, State
-from lateshift.model.workflow.run import NEVER, Advance, Asleep
-from lateshift.model.workflow.step import Kind, StepRow, StepState
+from lateshift.model.workflow.run import NEVER, Advance, Asleep, Phase
+from lateshift.model.workflow.step import Kind, StepRow, StepState, Undo
 from lateshift.store.contract import Store
 from lateshift.store.workflow_contract import Told
 from tests.store_contract.driving import HOUR, LINE, Supervisor, Worker, make_job
@@ -107,7 +107,8 @@ def test_the_end_of_a_steps_job_is_in_its_step_and_wakes_the_run(
     worker.settle(of_step)
     view = store.workflows.view(lease.id)
     assert view is not None
-    assert (view.steps[0].state, view.steps[0].result, view.steps[0].place) == (StepState.COMPLETED, b"1", 1)
+    assert (view.steps[0].state, view.steps[0].result) == (StepState.COMPLETED, b"1")
+    assert view.steps[0].place
     assert view.state is State.READY
     assert LINE in store.jobs.lines()
 
@@ -130,3 +131,44 @@ def test_steps_past_their_complete_by_have_failed_and_only_for_the_present_super
     view = store.workflows.view(lease.id)
     assert view is not None
     assert (view.steps[0].state, view.steps[0].failures) == (StepState.FAILED, 1)
+
+
+def test_two_leases_of_one_run_in_one_call_are_told_apart(
+    store: Store, clock: ManualClock, lease: Lease, other_worker: Worker, supervisor: Supervisor
+) -> None:
+    store.workflows.advance([Advance(lease=lease, begin=BEGIN)])
+    clock.move(minutes=5)
+    other_worker.beat(timedelta(hours=1))
+    supervisor.sweep()
+    [again] = other_worker.lease(1)
+    late, present = Advance(lease=lease, steps=[DONE]), Advance(lease=again, steps=[RUNNING])
+    assert [answer.lost for answer in store.workflows.advance([late, present])] == [True, False]
+    assert [answer.lost for answer in store.workflows.advance([present, late])] == [False, True]
+    view = store.workflows.view(lease.id)
+    assert view is not None
+    assert [step.state for step in view.steps] == [StepState.RUNNING]
+
+
+def test_an_advance_that_is_repeated_as_such_makes_its_job_once(
+    store: Store, worker: Worker, lease: Lease
+) -> None:
+    job = make_job()
+    job = replace(job, spec=replace(job.spec, batch=lease.id), first=False)
+    one = Advance(lease=lease, begin=BEGIN, steps=[replace(RUNNING, kind=Kind.JOB, job=job.id)], jobs=[job])
+    store.workflows.advance([one])
+    store.workflows.advance([one])
+    worker.settle(worker.lease_one())
+    store.workflows.advance([one])
+    assert worker.lease(1) == []
+    assert store.upkeep.check() == []
+
+
+def test_a_run_that_is_held_while_it_undoes_goes_on_undoing(store: Store, lease: Lease) -> None:
+    undoing = replace(DONE, undo="refund", undo_state=Undo.RUNNING)
+    store.workflows.advance([Advance(lease=lease, begin=BEGIN, steps=[DONE], phase=Phase.UNDOING, why="no")])
+    assert not store.workflows.direct(lease.id, Phase.FORWARD, why="", by="ann")  # it is not held
+    store.workflows.advance([Advance(lease=lease, steps=[undoing], phase=Phase.HELD, why="?")])
+    assert store.workflows.direct(lease.id, Phase.FORWARD, why="", by="ann")
+    view = store.workflows.view(lease.id)
+    assert view is not None
+    assert view.run.phase is Phase.UNDOING

@@ -114,15 +114,15 @@ def test_one_is_shown_with_its_steps_as_a_tree(cli: Cli, kit: Kit, shop: Shop) -
     shape = [line.split("  1")[0].split("  2")[0] for line in tree]
     assert '├── ✓ 1 do("stock")' in shape[1]
     assert "├── ▸ 2 sleep waiting" in shape[2]
-    assert shape[3] == "└── together 2.1"
-    assert shape[4] == "    ├── branch 2.1.1"
-    assert shape[5] == '    │   ├── ✓ 2.1.1.1 do("left")'
-    assert shape[6].startswith("    │   └── ▸ 2.1.1.2 pack(order=7) running")
-    assert shape[9].startswith("        └── ▸ 2.1.2.2 pack(order=7) running")
+    assert shape[3] == "└── together 3.1"
+    assert shape[4] == "    ├── branch 3.1.1"
+    assert shape[5] == '    │   ├── ✓ 3.1.1.1 do("left")'
+    assert shape[6].startswith("    │   └── ▸ 3.1.1.2 pack(order=7) running")
+    assert shape[9].startswith("        └── ▸ 3.1.2.2 pack(order=7) running")
     view = kit.app.store.workflows.view(job.id)
     assert view is not None
     steps = {step.path: step.job for step in view.steps}
-    packed = steps["00002.00001.00001.00002"]
+    packed = steps["00003.00001.00001.00002"]
     assert packed is not None
     assert f"job …{str(packed)[-6:]}" in tree[6]
 

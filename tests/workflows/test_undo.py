@@ -387,3 +387,114 @@ def test_an_undo_that_lacks_what_it_needs_is_refused_before_the_step_runs(
         view.history[-1].message or ""
     )
     assert shop.done == []
+
+
+@pytest.mark.parametrize("how", ["exit", "cancelled"])
+def test_a_step_that_leaves_as_no_exception_does_has_failed_and_the_worker_lives(
+    app: Lateshift, kit: Kit, shop: Shop, how: str
+) -> None:
+    def leave() -> None:
+        if how == "exit":
+            raise SystemExit(3)
+        raise asyncio.CancelledError
+
+    async def leave_async() -> None:
+        leave()
+
+    @app.workflow
+    async def order(flow: Flow) -> None:
+        await flow.step(shop.do, "stock", undo=shop.undo)
+        try:
+            await flow.step(leave)
+        except StepFailed:
+            await flow.step(leave_async)
+
+    job = order.enqueue()
+    kit.drain()
+    assert shop.done == ["do stock", "undo stock, did stock"]
+    assert job.state is State.DEAD
+
+
+def test_code_that_exits_ends_its_run_alone(app: Lateshift, kit: Kit, shop: Shop) -> None:
+    @app.workflow
+    async def order(flow: Flow) -> None:
+        await flow.step(shop.do, "stock", undo=shop.undo)
+        raise SystemExit
+
+    job = order.enqueue()
+    kit.drain()
+    assert job.state is State.DEAD
+    assert shop.done == ["do stock", "undo stock, did stock"]
+
+
+def test_an_undo_that_no_job_can_be_made_of_is_told_and_the_others_are_done(
+    app: Lateshift, kit: Kit, shop: Shop
+) -> None:
+    @app.task
+    def refund(card: int) -> None: ...
+
+    def charge(card: object) -> None: ...
+
+    @app.workflow
+    async def order(flow: Flow) -> None:
+        await flow.step(shop.do, "stock", undo=shop.undo)
+        await flow.step(charge, object(), undo=refund)
+        raise ValueError("no")
+
+    job = order.enqueue()
+    kit.drain()
+    view = app.store.reports.job(job.id)
+    assert view is not None
+    assert view.reason == "compensation_failed"
+    assert shop.done == ["do stock", "undo stock, did stock"]
+
+
+def test_a_job_that_the_store_refuses_fails_its_step_and_nothing_else_is_lost(
+    app: Lateshift, kit: Kit, shop: Shop
+) -> None:
+    @app.task
+    def numbered() -> None: ...
+
+    @app.workflow
+    async def order(flow: Flow) -> str:
+        await flow.step(shop.do, "stock")
+        try:
+            await flow.step(numbered.options(session="s", sequence=1))
+        except StepFailed as failure:
+            return failure.error
+        return "well"
+
+    numbered.options(session="s", sequence=1).enqueue()
+    kit.drain()
+    job = order.enqueue()
+    kit.drain()
+    assert kit.result(job) == "SequenceUsed"
+    assert shop.done == ["do stock"]
+
+
+def test_what_the_code_began_and_did_not_wait_for_is_called_off_before_it_ends(
+    app: Lateshift, kit: Kit, shop: Shop
+) -> None:
+    @app.workflow
+    async def child(flow: Flow) -> None:
+        await flow.step(shop.do, "of the child", undo=shop.undo)
+        await flow.sleep(DAY)
+
+    @app.workflow
+    async def parent(flow: Flow) -> str:
+        try:
+            await asyncio.gather(flow.child(child), _later(flow, shop))
+        except StepFailed:
+            return "handled"
+        return "well"
+
+    job = parent.enqueue()
+    kit.drain()
+    kit.travel(hours=1)
+    assert kit.result(job) == "handled"
+    assert shop.done == ["do of the child", "fail van", "undo of the child, did of the child"]
+
+
+async def _later(flow: Flow, shop: Shop) -> None:
+    await flow.sleep(timedelta(hours=1))
+    await flow.step(shop.fail, "van")

@@ -182,3 +182,70 @@ def test_a_check_before_the_release_replays_runs_and_begins_nothing(
     view = app.store.workflows.view(job.id)
     assert view is not None
     assert view.run.phase is Phase.FORWARD
+
+
+def test_a_step_put_before_branches_is_seen_before_anything_runs_again(
+    app: Lateshift, kit: Kit, done: list[str]
+) -> None:
+    do = note(done)
+
+    async def branch(flow: Flow, name: str) -> None:
+        await flow.step(do, name)
+        await flow.sleep(DAY)
+
+    async def old(flow: Flow) -> None:
+        await flow.step(do, "first")
+        await flow.gather(branch(flow, "a"), branch(flow, "b"))
+
+    async def new(flow: Flow) -> None:
+        await flow.step(do, "first")
+        await flow.step(do, "another")
+        await flow.gather(branch(flow, "a"), branch(flow, "b"))
+
+    async def patched(flow: Flow) -> None:
+        await flow.step(do, "first")
+        if flow.patched("another"):
+            await flow.step(do, "another")
+        await flow.gather(branch(flow, "a"), branch(flow, "b"))
+
+    job = begin(app, kit, old)
+    deploy(app, new)
+    kit.travel(days=1)
+    assert "at step 2 it has recorded gather 2, and the code asks for do" in (held(app, job) or "")
+    assert done == ["first", "a", "b"]
+    deploy(app, patched)
+    app.store.workflows.direct(job.id, Phase.FORWARD, why="", by="ann")
+    kit.drain()
+    assert job.state is State.COMPLETED
+    assert done == ["first", "a", "b"]
+
+
+def test_a_run_that_is_cancelled_while_no_code_fits_it_stays_held_and_is_told_of_once(
+    app: Lateshift, kit: Kit, done: list[str]
+) -> None:
+    do = note(done)
+
+    @app.on("alert.*")
+    @app.task
+    def page(data: dict[str, str]) -> None:
+        done.append(data["what"])
+
+    async def old(flow: Flow) -> None:
+        await flow.step(do, "a", undo=lambda what: do(f"undo {what}"))
+        await flow.sleep(DAY)
+
+    async def new(flow: Flow) -> None:
+        await flow.step(do, "b")
+
+    job = begin(app, kit, old)
+    deploy(app, new)
+    kit.travel(days=1)
+    app.store.jobs.cancel([job.id], by="ann")
+    kit.drain(limit=20)
+    assert held(app, job) is not None
+    assert done == ["a", "workflow_held"]
+    deploy(app, old)
+    app.store.workflows.direct(job.id, Phase.FORWARD, why="", by="ann")
+    kit.drain()
+    assert job.state is State.CANCELLED
+    assert done == ["a", "workflow_held", "undo a"]

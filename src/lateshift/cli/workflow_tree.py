@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lateshift.cli.workflow_view import MARKS, STEP_STYLES, UNDO_STYLES, called, step_state, undone, went
 from lateshift.model.explaining.words import one_line
 from lateshift.model.workflow.run import RunView
-from lateshift.model.workflow.step import StepState, StepView, error_of, shown_path
+from lateshift.model.workflow.step import Kind, StepState, StepView, error_of, shown_path
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -39,7 +39,9 @@ class StepTree:
         for _, same in groupby(steps, key=lambda step: _beginning(step, depth)):
             below = list(same)
             if _depth(below[0]) == depth:
-                node.add(self._label(below.pop(0)))
+                first = below.pop(0)
+                if first.kind is not Kind.GATHER:  # its branches are drawn
+                    node.add(self._label(first))
             for gather, inside in groupby(below, key=lambda step: _beginning(step, depth + 1)):
                 self._add_gather(node, gather, list(inside), depth)
 

@@ -2,7 +2,10 @@
 
 import asyncio
 import inspect
+import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from datetime import timedelta
 from functools import lru_cache, partial
 from typing import Any
@@ -16,6 +19,9 @@ from lateshift.model.outcome import MESSAGE_LIMIT, TRACEBACK_LIMIT, clip, clip_m
 from lateshift.model.remote import name_of
 from lateshift.model.workflow.step import StepError, written_error
 
+THREADS = 100  # on which plain functions of workflows run, in one process
+
+_threads: ThreadPoolExecutor | None = None
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -52,8 +58,30 @@ class Inline:
         async with asyncio.timeout(seconds):
             if inspect.iscoroutinefunction(self.function):
                 return await self.function(*self.args, **self.kwargs)
-            result = await asyncio.to_thread(partial(self.function, *self.args, **self.kwargs))
+            result = await _on_a_thread(partial(self.function, *self.args, **self.kwargs))
             return await result if inspect.isawaitable(result) else result
+
+
+def is_cancelled(error: BaseException) -> bool:
+    """Whether it was told from outside to stop; a function may raise CancelledError by itself, which is a failure like others."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+async def _on_a_thread(call: Callable[[], Any]) -> Any:
+    """As many at once as a worker runs workflows, as a rule: asyncio's own threads are a handful."""
+    global _threads
+    if _threads is None:
+        _threads = ThreadPoolExecutor(THREADS, thread_name_prefix="lateshift-step")
+    return await asyncio.get_running_loop().run_in_executor(_threads, copy_context().run, call)
+
+
+def _forget_inherited() -> None:
+    global _threads
+    _threads = None
+
+
+os.register_at_fork(after_in_child=_forget_inherited)
 
 
 def named(function: Any) -> str:

@@ -22,7 +22,8 @@ from lateshift.model.workflow.step import Kind, path_of
 from lateshift.task import HOUR, Bound, Task
 from lateshift.workflow import steps
 from lateshift.workflow.calls import Inline, bound_undo, decoded, named
-from lateshift.workflow.run import Branch, Run, Undoable
+from lateshift.workflow.control import Branch, Undoable
+from lateshift.workflow.run import Run
 
 T = TypeVar("T")
 
@@ -153,7 +154,9 @@ class Flow:
     async def gather(self, *branches: Awaitable[Any]) -> list[Any]:
         """All of these at once: steps, or coroutines that make steps. Waits until each has ended; then raises the first error, if
         there was one."""
-        prefix = _branch.get().group()
+        path = self._run.number(_branch.get(), Kind.GATHER, str(len(branches)))
+        steps.mark(self._run, path, Kind.GATHER, str(len(branches)))
+        prefix = path_of(path, 1)
         return await self._run.together(
             [_in_branch(Branch(path_of(prefix, number)), each) for number, each in enumerate(branches, 1)]
         )
@@ -185,7 +188,7 @@ class Flow:
         branch = _branch.get()
         if self._run.next_is(branch, Kind.PATCH, known) is False:
             return False
-        steps.patch(self._run, self._run.number(branch, Kind.PATCH, known), known)
+        steps.mark(self._run, self._run.number(branch, Kind.PATCH, known), Kind.PATCH, known)
         return True
 
     def _rules(

@@ -3,8 +3,11 @@
 import asyncio
 from collections.abc import Sequence
 
-from lateshift.errors import StoreError
+from msgspec import structs
+
+from lateshift.errors import StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 from lateshift.model.ids import JobId
+from lateshift.model.job import NewJob
 from lateshift.model.workflow.run import Advance, Advanced, Loaded
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
@@ -26,8 +29,9 @@ class Journal:
         while True:
             try:
                 return await self._advances.put(one)
-            except StoreError as error:
+            except (StoreUnavailable, StoreFull, StoreReadOnly) as error:
                 log.warning("a workflow cannot be written: %s", error)
+                one = _again(one)
                 await asyncio.sleep(AFTER_A_FAULT)
 
     async def load(self, id: JobId) -> Loaded | None:
@@ -52,3 +56,9 @@ class Journal:
     def _load(self, ids: Sequence[JobId]) -> list[Loaded | None]:
         found = {loaded.run.id: loaded for loaded in self._store.workflows.load(ids)}
         return [found.get(id) for id in ids]
+
+
+def _again(one: Advance) -> Advance:
+    """It may have been written though its answer was lost: its jobs may be there, and may have run."""
+    jobs = [NewJob(job.id, job.spec, job.payload, job.key, False, job.place, job.unique) for job in one.jobs]
+    return structs.replace(one, jobs=jobs) if jobs else one

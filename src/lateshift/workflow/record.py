@@ -3,15 +3,22 @@
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from typing import TypeAlias
 
 import msgspec
 
+from lateshift.model.instants import to_number
 from lateshift.model.job import Lease, NewJob
 from lateshift.model.workflow.run import NEVER, Advance, Advanced, Asleep, Loaded, Phase, Signal
-from lateshift.model.workflow.step import StepRow, StepState, StepView
+from lateshift.model.workflow.step import StepRow, StepState, StepView, Undo
+from lateshift.workflow.calls import kept
 from lateshift.workflow.journal import Journal
 
 WRITTEN_WITHIN = 0.02  # seconds after a step has completed, if no other step asks for it before
+
+
+Sent: TypeAlias = tuple[dict[str, StepRow], list[NewJob], list[tuple[int, str]], str | None, Phase | None]
+"""What one commit writes: steps, jobs, signals, the status and the phase."""
 
 
 class Lost(BaseException):
@@ -48,13 +55,17 @@ class Record:
         self._lock = asyncio.Lock()
         self._later: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Advanced]] = set()
+        self._sent: Sent = {}, [], [], None, None
 
     async def load(self) -> None:
         """As it stands in the store; what has not been written yet stays as it is here."""
-        loaded = await self._journal.load(self.lease.id)
-        if loaded is not None:
-            self._begin = None
-            self._take(loaded)
+        async with (
+            self._lock
+        ):  # what is on its way to the store must not be overwritten by what was there before
+            loaded = await self._journal.load(self.lease.id)
+            if loaded is not None:
+                self._begin = None
+                self._take(loaded)
 
     def _take(self, loaded: Loaded) -> None:
         run, self._clock = loaded.run, (loaded.now, self._monotonic())
@@ -86,7 +97,7 @@ class Record:
 
     def complete(self, row: StepRow, result: bytes | None) -> None:
         """It has its place among those that have completed. Written with what comes next, or soon."""
-        self._place += 1
+        self._place = max(self._place + 1, self._now())
         done = msgspec.structs.replace(
             row,
             state=StepState.COMPLETED,
@@ -99,6 +110,13 @@ class Record:
         self.put(done)
         if self._later is None:
             self._later = asyncio.get_running_loop().call_later(WRITTEN_WITHIN, self._write_soon)
+
+    def _now(self) -> int:
+        """By the store's clock, about, in microseconds: what others complete meanwhile gets its place by that."""
+        if self._clock is None:
+            return 0
+        said, at = self._clock
+        return to_number(said) + int((self._monotonic() - at) * 1_000_000)
 
     def take(self, signal: Signal, path: str) -> None:
         self.signals.remove(signal)
@@ -159,7 +177,39 @@ class Record:
         async with self._lock:
             if sleep is None and not ask and self._written >= wanted and self._begin is None:
                 return Advanced(news=self.news, phase=self.phase, cancel_by=self.cancel_by)
-            return await self._write(sleep)
+            try:
+                return await self._write(sleep)
+            except Exception as error:  # the store will not have it as it is: the jobs are the only thing of the program's making
+                if not self._refused(error):
+                    raise
+                return await self._write(None)
+
+    def _refused(self, error: Exception) -> bool:
+        """Steps whose jobs are refused have failed; the rest is written without them. False if there are none such."""
+        fresh, jobs, taken, status, said = self._sent
+        self._status = self._status or status
+        self._said = said if self._said is None else self._said
+        ids = {job.id for job in jobs}
+        self._fresh = {**fresh, **self._fresh}
+        self._taken = [*taken, *self._taken]
+        refused = [row for row in fresh.values() if row.job in ids or row.undo_job in ids]
+        for row in refused:
+            if row.job in ids:
+                failed = msgspec.structs.replace(
+                    row,
+                    state=StepState.FAILED,
+                    error=kept(error),
+                    failures=row.failures + 1,
+                    job=None,
+                    limit=None,
+                    place=0,
+                )
+            else:
+                failed = msgspec.structs.replace(
+                    row, undo_state=Undo.FAILED, undo_error=kept(error), undo_job=None
+                )
+            self.steps[row.path] = self._fresh[row.path] = failed
+        return bool(jobs)
 
     async def _write(self, sleep: Asleep | None) -> Advanced:
         if self._later is not None:
@@ -167,6 +217,7 @@ class Record:
             self._later = None
         changes, fresh, jobs, taken = self._changes, self._fresh, self._jobs, self._taken
         status, said, begin = self._status, self._said, self._begin
+        self._sent = fresh, jobs, taken, status, said
         self._fresh, self._jobs, self._taken, self._status, self._said = {}, [], [], None, None
         answer = await self._journal.advance(
             Advance(

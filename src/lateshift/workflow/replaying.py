@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from lateshift.model.workflow.run import Advance, Advanced, Loaded
-from lateshift.workflow.run import Diverged
+from lateshift.workflow.control import Diverged
 from lateshift.workflow.workflow import Workflow
 
 PATIENCE = (

@@ -1,19 +1,29 @@
 """One stretch of a run's life in a worker: its code goes on from what is recorded until it ends, or until nothing is left to do but to wait."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from lateshift.errors import WorkflowInvalid
-from lateshift.model.job import Lease, NewJob
+from lateshift.model.job import NewJob
 from lateshift.model.outcome import clip
 from lateshift.model.workflow.run import Phase
 from lateshift.model.workflow.step import STEPS_MOST, Kind, StepRow, StepState, path_of, shown_path
 from lateshift.runtime.log import log
+from lateshift.workflow.control import (
+    Branch,
+    CancelledItself,
+    Diverged,
+    Evicted,
+    Stint,
+    Stop,
+    Undoable,
+    without_exit,
+)
 from lateshift.workflow.record import Lost, Record
 
 T = TypeVar("T")
@@ -22,54 +32,6 @@ QUIET_TURNS = 12  # of the loop, in which nothing of a run moves, until it is ta
 LOOK_EVERY = 1.0  # seconds between looks for news while one branch works and another waits
 ARGUMENTS_SHOWN = 200  # characters of them, where two differ
 WAITS_SHOWN = 3  # things that a run waits for, of which it is told
-
-
-class Evicted(BaseException):
-    """The run has given its worker up: its code does not go on here."""
-
-
-class Stop(BaseException):
-    """The run is to be undone: its code begins nothing more."""
-
-
-class Diverged(BaseException):
-    """The code asks for another step than the one that is recorded."""
-
-
-class Stint(Protocol):
-    """What the worker knows of the attempt."""
-
-    lease: Lease
-    cancelled_by: str | None
-    stopping: bool
-    lost: bool
-
-
-class Branch:
-    """Numbers the steps of one line of code: the workflow itself, or one branch of a gather."""
-
-    __slots__ = ("chances", "groups", "number", "prefix")
-
-    def __init__(self, prefix: str = "") -> None:
-        self.prefix = prefix
-        self.number = 0
-        self.groups = 0  # since the last step
-        self.chances = 0
-
-    def group(self) -> str:
-        """The beginning of the paths in a gather, which has no record of its own: it hangs on the step before it."""
-        self.groups += 1
-        return path_of(path_of(self.prefix, self.number), self.groups)
-
-
-class Undoable(Struct, frozen=True):
-    """How a step is undone: by what, with the step's arguments, and its result if that is wanted."""
-
-    undo: Callable[..., Any]
-    args: Sequence[Any]
-    kwargs: Mapping[str, Any]
-    wants_result: bool
-    decode: Callable[[bytes | None], Any]
 
 
 class Run:
@@ -107,7 +69,6 @@ class Run:
             raise Evicted
         while True:
             branch.number += 1
-            branch.groups = 0
             if branch.number > STEPS_MOST:
                 raise WorkflowInvalid(
                     f"A run has at most {STEPS_MOST:,} steps in a line. Let a child do a part of them: flow.child(…)."
@@ -344,7 +305,7 @@ class Run:
         """Run the code to its end, or until it is evicted. When the worker is told to stop the attempt, what is in flight is ended
         first if an operator wants that, and is dropped if the worker must go."""
         self.over, self.active = False, 1
-        main = self._main = asyncio.ensure_future(code())
+        main = self._main = asyncio.ensure_future(without_exit(code))
         while not main.done():
             try:
                 await asyncio.wait({main})
@@ -361,6 +322,8 @@ class Run:
         await self._end_branches()
         if self._lost:
             raise asyncio.CancelledError
+        if main.cancelled():
+            raise CancelledItself("the workflow's code raised CancelledError, though nobody had cancelled it")
         result: T = main.result()
         return result
 

@@ -1,5 +1,6 @@
 """What each kind of step does: at first, and when its record is there already."""
 
+import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,8 +16,9 @@ from lateshift.model.workflow.policy import Again, GiveUp, Policy, decide
 from lateshift.model.workflow.run import ITS_TIME, Phase
 from lateshift.model.workflow.step import Kind, StepRow, StepState, error_of, shown_path
 from lateshift.runtime.log import log
-from lateshift.workflow.calls import Inline, decoded, encoded, kept
-from lateshift.workflow.run import Run, Stop
+from lateshift.workflow.calls import Inline, decoded, encoded, is_cancelled, kept
+from lateshift.workflow.control import Stop
+from lateshift.workflow.run import Run
 
 NO_TIME = timedelta(0)
 FOR_GOOD = 0  # in the place of a step that failed: no policy is asked again
@@ -83,7 +85,9 @@ async def _try(run: Run, row: StepRow, inline: Inline, rules: Rules) -> tuple[An
             if row.path in record.mended:
                 inline = inline.mended(record.mended[row.path])
             result = encoded(inline.function, await inline.run(rules.limit))
-        except Exception as error:
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            if is_cancelled(error):
+                raise
             failures = row.failures + 1
             last = is_a(error, Permanent) or rules.retry.never_for(error)
             if last or rules.retry.exhausted(failures, rules.retry.attempts, error):
@@ -248,8 +252,8 @@ def _told(row: StepRow) -> BaseException:
     )
 
 
-def patch(run: Run, path: str, name: str) -> None:
-    """That the code has this patch, from here on."""
+def mark(run: Run, path: str, kind: Kind, name: str) -> None:
+    """That the code came by here: with this patch, or with so many branches."""
     if path not in run.record.steps:
         run.begin()
-        run.record.complete(StepRow(path=path, kind=Kind.PATCH, name=name, state=StepState.RUNNING), None)
+        run.record.complete(StepRow(path=path, kind=kind, name=name, state=StepState.RUNNING), None)

@@ -1,5 +1,6 @@
 """What was done is undone: exactly the steps that have completed and say how, the last one first."""
 
+import asyncio
 from datetime import timedelta
 
 import msgspec
@@ -11,9 +12,10 @@ from lateshift.model.workflow.run import Phase
 from lateshift.model.workflow.step import StepRow, StepState, Undo, shown_path
 from lateshift.runtime.log import log
 from lateshift.task import Bound, Task
-from lateshift.workflow.calls import Inline, kept
+from lateshift.workflow.calls import Inline, is_cancelled, kept
+from lateshift.workflow.control import Diverged, Undoable
 from lateshift.workflow.journal import Journal
-from lateshift.workflow.run import Diverged, Run, Undoable
+from lateshift.workflow.run import Run
 from lateshift.workflow.steps import AT_HAND, of_run
 
 UNDO_RETRY = Retry(attempts=10)  # of an undo that is a function; one that is a task has its own
@@ -25,7 +27,7 @@ async def undo_all(run: Run, journal: Journal, why: str) -> bool:
     if run.record.phase is not Phase.UNDOING:
         run.record.say(phase=Phase.UNDOING, why=why)
     await run.commit()
-    await _resolve(run, journal)
+    await resolve(run, journal)
     for row in _to_undo(run):
         how = run.undos.get(row.path)
         if how is None:
@@ -43,7 +45,9 @@ async def undo_all(run: Run, journal: Journal, why: str) -> bool:
     return not left
 
 
-async def _resolve(run: Run, journal: Journal) -> None:
+async def resolve(run: Run, journal: Journal) -> None:
+    """Jobs of steps that nobody waits for any more are called off, and their ends waited for."""
+    run.undoing = True
     flying = run.in_flight()
     if flying:
         await journal.cancel(
@@ -82,7 +86,9 @@ async def _undo_here(run: Run, row: StepRow, how: Undoable) -> None:
         with run.in_hand():
             try:
                 await inline.run(None)
-            except Exception as error:
+            except (Exception, SystemExit, asyncio.CancelledError) as error:
+                if is_cancelled(error):
+                    raise
                 failures += 1
                 tried = msgspec.structs.replace(row, undo_failures=failures, undo_error=kept(error))
                 if is_a(error, Permanent) or UNDO_RETRY.exhausted(failures, UNDO_RETRY.attempts, error):
@@ -104,7 +110,12 @@ async def _undo_by_job(run: Run, row: StepRow, how: Undoable) -> None:
     undo = how.undo
     assert isinstance(undo, Task | Bound)
     if row.undo_job is None:
-        new = of_run(undo.call(*how.args, **_arguments(row, how)).job, run.record.lease.id)
+        try:
+            new = of_run(undo.call(*how.args, **_arguments(row, how)).job, run.record.lease.id)
+        except Exception as error:  # arguments that no job can have
+            log.error("step %s of workflow %s cannot be undone: %s", row.name, run.record.lease.id, error)
+            run.record.put(msgspec.structs.replace(row, undo_state=Undo.FAILED, undo_error=kept(error)))
+            return
         run.record.put(msgspec.structs.replace(row, undo_state=Undo.RUNNING, undo_job=new.id), [new])
     while run.record.steps[row.path].undo_state is Undo.RUNNING:
         await run.rest(_timer(row), f"{row.undo} (job {run.record.steps[row.path].undo_job})")

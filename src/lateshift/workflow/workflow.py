@@ -4,7 +4,8 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
+from contextlib import suppress
+from datetime import datetime
 from functools import cached_property, update_wrapper
 from typing import Any, ParamSpec, TypeVar
 
@@ -14,15 +15,16 @@ from lateshift.model.job import AttemptRecord, Lease, NewJob, Spec
 from lateshift.model.outcome import MESSAGE_LIMIT, Cancelled, DeadLettered, Decided, Deciding, clip, said
 from lateshift.model.remote import name_of
 from lateshift.model.workflow.policy import Policy
-from lateshift.model.workflow.run import Asleep, Loaded, Phase
+from lateshift.model.workflow.run import Loaded, Phase
 from lateshift.model.workflow.step import shown_path
 from lateshift.runtime.log import log
 from lateshift.task import Bound, Limits, Sender, Task
+from lateshift.workflow.control import Diverged, Evicted, Stop
 from lateshift.workflow.flow import Flow
 from lateshift.workflow.journal import Journal
 from lateshift.workflow.record import Lost, Record
-from lateshift.workflow.run import Diverged, Evicted, Run, Stop
-from lateshift.workflow.undoing import undo_all
+from lateshift.workflow.run import Run
+from lateshift.workflow.undoing import resolve, undo_all
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -108,8 +110,10 @@ class Workflow(Task[P, R]):
         record, error = run.record, None
         try:
             result = await run.drive(lambda: self._code(flow, *attempt.args, **attempt.kwargs))
-            if record.phase is not Phase.UNDOING:
+            if not run.stops:
                 self._refuse_unmet(run)
+                if run.in_flight():  # begun, and not waited for
+                    await run.drive(lambda: resolve(run, journal))
                 self.results.encode(result)
                 await run.commit()
                 return result
@@ -168,15 +172,12 @@ class Workflow(Task[P, R]):
             self.name, record.lease.id, why,
         )  # fmt: skip
         why = f"the code does not fit what is recorded: {why}"
+        if record.phase is not Phase.HELD:
+            await run.alert("workflow_held", why)
         record.say(phase=Phase.HELD, why=why)
-        await run.alert("workflow_held", why)
-        try:
-            await self._stay_held(record)
-        except (Evicted, Lost):
-            return
-        await record.commit(
-            Asleep(timedelta(0), None, record.news, "")
-        )  # told to go on meanwhile: by the next stretch
+        with suppress(Lost):
+            while not (await record.commit(record.asleep((), "an operator"))).asleep:
+                await record.load()  # whatever came: it is for the next stretch
 
 
 class _Looking:

@@ -24,6 +24,7 @@ class Kind(IntEnum):
     NOW = 5
     PATCH = 6
     EMIT = 7
+    GATHER = 8  # so many branches at once
 
     @property
     def label(self) -> str:

@@ -242,7 +242,12 @@ class PostgresJobs:
         def work(connection: Connection, again: bool) -> tuple[set[Line], set[JobId]]:
             with connection.transaction():
                 freed = cancelling.lock_guards(connection, ids)
-                found, ended = settling.cancel_waiting(connection, ids, SHED, self._clock.offset, reason=SHED)
+                connection.execute(runs.HOLD_ALL, (ids,))
+                begun = {id for (id,) in connection.execute(runs.BEGUN, (ids,)).fetchall()}  # since we looked
+                waiting = [id for id in ids if id not in begun]
+                found, ended = settling.cancel_waiting(
+                    connection, waiting, SHED, self._clock.offset, reason=SHED
+                )
                 lines = guarding.give_on(connection, ended, freed, self._turns)
                 if again:
                     found |= {id for (id,) in connection.execute(pressure.WERE_SHED, (ids, SHED)).fetchall()}

@@ -32,7 +32,8 @@ UNDONE = (
 )
 END = f"""UPDATE lateshift.step SET state = %(state)s, result = %(result)s, error = %(error)s, ended_at = {_NOW},
  failures = failures + %(failures)s, place = CASE WHEN %(state)s = {int(StepState.COMPLETED)} THEN
- (SELECT coalesce(max(place), 0) + 1 FROM lateshift.step WHERE run = %(id)s) END
+ greatest((extract(epoch FROM {_NOW}) * 1000000)::bigint,
+  (SELECT coalesce(max(place), 0) + 1 FROM lateshift.step WHERE run = %(id)s)) END
  WHERE run = %(id)s AND path = %(path)s AND state = 1"""
 END_UNDO = f"""UPDATE lateshift.step SET undo_state = %(state)s, undo_error = %(error)s,
  undone_at = CASE WHEN %(state)s = {int(Undo.DONE)} THEN {_NOW} END, undo_failures = undo_failures + %(failures)s

@@ -198,7 +198,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
         # The steps of each run, in their order. What has completed is written once.
         """CREATE TABLE lateshift.step (
             run uuid NOT NULL, path text COLLATE "C" NOT NULL, kind smallint NOT NULL, name text NOT NULL, state smallint NOT NULL,
-            payload bytea, result bytea, error bytea, place integer, failures integer NOT NULL, job uuid, due_at timestamptz,
+            payload bytea, result bytea, error bytea, place bigint, failures integer NOT NULL, job uuid, due_at timestamptz,
             complete_by timestamptz, started_at timestamptz NOT NULL, ended_at timestamptz, undo text, undo_state smallint NOT NULL,
             undo_failures integer NOT NULL, undo_error bytea, undo_job uuid, undone_at timestamptz,
             mended boolean NOT NULL DEFAULT false, PRIMARY KEY (run, path)

@@ -20,7 +20,7 @@ _END = "SELECT s.path, j.state, j.result, j.reason, j.history FROM step s INDEXE
 ENDED = f"{_END.format('step_job', 'job')} WHERE s.run = ? AND s.job IS NOT NULL AND s.state = 1"
 UNDONE = f"{_END.format('step_undo_job', 'undo_job')} WHERE s.run = ? AND s.undo_job IS NOT NULL AND s.undo_state = 1"
 END = f"""UPDATE step SET state = ?3, result = ?4, error = ?5, ended_at = ?6, failures = failures + ?7,
- place = CASE WHEN ?3 = {int(StepState.COMPLETED)} THEN (SELECT coalesce(max(place), 0) + 1 FROM step WHERE run = ?1) END
+ place = CASE WHEN ?3 = {int(StepState.COMPLETED)} THEN max(?6, (SELECT coalesce(max(place), 0) + 1 FROM step WHERE run = ?1)) END
  WHERE run = ?1 AND path = ?2 AND state = 1"""
 END_UNDO = """UPDATE step SET undo_state = ?3, undo_error = ?4, undone_at = ?5, undo_failures = undo_failures + ?6
  WHERE run = ?1 AND path = ?2 AND undo_state = 1"""

@@ -66,6 +66,7 @@ SIGNALS = "SELECT number, name, data FROM signal WHERE run = ? AND taken IS NULL
 
 # Primary keys; signal_key.
 UNSETTLED = "SELECT 1 FROM job WHERE id = ?"
+IS_THERE = "SELECT 1 FROM job WHERE id = ?1 UNION ALL SELECT 1 FROM settled WHERE id = ?1"
 SETTLED = "SELECT 1 FROM settled WHERE id = ?"
 KEY_USED = "SELECT 1 FROM signal WHERE run = ? AND key = ?"
 LAST_SIGNAL = "SELECT coalesce(max(number), 0), count(*) FROM signal WHERE run = ?"
@@ -90,7 +91,8 @@ NEWEST_OF_IN = NEWEST.format("AND name = ?3 AND phase = ?4")
 _LAST = UUID(int=2**128 - 1)
 
 # What operators do. Primary keys.
-DIRECT = "UPDATE run SET phase = ?2, why = ?3 WHERE id = ?1 AND EXISTS (SELECT 1 FROM job WHERE id = ?1) RETURNING 1"
+DIRECT = """UPDATE run SET why = ?3, phase = CASE WHEN EXISTS (SELECT 1 FROM step WHERE run = ?1 AND undo_state > 0) THEN 1 ELSE ?2 END
+ WHERE id = ?1 AND (?2 <> 0 OR phase <> 1) AND EXISTS (SELECT 1 FROM job WHERE id = ?1) RETURNING 1"""
 FORWARD = "UPDATE run SET phase = 0, why = NULL WHERE id = ?"
 MEND = """UPDATE step SET state = 1, error = NULL, ended_at = NULL, place = NULL, job = NULL, failures = 0, payload = coalesce(?3, payload),
  mended = CASE WHEN ?3 IS NULL THEN mended ELSE 1 END WHERE run = ?1 AND path = ?2 AND state = 4
@@ -120,8 +122,13 @@ class SqliteWorkflows:
                 answers.append(answer)
                 if answer.asleep and is_ready(one):
                     lines.add(Line(one.lease.queue, one.lease.lane))
-            if jobs:
-                enqueue.run(connection, enqueue.statements(jobs, now))
+            fresh = [
+                job
+                for job in jobs
+                if job.first or not connection.execute(IS_THERE, (job.id.bytes,)).fetchall()
+            ]
+            if fresh:
+                enqueue.run(connection, enqueue.statements(fresh, now))
             crashpoint("workflow.before_commit")
         crashpoint("workflow.after_commit")
         self._wakes.hint(lines | lines_of(jobs))
