@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar, overload
-from uuid import UUID
 from weakref import WeakSet
 
 import msgspec
@@ -26,7 +25,7 @@ from lateshift.errors import JobUnknown, OptionInvalid, TaskInvalid, TaskUnknown
 from lateshift.handle import Job
 from lateshift.model import checks
 from lateshift.model.batch import BatchId
-from lateshift.model.ids import JobId, new_job_id
+from lateshift.model.ids import JobId, id_of
 from lateshift.model.limit import Limit
 from lateshift.model.member import VERSION_LIMIT, Program, program_of
 from lateshift.model.placing import Then
@@ -38,7 +37,7 @@ from lateshift.runtime.lock import Lock
 from lateshift.scheduling import Scheduling
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
-from lateshift.task import HOUR, AsyncTask, Bound, Call, Limits, Task
+from lateshift.task import HOUR, AsyncTask, Bound, Call, Limits, Task, task_name
 from lateshift.triggering import Triggering
 from lateshift.workflows import Workflows
 
@@ -275,13 +274,13 @@ class Lateshift(Scheduling, Triggering, Workflows):
 
     def find_batch(self, batch_id: BatchId | str) -> Batch:
         """A batch by its id."""
-        found = Batch(_uuid(batch_id, "batch"), lambda: self.store, self._tasks)
+        found = Batch(id_of(batch_id, "batch"), lambda: self.store, self._tasks)
         found.progress()  # raises if there is none
         return found
 
     def job(self, job_id: JobId | str) -> Job[Any]:
         """A job by its id."""
-        wanted = _uuid(job_id, "job")
+        wanted = id_of(job_id, "job")
         view = self.store.reports.job(wanted)
         if view is None:
             raise JobUnknown(f"There is no job {wanted} in the store; it may have passed its retention.")
@@ -365,22 +364,11 @@ class Lateshift(Scheduling, Triggering, Workflows):
                 f"{name} is a task already: a decorator below @app.task, such as @app.on_file, has made it one. Write @app.task "
                 "below the others, next to the function."
             )
-        known = name or str(getattr(function, "__name__", ""))
-        if not known or known == "<lambda>" or not known.isprintable():
-            raise TaskInvalid(f"{function!r} cannot be a task: give a named function, or a name=.")
-        if known in self._tasks:
-            raise TaskInvalid(f"There is a task {known!r} already. Give one of the two another name=.")
+        known = task_name(function, name, self._tasks)
         kind = AsyncTask if inspect.iscoroutinefunction(function) else Task
         task: Task[..., Any] = kind(function, known, limits, self.client)
         self._tasks[known] = task
         return task
-
-
-def _uuid(id: UUID | str, kind: str) -> UUID:
-    try:
-        return id if isinstance(id, UUID) else UUID(id)
-    except (ValueError, AttributeError) as error:
-        raise OptionInvalid(f"{id!r} is no {kind} id, such as {new_job_id()}.") from error
 
 
 def app_of(task: Task[..., Any]) -> Lateshift:

@@ -295,6 +295,16 @@ class AsyncTask(Task[P, R]):
         return cast(Awaitable[R], self.function(*args, **kwargs))
 
 
+def task_name(function: Callable[..., Any], name: str | None, taken: Collection[str]) -> str:
+    """Under what a function is registered: as it is called, unless said otherwise. Raises TaskInvalid."""
+    known = name or str(getattr(function, "__name__", ""))
+    if not known or known == "<lambda>" or not known.isprintable():
+        raise TaskInvalid(f"{function!r} cannot be a task: give a named function, or a name=.")
+    if known in taken:
+        raise TaskInvalid(f"There is a task {known!r} already. Give one of the two another name=.")
+    return known
+
+
 def _check(name: str, limits: Limits, *, is_async: bool) -> None:
     if not 0 < len(name) <= 200:
         raise TaskInvalid("A task's name has 1 to 200 characters.")

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 from uuid import UUID
 
@@ -10,9 +10,9 @@ import msgspec
 
 from lateshift.client import Client
 from lateshift.clock import Clock
-from lateshift.errors import OptionInvalid, PayloadTooLarge, RunEnded, RunUnknown, TaskInvalid
+from lateshift.errors import OptionInvalid, PayloadTooLarge, RunEnded, RunUnknown
 from lateshift.model import checks
-from lateshift.model.ids import JobId
+from lateshift.model.ids import JobId, id_of
 from lateshift.model.job import PAYLOAD_LIMIT, NewJob
 from lateshift.model.retry import Retry
 from lateshift.model.workflow.policy import OnFailure, Policy
@@ -20,8 +20,8 @@ from lateshift.model.workflow.run import SIGNAL_NAME_LIMIT, SIGNALS_MOST
 from lateshift.runtime.aside import aside
 from lateshift.store.contract import Store
 from lateshift.store.workflow_contract import Told
-from lateshift.task import KEY_LIMIT, Limits, Task
-from lateshift.workflow.flow import Flow, policy_of, run_id
+from lateshift.task import KEY_LIMIT, Limits, Task, task_name
+from lateshift.workflow.flow import Flow, policy_of
 from lateshift.workflow.workflow import STRETCHES, Workflow
 
 P = ParamSpec("P")
@@ -95,14 +95,10 @@ class Workflows:
         )
 
         def register(body: Callable[..., Any]) -> Workflow[..., Any]:
-            known = name or str(getattr(body, "__name__", ""))
-            if not known or known == "<lambda>" or not known.isprintable():
-                raise TaskInvalid(f"{body!r} cannot be a workflow: give a named function, or a name=.")
-            if known in self._tasks:
-                raise TaskInvalid(f"There is a task {known!r} already. Give one of the two another name=.")
+            known = task_name(body, name, self._tasks)
             made: Workflow[..., Any] = Workflow(
                 body, known, limits, self.client, policy=policy, version=lambda: self.version,
-                now=self.clock.now, jobs_of_event=self._jobs_of_event,
+                now=self._now, jobs_of_event=self._jobs_of_event,
             )  # fmt: skip
             self._tasks[known] = made
             return made
@@ -114,13 +110,17 @@ class Workflows:
     ) -> bool:
         """Tell a run something: its `flow.wait_for(name)` gives the data. One that comes before the wait is kept. `key`: the same key
         again is the same signal. False if it was told before. Raises RunEnded if nobody will take it."""
-        return tell(self.store, run_id(run), name, data, key=key, by=by)
+        return tell(self.store, id_of(run, "run"), name, data, key=key, by=by)
 
     async def asignal(
         self, run: UUID | str, name: str, data: Any = None, *, key: str | None = None, by: str = "the caller"
     ) -> bool:
         """The same from async code."""
         return await aside(self.signal, run, name, data, key=key, by=by)
+
+    def _now(self) -> datetime:
+        """By the clock that the app has now: `using` gives it another."""
+        return self.clock.now()
 
     async def _jobs_of_event(self, name: str, data: Any) -> list[NewJob]:
         return await aside(self._jobs, name, data)

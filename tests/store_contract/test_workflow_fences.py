@@ -1,15 +1,19 @@
 """Whoever lost a run writes nothing of it; what has completed is written once; nothing that comes is slept over."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from lateshift.clock import ManualClock
+from lateshift.model.instants import to_number
 from lateshift.model.job import Lease, State
 from lateshift.model.workflow.run import NEVER, Advance, Asleep, Phase
 from lateshift.model.workflow.step import Kind, StepRow, StepState, Undo
 from lateshift.store.contract import Store
+from lateshift.store.open import open_store
+from lateshift.store.postgres import batches, runs
 from lateshift.store.workflow_contract import Told
 from tests.store_contract.driving import HOUR, LINE, Supervisor, Worker, make_job
 
@@ -108,7 +112,11 @@ def test_the_end_of_a_steps_job_is_in_its_step_and_wakes_the_run(
     view = store.workflows.view(lease.id)
     assert view is not None
     assert (view.steps[0].state, view.steps[0].result) == (StepState.COMPLETED, b"1")
-    assert view.steps[0].place
+    place = view.steps[0].place
+    assert place is not None
+    assert (
+        abs(place - to_number(store.clock.now())) < 60_000_000
+    )  # by the store's clock, as its run gives places itself
     assert view.state is State.READY
     assert LINE in store.jobs.lines()
 
@@ -172,3 +180,44 @@ def test_a_run_that_is_held_while_it_undoes_goes_on_undoing(store: Store, lease:
     view = store.workflows.view(lease.id)
     assert view is not None
     assert view.run.phase is Phase.UNDOING
+
+
+def test_a_run_that_has_begun_makes_no_room_in_a_full_queue(store: Store, lease: Lease) -> None:
+    store.workflows.advance([Advance(lease=lease, begin=BEGIN, sleep=asleep())])
+    store.workflows.signal(lease.id, "go", None, key=None, by="ann")  # it is ready, and waits longest
+    other = make_job()
+    store.jobs.enqueue([other])
+    assert store.jobs.shed("default", 2) == [other.id]
+    assert store.reports.job(lease.id) is not None
+
+
+def test_a_job_that_ends_while_others_are_collected_is_not_forgotten(
+    postgres_url: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On PostgreSQL its end is a line of counts, which the one who adds up may not have seen."""
+    store = open_store(postgres_url, clock)
+    store.ready()
+    worker = Worker(store)
+    store.jobs.enqueue([make_job(attempts=100, time_limit=None)])
+    lease = worker.lease_one()
+    jobs = [make_job(), make_job()]
+    jobs = [replace(job, spec=replace(job.spec, batch=lease.id)) for job in jobs]
+    steps = [replace(RUNNING, path=f"0000{n}", kind=Kind.JOB, job=job.id) for n, job in enumerate(jobs, 1)]
+    store.workflows.advance([Advance(lease=lease, begin=BEGIN, steps=steps, jobs=jobs, sleep=asleep())])
+    first, second = worker.lease(2)
+    collect = runs.collect
+
+    def settle_meanwhile(*args: Any) -> Any:
+        monkeypatch.setattr(runs, "collect", collect)
+        found = collect(*args)
+        monkeypatch.setattr(batches, "finish_in_need", lambda *_: None)  # its own worker dies before it looks
+        worker.settle(second)
+        return found
+
+    monkeypatch.setattr(runs, "collect", settle_meanwhile)
+    worker.settle(first)
+    store.batches.finish(limit=10)  # the supervisor's net
+    view = store.workflows.view(lease.id)
+    store.close()
+    assert view is not None
+    assert [step.state for step in view.steps] == [StepState.COMPLETED] * 2

@@ -1,7 +1,7 @@
 """A workflow goes on from its last stored step, and waits without a worker."""
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -373,3 +373,16 @@ def test_a_run_that_is_to_begin_later_begins_then(app: Lateshift, kit: Kit) -> N
     assert job.state is State.SCHEDULED
     kit.travel(days=1)
     assert kit.result(job) == "begun"
+
+
+def test_the_time_is_that_of_the_clock_that_the_test_moves(app: Lateshift, kit: Kit) -> None:
+    @app.workflow
+    async def look(flow: Flow) -> list[datetime]:
+        before = flow.now()
+        await flow.sleep(DAY)
+        return [before, flow.now()]
+
+    job = look.enqueue()
+    kit.travel(days=1)
+    before, after = kit.result(job)
+    assert abs(after - before - DAY) < timedelta(minutes=1)  # PostgreSQL has a clock of its own, which runs

@@ -4,8 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from lateshift import Flow, Lateshift, Permanent, Policy, State
+from lateshift import NO_RETRY, Flow, Lateshift, Permanent, Policy, State
 from lateshift.errors import OptionInvalid, StepFailed
+from lateshift.model.ids import new_member_id
 from lateshift.model.workflow.run import Phase
 from lateshift.testing import Kit
 
@@ -63,8 +64,6 @@ def test_what_a_job_says_after_its_complete_by_is_not_heard(
 
 def term(app: Lateshift) -> int:
     """The present term of whoever supervises."""
-    from lateshift.model.ids import new_member_id
-
     for _ in range(2):
         grip = app.store.locks.acquire("supervisor", new_member_id(), timedelta(minutes=1))
         if grip is not None:
@@ -109,8 +108,6 @@ def test_a_policy_asks_again_with_a_new_complete_by_then_waits_longer_then_holds
 def test_a_failed_job_is_asked_for_again_and_a_permanent_fault_answers_at_once(
     app: Lateshift, kit: Kit, done: list[str]
 ) -> None:
-    from lateshift import NO_RETRY
-
     @app.task(retry=NO_RETRY)
     def flaky() -> str:
         done.append("flaky")

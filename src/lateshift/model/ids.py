@@ -8,6 +8,8 @@ from time import time_ns
 from typing import TypeAlias
 from uuid import UUID, SafeUUID, uuid4
 
+from lateshift.errors import OptionInvalid
+
 JobId: TypeAlias = UUID
 MemberId: TypeAlias = UUID
 
@@ -71,3 +73,11 @@ def new_member_id() -> MemberId:
 
 
 os.register_at_fork(after_in_child=_random.seed)
+
+
+def id_of(id: UUID | str, kind: str) -> UUID:
+    """An id as callers give it. Raises OptionInvalid if it is none."""
+    try:
+        return id if isinstance(id, UUID) else UUID(id)
+    except (ValueError, AttributeError) as error:
+        raise OptionInvalid(f"{id!r} is no {kind} id, such as {new_job_id()}.") from error

@@ -118,7 +118,7 @@ def outcome_of(
                 ran_for=round(ran_for, 6),
                 error=None if error is None else plain(name_of(error)),
                 message=clip(message or "" if error is None else said(error), MESSAGE_LIMIT),
-                traceback=None if error is None else _trace(error),
+                traceback=None if error is None else trace_of(error),
                 member=member,
             ),
         )
@@ -150,7 +150,8 @@ def outcome_of(
             return Later(retry.delay(lease.attempt), counts=True, history=record(reason, message=message))
 
 
-def _trace(error: BaseException) -> str:
+def trace_of(error: BaseException) -> str:
+    """Where it was raised, as much as is kept."""
     text = getattr(error, "remote_traceback", None) or "".join(traceback.format_exception(error))
     return clip_middle(text, TRACEBACK_LIMIT)
 

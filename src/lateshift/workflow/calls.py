@@ -15,7 +15,7 @@ import msgspec
 from lateshift.errors import PayloadTooLarge, Permanent, WorkflowInvalid
 from lateshift.model.arguments import Arguments, Results
 from lateshift.model.job import PAYLOAD_LIMIT
-from lateshift.model.outcome import MESSAGE_LIMIT, TRACEBACK_LIMIT, clip, clip_middle, plain, said
+from lateshift.model.outcome import MESSAGE_LIMIT, clip, plain, said, trace_of
 from lateshift.model.remote import name_of
 from lateshift.model.workflow.step import StepError, written_error
 
@@ -111,16 +111,13 @@ def decoded(function: Callable[..., Any], result: bytes | None) -> Any:
     return results_of(function).decode(result)
 
 
-def told(error: BaseException) -> StepError:
-    """What is kept of an error."""
-    trace = getattr(error, "remote_traceback", None) or "".join(_lines(error))
-    return StepError(
-        error=plain(name_of(error)), message=clip(said(error), MESSAGE_LIMIT), traceback=clip_middle(trace, TRACEBACK_LIMIT)
-    )  # fmt: skip
-
-
 def kept(error: BaseException) -> bytes:
-    return written_error(told(error))
+    """What is kept of an error."""
+    return written_error(
+        StepError(
+            error=plain(name_of(error)), message=clip(said(error), MESSAGE_LIMIT), traceback=trace_of(error)
+        )
+    )
 
 
 def bound_undo(undo: Callable[..., Any], step: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
@@ -139,9 +136,3 @@ def bound_undo(undo: Callable[..., Any], step: str, args: Sequence[Any], kwargs:
             "parameter of that name."
         ) from error
     return wants
-
-
-def _lines(error: BaseException) -> list[str]:
-    import traceback
-
-    return traceback.format_exception(error)

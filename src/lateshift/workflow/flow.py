@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeAlias, TypeVar, overload
-from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
@@ -54,12 +53,9 @@ class Flow:
     """The first argument of a workflow. Between steps, the code must do the same whenever it is run again: what it asks of the world,
     the time and chance, it asks through this."""
 
-    def __init__(
-        self, run: Run, *, now: Callable[[], datetime], jobs_of_event: Callable[[str, Any], Awaitable[list[NewJob]]], policy: Policy,
-    ) -> None:  # fmt: skip
+    def __init__(self, run: Run, *, now: Callable[[], datetime], policy: Policy) -> None:
         self._run = run
         self._now = now
-        self._jobs_of_event = jobs_of_event
         self._policy = policy
         _branch.set(Branch())
 
@@ -175,7 +171,7 @@ class Flow:
         """Tell of something that has happened, once: see `app.emit`."""
         known = event_name(name)
         path = self._run.number(_branch.get(), Kind.EMIT, known)
-        return Step(lambda: steps.emit(self._run, path, known, lambda: self._jobs_of_event(known, data)))
+        return Step(lambda: steps.emit(self._run, path, known, lambda: self._run.jobs_of_event(known, data)))
 
     def status(self, text: str) -> None:
         """Say what the run is at: `lateshift workflows list` shows it."""
@@ -235,10 +231,3 @@ def policy_of(on_failure: OnFailure | Policy) -> Policy:
     if on_failure not in ("raise", "hold"):
         raise OptionInvalid(f'on_failure is "raise", "hold" or a Policy, not {on_failure!r}.')
     return Policy(then=on_failure)
-
-
-def run_id(id: UUID | str) -> UUID:
-    try:
-        return id if isinstance(id, UUID) else UUID(id)
-    except (ValueError, AttributeError) as error:
-        raise OptionInvalid(f"{id!r} is no id of a run.") from error

@@ -42,7 +42,7 @@ class Run:
         looks: bool = False,
     ) -> None:  # fmt: skip
         self.looks = looks  # only whether the code fits: nothing begins, nothing goes on
-        self._jobs_of_event = jobs_of_event
+        self.jobs_of_event = jobs_of_event
         self.stint = stint
         self.record = record
         self.active = 1
@@ -168,7 +168,7 @@ class Run:
             "why": why,
         }
         try:
-            self.record.enqueue(await self._jobs_of_event(f"alert.{what}", data))
+            self.record.enqueue(await self.jobs_of_event(f"alert.{what}", data))
         except Exception:
             log.exception("workflow %s: the alert could not be enqueued", self.record.lease.id)
 

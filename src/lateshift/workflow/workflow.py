@@ -95,7 +95,7 @@ class Workflow(Task[P, R]):
         record = Record(looking.lease, journal, self.name, loaded.run.version, time.monotonic)
         await record.load()
         run = Run(looking, record, self._jobs_of_event, looks=True)
-        flow = Flow(run, now=self._now, jobs_of_event=self._jobs_of_event, policy=self._policy)
+        flow = Flow(run, now=self._now, policy=self._policy)
         args, kwargs = self.arguments.decode(payload)
         try:
             await run.drive(lambda: self._code(flow, *args, **kwargs))
@@ -106,7 +106,7 @@ class Workflow(Task[P, R]):
         self._refuse_unmet(run)
 
     async def _go(self, attempt: Any, run: Run, journal: Journal) -> Any:
-        flow = Flow(run, now=self._now, jobs_of_event=self._jobs_of_event, policy=self._policy)
+        flow = Flow(run, now=self._now, policy=self._policy)
         record, error = run.record, None
         try:
             result = await run.drive(lambda: self._code(flow, *attempt.args, **attempt.kwargs))
@@ -131,7 +131,7 @@ class Workflow(Task[P, R]):
                 )
         why = record.why if record.phase is Phase.UNDOING and record.why else _why(error, record.cancel_by)
         undone = await run.drive(lambda: undo_all(run, journal, why))
-        raise Deciding(self._ended(attempt, run, why, undone=undone))
+        raise Deciding(self._ended(run, why, undone=undone))
 
     def _refuse_unmet(self, run: Run) -> None:
         unmet = run.unmet()
@@ -140,7 +140,7 @@ class Workflow(Task[P, R]):
                 f"it has recorded step {shown_path(unmet.path)} {unmet.name}, and the code ended without asking for it"
             )
 
-    def _ended(self, attempt: Any, run: Run, why: str, *, undone: bool) -> Decided:
+    def _ended(self, run: Run, why: str, *, undone: bool) -> Decided:
         record, keep = run.record, self.limits.keep_dead
         history = append(
             record.lease.history,
@@ -168,7 +168,7 @@ class Workflow(Task[P, R]):
         """The code is not the one that made this record: nothing goes on until somebody has looked."""
         record = run.record
         log.error(
-            "workflow %s %s is held: %s. Deploy code that fits and `lateshift workflows resume` it, or undo it",
+            "workflow %s %s is held: %s. Deploy code that fits, and `lateshift workflows resume` it",
             self.name, record.lease.id, why,
         )  # fmt: skip
         why = f"the code does not fit what is recorded: {why}"
