@@ -9,7 +9,7 @@ import pytest
 from lateshift import Flow, Lateshift, Limit, Retry, State, StepFailed
 from lateshift.errors import OptionInvalid, Permanent, RunEnded, RunUnknown, TaskInvalid, WorkflowInvalid
 from lateshift.model.ids import new_job_id
-from lateshift.testing import Kit
+from lateshift.testing import Kit, testing
 
 DAY = timedelta(days=1)
 
@@ -375,14 +375,15 @@ def test_a_run_that_is_to_begin_later_begins_then(app: Lateshift, kit: Kit) -> N
     assert kit.result(job) == "begun"
 
 
-def test_the_time_is_that_of_the_clock_that_the_test_moves(app: Lateshift, kit: Kit) -> None:
+def test_the_time_is_that_of_the_clock_that_the_test_moves(app: Lateshift, store_url: str) -> None:
     @app.workflow
     async def look(flow: Flow) -> list[datetime]:
         before = flow.now()
         await flow.sleep(DAY)
         return [before, flow.now()]
 
-    job = look.enqueue()
-    kit.travel(days=1)
-    before, after = kit.result(job)
+    with testing(app, store=store_url) as kit:  # opened after the workflow was declared, as in a user's tests
+        job = look.enqueue()
+        kit.travel(days=1)
+        before, after = kit.result(job)
     assert abs(after - before - DAY) < timedelta(minutes=1)  # PostgreSQL has a clock of its own, which runs
