@@ -59,9 +59,7 @@ class Record:
 
     async def load(self) -> None:
         """As it stands in the store; what has not been written yet stays as it is here."""
-        async with (
-            self._lock
-        ):  # what is on its way to the store must not be overwritten by what was there before
+        async with self._lock:  # what is on its way to the store is newer than what is read there
             loaded = await self._journal.load(self.lease.id)
             if loaded is not None:
                 self._begin = None

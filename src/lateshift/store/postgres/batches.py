@@ -333,9 +333,8 @@ def finish(connection: Connection, id: BatchId, skew: timedelta) -> set[Line]:
     connection.execute(LOCK, (id,))
     rows = connection.execute(ADD_UP, {"id": id}).fetchall()
     if not rows:
-        return runs.collect(
-            connection, id, skew
-        )  # lines that came after those that are added up stay, for the next look
+        # Lines that came after those that are added up stay, for the next look.
+        return runs.collect(connection, id, skew)
     [row] = rows
     finished_at, then_call, then_at, failure_call, failure_at = row[7:]
     now_due = due(_standing(row))
