@@ -5,7 +5,7 @@ the worker can read."""
 
 import inspect
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, TypeAlias
@@ -47,7 +47,7 @@ class Arguments:
     def __init__(self, task: str, function: Callable[..., Any]) -> None:
         self.task = task
         signature = inspect.signature(function)
-        hints = _hints(task, function)
+        hints = hints_of(task, function)
         self.names: list[str] = []
         self._positional: list[str] = []
         self._required: set[str] = set()
@@ -98,6 +98,13 @@ class Arguments:
             raise self._too_large(payload)
         if not exact:
             self._read(payload)
+        return payload
+
+    def given(self, raw: bytes) -> bytes:
+        """The payload of a call whose arguments came as JSON, by name. Raises ArgumentsInvalid or PayloadTooLarge."""
+        payload = _encoder.encode(self._read(raw))
+        if len(payload) > PAYLOAD_LIMIT:
+            raise self._too_large(payload)
         return payload
 
     def edit(self, payload: bytes, change: Change) -> bytes:
@@ -181,17 +188,19 @@ class Arguments:
         try:
             return self._decoder.decode(payload)
         except (msgspec.DecodeError, *_UNENCODABLE) as error:
-            raise ArgumentsInvalid(f"{self.task}: {self._misfit(payload, error)}") from error
+            said, field = self._misfit(payload, error)
+            raise ArgumentsInvalid(f"{self.task}: {said}", field) from error
 
-    def _misfit(self, payload: bytes, error: Exception) -> str:
+    def _misfit(self, payload: bytes, error: Exception) -> tuple[str, str | None]:
+        """In words, and of which argument."""
         where, what = mismatch.told(error)
         if where:
-            return f"argument {where!r}: {what}."
+            return f"argument {where!r}: {what}.", where
         with suppress(msgspec.DecodeError):
             given = msgspec.json.decode(payload)
-            if isinstance(given, dict) and (given.keys() - set(self.names) or self._required - given.keys()):
-                return self._what_is_wrong((), given)
-        return f"the arguments as a whole: {what}."
+            if isinstance(given, dict) and (wrong := self._unknown(given) or self._missing(given)):
+                return self._what_is_wrong((), given), wrong[0]
+        return f"the arguments as a whole: {what}.", None
 
     def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         named = dict(zip(self._positional, args, strict=False))
@@ -209,13 +218,18 @@ class Arguments:
         takes = f"It takes ({', '.join(self.names)})."
         if len(args) > len(self._positional):
             return f"got {len(args)} positional arguments for {len(self._positional)}. {takes}"
-        if unknown := [name for name in kwargs if name not in self.names]:
+        if unknown := self._unknown(kwargs):
             return f"got an unknown argument {unknown[0]!r}. {takes}"
         if twice := [name for name in self._positional[: len(args)] if name in kwargs]:
             return f"got two values for {twice[0]!r}. {takes}"
-        given = {*self._positional[: len(args)], *kwargs}
-        missing = [name for name in self.names if name in self._required and name not in given]
+        missing = self._missing({*self._positional[: len(args)], *kwargs})
         return f"lacks {', '.join(map(repr, missing))}. {takes}"
+
+    def _unknown(self, given: Collection[str]) -> list[str]:
+        return [name for name in given if name not in self.names]
+
+    def _missing(self, given: Collection[str]) -> list[str]:
+        return [name for name in self.names if name in self._required and name not in given]
 
 
 def refuse_stars(task: str, function: Callable[..., Any]) -> None:
@@ -231,7 +245,7 @@ class Results:
 
     def __init__(self, task: str, function: Callable[..., Any]) -> None:
         self.task = task
-        kind = _hints(task, function).get("return", Any)
+        kind = hints_of(task, function).get("return", Any)
         try:
             self._decoder = msgspec.json.Decoder(kind, dec_hook=_decode_foreign)
         except TypeError:
@@ -261,7 +275,8 @@ class Results:
             ) from error
 
 
-def _hints(task: str, function: Callable[..., Any]) -> dict[str, Any]:
+def hints_of(task: str, function: Callable[..., Any]) -> dict[str, Any]:
+    """The types of its parameters and of its result. Raises TaskInvalid."""
     try:
         return typing.get_type_hints(function, include_extras=True)
     except NameError as error:

@@ -8,6 +8,7 @@ from msgspec import Raw, Struct
 
 from lateshift.model.job import AttemptRecord
 from lateshift.model.outcome import MESSAGE_LIMIT, clip
+from lateshift.model.sealed import is_sealed
 
 WAS_LIMIT = 16 * 1024  # of old values kept in the history of a job, encoded
 SHOWN = 60  # characters of a value in the line's message
@@ -44,6 +45,9 @@ def changes(edit: Edit) -> list[Changed]:
 
 def line_of(edit: Edit, *, by: str, attempt: int, fence: int, at: datetime) -> AttemptRecord:
     """What the job's history says about its edit: who, what, and the old values."""
+    if is_sealed(edit.after):
+        message = clip(f"by {by}, with other arguments, which are sealed", MESSAGE_LIMIT)
+        return AttemptRecord(attempt=attempt, fence=fence, at=at, reason=RESUBMITTED, message=message)
     changed = changes(edit)
     said = ", ".join(f"{each.name} {_short(each.old)} → {_short(each.new)}" for each in changed)
     return AttemptRecord(

@@ -5,6 +5,7 @@ from hashlib import blake2b
 
 from lateshift.model.edit import RESUBMITTED
 from lateshift.model.job import AttemptRecord, JobView
+from lateshift.model.sealed import masked_view
 
 FINGERPRINT = re.compile(r"[0-9a-f]{8}")
 FRAMES = 3  # innermost frames of a traceback that count: where it was raised, and on whose behalf
@@ -39,7 +40,7 @@ def last_failure(view: JobView) -> AttemptRecord | None:
 def fingerprint(view: JobView) -> str:
     """Eight hexadecimal digits, the same for the same task, reason, type of error, blanked message and place in the
     code. Line numbers do not count: they move with every release."""
-    record = last_failure(view)
+    record = last_failure(masked_view(view))
     parts = [view.task, view.reason or ""]
     if record is not None:
         parts += [record.error or "", blanked(record.message or "")[:COMPARED]]

@@ -7,6 +7,7 @@ from msgspec import Struct
 from lateshift.model.fingerprint import fingerprint, last_failure
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView
+from lateshift.model.sealed import masked_view
 
 GROUPS_KEPT = 1_000  # different fingerprints; what comes after them is only counted
 
@@ -53,7 +54,7 @@ class Groups:
 
 
 def _begun(print: str, view: JobView, at: datetime) -> Group:
-    record = last_failure(view)
+    record = last_failure(masked_view(view))
     message = " ".join((record.message or "").split()) if record else ""
     return Group(
         fingerprint=print, task=view.task, reason=view.reason or "", error=record.error if record else None,

@@ -10,6 +10,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from lateshift.model.gate import Gates
+
 FIRST_NUMBER = 1  # of a session whose jobs are numbered
 HORIZON = 3.0  # seconds ahead for which tokens are promised; the supervisor looks each second who is next
 MOST_SLOTS = 10_000
@@ -155,6 +157,7 @@ class Facts(Struct):
     known: set[str] = field(default_factory=set)  # limits that were looked at
     found: dict[tuple[str, str | None], list[tuple[str, Rule]]] = field(default_factory=dict)
     sessions: Mapping[str, Session] = field(default_factory=dict)
+    gates: Gates | None = None  # if any task has one
 
     def limits_of(self, job: Candidate) -> list[tuple[str, Rule]]:
         """Those that it counts against; candidates are of one queue."""
@@ -219,6 +222,8 @@ def choose(candidates: Sequence[Candidate], room: int, facts: Facts) -> Choice:
         waits_for = _key(job, facts)
         if waits_for is None and job.session is not None:
             waits_for = _turn(job, job.session, facts, turns, choice)
+        if waits_for is None and facts.gates is not None:
+            waits_for = facts.gates.shut(job.task, job.queue)
         if waits_for is None and limits:
             waits_for = _full(limits, facts)
         if waits_for is not None:
@@ -237,6 +242,8 @@ def choose(candidates: Sequence[Candidate], room: int, facts: Facts) -> Choice:
         choice.take.append(job.id)
         if job.exclusive is not None:
             facts.held.add(job.exclusive)
+        if facts.gates is not None:
+            facts.gates.let_through(job.task, job.queue, job.id)
         for key, _ in limits:
             facts.running[key] += 1
         if job.session is not None:
@@ -340,6 +347,6 @@ def limits_freed(rules: Rules, ended: Iterable[Guarded]) -> Limits:
     return {key: rule for limits in found for key, rule in limits if rule.concurrency is not None}
 
 
-def blocked_by_limits(choice: Choice) -> bool:
-    """Then others, who wait for another limit of those, may have their places in it."""
-    return any(waits_for.startswith("limit:") for waits_for in choice.block)
+def left_places(choice: Choice) -> bool:
+    """Who waits for a limit or at a gate has not used its places in its other limits: others may."""
+    return any(waits_for.startswith(("limit:", "breaker:", "room:")) for waits_for in choice.block)

@@ -1,6 +1,7 @@
 """Ids made by the client, so that an enqueue whose answer was lost can be repeated: same id, same job."""
 
 import os
+from datetime import UTC, datetime, timedelta
 from random import Random
 from struct import Struct
 from threading import local
@@ -48,6 +49,15 @@ def new_job_ids(count: int) -> list[bytes]:
 def job_id_of(kept: bytes) -> JobId:
     """The id that a store has kept as 16 bytes."""
     return _made(int.from_bytes(kept, "big"))
+
+
+def first_id_at(at: datetime) -> JobId:
+    """No id that was made from this instant on is lower, and every one that was made before is."""
+    ticks = max(0, (at - _EPOCH) // timedelta(milliseconds=1))
+    return UUID(int=min(ticks, 2**48 - 1) << 80)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _made(number: int) -> UUID:

@@ -1,5 +1,6 @@
 """A job as it is asked for, as it is leased, and as it is shown. Plain data."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from enum import IntEnum, IntFlag
 from typing import Any
@@ -12,8 +13,10 @@ from lateshift.model.ids import JobId, MemberId
 PRIORITIES = range(-100, 101)
 PAYLOAD_LIMIT = 256 * 1024
 RESULT_LIMIT = 256 * 1024
+WITHHELD = b'"[withheld]"'  # instead of the payload of a job that one may see the state of, and no more
 LOSSES_UNTIL_DEAD = 3  # a job whose worker died this often is dead-lettered
 LOSSES_UNTIL_SOLO = 2  # from here on it runs beside no other suspect
+STRETCHES = 1_000_000  # attempts of the job that a run of a workflow is, by which it is known; one is given back whenever it sleeps
 
 
 class State(IntEnum):
@@ -102,6 +105,7 @@ class Spec(Struct, frozen=True, kw_only=True, array_like=True):
     at: datetime | None = None
     exclusive: str | None = None
     batch: UUID | None = None
+    reply: str | None = None  # where its events go, see model.reply; only jobs of a guarded lane have it
 
     @property
     def line(self) -> Line:
@@ -164,6 +168,9 @@ class NewJob(Struct, frozen=True, gc=False):
     first: bool = False
     place: Place | None = None
     unique: Identity | None = None
+    trace: str | None = None  # the context of whoever asked, see telemetry/spans.py
+    tags: tuple[str, ...] = ()
+    parent: JobId | None = None  # the job whose attempt asked for it
 
 
 class Enqueued(Struct, frozen=True, gc=False):
@@ -175,7 +182,8 @@ class Enqueued(Struct, frozen=True, gc=False):
 
 class Lease(Struct, frozen=True, eq=False, gc=False):
     """The right to work on one job. The fence is one higher at every lease of the job and never goes down; every
-    write on behalf of the attempt names it, and changes nothing once a higher one was given out."""
+    write on behalf of the attempt names it, and changes nothing once a higher one was given out. `probe`: it was let through
+    an open breaker, and if it fails, that is no attempt of the job. `waited`: seconds from when it was due, by the store's clock."""
 
     id: JobId
     fence: int
@@ -193,6 +201,9 @@ class Lease(Struct, frozen=True, eq=False, gc=False):
     session: str | None = None
     session_state: bytes | None = None
     limit_key: str | None = None
+    probe: bool = False
+    trace: str | None = None
+    waited: float = 0.0
 
 
 class JobView(Struct, frozen=True, kw_only=True):
@@ -226,6 +237,13 @@ class JobView(Struct, frozen=True, kw_only=True):
     sequence: int | None = None
     tenant: str | None = None
     limit_key: str | None = None
+    tags: tuple[str, ...] = ()
+    parent: JobId | None = None
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it is a run of a workflow: its attempts are stretches of one life, and are not told."""
+        return self.attempts == STRETCHES
 
 
 class Progress(Struct, frozen=True):
@@ -261,7 +279,9 @@ class Note(Struct, frozen=True):
 
 
 class JobFilter(Struct, frozen=True, kw_only=True):
-    """Which jobs a listing or a bulk action means; what is None does not narrow."""
+    """Which jobs a listing or a bulk action means; what is None does not narrow. `since` and `until`: made from then on, and
+    before then, by the time in their ids. `argument`: a text in the arguments, or name=value for one of them. `error`: a text in
+    what went wrong. `key`: the idempotency key, as long as it counts."""
 
     queue: str | None = None
     task: str | None = None
@@ -271,11 +291,38 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     tenant: str | None = None
     batch: UUID | None = None
     before: JobId | None = None
+    tag: str | None = None
+    key: str | None = None
+    argument: str | None = None
+    error: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
 
     def describe(self) -> dict[str, Any]:
         pairs = {
             "queue": self.queue, "task": self.task, "session": self.session, "tenant": self.tenant,
-            "batch": None if self.batch is None else str(self.batch), "reason": self.reason,
+            "batch": None if self.batch is None else str(self.batch), "reason": self.reason, "tag": self.tag, "key": self.key,
+            "argument": self.argument, "error": self.error, "since": _text(self.since), "until": _text(self.until),
         }  # fmt: skip
         named = {name: value for name, value in pairs.items() if value is not None}
         return named | ({"state": self.state.label} if self.state is not None else {})
+
+    def narrows_beyond(self, served: Iterable[str]) -> bool:
+        """Whether something must be looked for among the jobs that an index gives for the filters in `served`."""
+        looked_for = (
+            "queue",
+            "task",
+            "state",
+            "reason",
+            "session",
+            "tenant",
+            "batch",
+            "tag",
+            "argument",
+            "error",
+        )
+        return any(getattr(self, name) is not None for name in looked_for if name not in served)
+
+
+def _text(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()

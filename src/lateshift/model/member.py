@@ -53,6 +53,7 @@ class Serves(Struct, frozen=True, kw_only=True):
     queues: tuple[str, ...]  # patterns allowed; none is all queues
     slots: dict[str, int]  # jobs at once, for each lane that it can run
     heartbeat: float  # seconds of silence after which it is dead
+    keys: tuple[str, ...] = ()  # the ids of those that it opens sealed jobs with
 
     @property
     def program(self) -> str:
@@ -60,6 +61,15 @@ class Serves(Struct, frozen=True, kw_only=True):
 
     def takes_from(self, queue: str) -> bool:
         return served(queue, self.queues or None)
+
+
+class Lost(Struct, frozen=True, kw_only=True):
+    """A member that is gone and has jobs still: how many, counted up to a limit."""
+
+    id: MemberId
+    name: str
+    host: str
+    jobs: int
 
 
 class MemberView(Struct, frozen=True, kw_only=True):

@@ -14,6 +14,8 @@ from lateshift.model.retry import LONGEST_DELAY, Retry
 
 TRACEBACK_LIMIT = 8 * 1024
 MESSAGE_LIMIT = 2 * 1024
+LATE = "the supervisor: past its complete-by"  # who cancels the job of a step that was not done in time
+RESULT_NOT_KEPT = "result_not_kept"  # why a job is a dead letter: it was done, but cannot say so
 
 
 class Completed(Struct, frozen=True, gc=False):
@@ -22,6 +24,10 @@ class Completed(Struct, frozen=True, gc=False):
     result: bytes | None
     keep: timedelta
     session_state: bytes | None = None
+
+
+class ResultNotKept(Permanent):
+    """The body's work is done, but its result cannot be stored."""
 
 
 class DeadLettered(Struct, frozen=True):
@@ -138,16 +144,33 @@ def outcome_of(
             return Later(min(max(snooze.delay, timedelta(0)), LONGEST_DELAY), counts=False)
         case Failed(Cancel() as cancel):
             return cancelled(clip(said(cancel) or "cancelled by the task", MESSAGE_LIMIT))
+        case Failed(error) if is_a(error, ResultNotKept):
+            return DeadLettered(RESULT_NOT_KEPT, record(RESULT_NOT_KEPT, error), keep)
         case Failed(error) if is_a(error, Permanent) or retry.never_for(error):
             return DeadLettered("permanent", record("permanent", error), keep)
+        case Failed(error) if lease.probe:
+            return Later(retry.delay(lease.attempt, error), counts=False, history=record("failed", error))
         case Failed(error) if last(error):
             return DeadLettered("exhausted", record("failed", error), keep)
         case Failed(error):
             return Later(retry.delay(lease.attempt, error), counts=True, history=record("failed", error))
+        case Killed(reason, message) if lease.probe:
+            return Later(retry.delay(lease.attempt), counts=False, history=record(reason, message=message))
         case Killed(reason, message) if last():
             return DeadLettered(reason, record(reason, message=message), keep)
         case Killed(reason, message):
             return Later(retry.delay(lease.attempt), counts=True, history=record(reason, message=message))
+
+
+def fault_of(ended: Ended) -> str | None:
+    """The name of what went wrong, if anything did: a body may also ask for a pause, or be asked to stop."""
+    match ended:
+        case Failed(Snooze() | Cancel()) | Stopped() | Called():
+            return None
+        case Failed(error):
+            return plain(name_of(error))
+        case Killed(reason, _):
+            return reason
 
 
 def trace_of(error: BaseException) -> str:

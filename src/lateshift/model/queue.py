@@ -1,6 +1,7 @@
 """What a program declares of a queue: how much may wait in it and run of it, and the rules of its sessions."""
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal, TypeAlias, get_args
@@ -24,7 +25,8 @@ class QueueSettings:
     raise QueueFull; shed the new job; shed the one that waits longest; shed one of lower priority, else the new one.
     `duplicates`: for so long after an enqueue, the same task with the same arguments gives the job that is there.
     `limit`: how many of its jobs run at once and start in a time. `on_dead`, `on_gap`, `gap_after`: what its sessions do
-    unless a call says otherwise.
+    unless a call says otherwise. `sensitive`: its jobs are sealed, and only sealed jobs are taken. `events`: what becomes of its
+    jobs is told to the channel `jobs.QUEUE.TASK`.
     """
 
     max_ready: int | None = None
@@ -35,6 +37,8 @@ class QueueSettings:
     on_dead: Then = "go_on"
     on_gap: Then = "go_on"
     gap_after: timedelta | None = None
+    sensitive: bool = False
+    events: bool = False
 
     def __post_init__(self) -> None:
         if self.when_full not in get_args(WhenFull):
@@ -57,9 +61,16 @@ class QueueSettings:
             then(name, getattr(self, name))
         if self.gap_after is not None and checks.duration("gap_after", self.gap_after) <= timedelta(0):
             raise OptionInvalid("gap_after must be longer than nothing.")
+        if type(self.sensitive) is not bool:
+            raise OptionInvalid(f"sensitive is True or False, not {self.sensitive!r}.")
 
 
 PLAIN = QueueSettings()
+
+
+def is_sensitive(queues: Mapping[str, QueueSettings], queue: str) -> bool:
+    """Whether the jobs of a queue are sealed, by what a program declares of its queues."""
+    return bool(queues) and queues.get(queue, PLAIN).sensitive
 
 
 def queue_name(name: Any) -> str:
@@ -68,3 +79,28 @@ def queue_name(name: Any) -> str:
             f"{name!r} is no queue name: 1 to 100 letters, digits and any of _ . : - with a letter or digit first."
         )
     return name
+
+
+def declare(
+    queues: dict[str, QueueSettings],
+    name: str,
+    settings: QueueSettings,
+    *,
+    used: Sequence[str],
+    fed: Sequence[str],
+) -> QueueSettings:
+    """`used`: tasks that were enqueued to it before. `fed`: schedules and triggers that put jobs into it. Raises OptionInvalid."""
+    if settings.sensitive and fed:
+        raise OptionInvalid(
+            f"The queue {name} is sensitive, and {fed[0]} puts jobs into it that are not sealed. Take it to another queue."
+        )
+    if (settings.limit is not None or settings.events or settings.sensitive) and name not in queues and used:
+        raise OptionInvalid(
+            f"The queue {name} is declared after {used[0]} was enqueued to it. Declare it before."
+        )
+    before = queues.setdefault(name, settings)
+    if before != settings:
+        raise OptionInvalid(
+            f"The queue {name} is declared twice, as {before} and as {settings}. Declare it once."
+        )
+    return settings

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from datetime import tzinfo
 
+from msgspec import structs
+
 from lateshift.model.explaining.facts import Facts
 from lateshift.model.explaining.holding import held_back, waits_on_the_dead
 from lateshift.model.explaining.reason import Explanation, Reason
@@ -10,11 +12,13 @@ from lateshift.model.explaining.serving import Crew, in_line, nobody_can
 from lateshift.model.explaining.standing import ended, no_leader, running, suspected
 from lateshift.model.explaining.words import Words
 from lateshift.model.job import State
+from lateshift.model.sealed import key_of, masked_view
 
 
 def explain(facts: Facts, zone: tzinfo | None = None) -> Explanation:
     """Times in the sentences are those of `zone`; without one, the reader's own."""
     job = facts.job
+    facts = structs.replace(facts, job=masked_view(job), sealed_with=key_of(job.payload))
     reasons = sorted(_reasons(facts, Words(facts.at, zone)), key=_urgency)
     return Explanation(
         id=job.id, task=job.task, queue=job.queue, state=job.state, at=facts.at, reasons=reasons, zone=zone

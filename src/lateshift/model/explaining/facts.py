@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from lateshift.model.breaker import CircuitView
 from lateshift.model.guard import FIRST_NUMBER
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Holds, JobView, Lane, State
@@ -64,6 +65,13 @@ class Limit(Struct, frozen=True, kw_only=True):
     promised: datetime | None = None  # until when the tokens to come are promised to jobs that wait
 
 
+class OfRun(Struct, frozen=True):
+    """The run whose step a job was, and the path of the step while that can be resubmitted."""
+
+    run: JobId
+    path: str | None = None
+
+
 class Session(Struct, frozen=True, kw_only=True):
     """The session of this job: who has the turn or stands before it in the line, and what holds it. A gap is borne until
     an instant; then the session goes on without the number, or is held."""
@@ -71,6 +79,7 @@ class Session(Struct, frozen=True, kw_only=True):
     name: str
     before: list[Other] = []
     held_by: JobId | None = None
+    held_of: OfRun | None = None  # of the one that holds it
     held_why: str | None = None  # dead, gap
     gap_until: datetime | None = None
     expects: int = FIRST_NUMBER
@@ -91,6 +100,14 @@ class Run(Struct, frozen=True, kw_only=True):
     waits_for: str | None = None
 
 
+class Room(Struct, frozen=True):
+    """A queue behind its task, how many wait there, and how many may."""
+
+    queue: str
+    waiting: int
+    most: int
+
+
 class Facts(Struct, frozen=True, kw_only=True):
     """`at` is the store's own time, by which all other times are to be read."""
 
@@ -99,12 +116,18 @@ class Facts(Struct, frozen=True, kw_only=True):
     guard: Guard
     paused: Paused | None = None
     run: Run | None = None
+    of_run: JobId | None = None  # the run of which it is a step
     session: Session | None = None
     singleton: Other | None = None  # the job that holds this one's exclusive key
     limits: list[Limit] = []
+    breakers: list[
+        CircuitView
+    ] = []  # before its task, that are open; of those by version, the one that has parked it
+    rooms: list[Room] = []  # of the queues that its task feeds, those that are full
     line: Line | None = None
     members: list[MemberView] = []
     programs: dict[str, Program] = {}  # of live members, by the digest
+    sealed_with: str | None = None  # the id of the key that its payload is sealed with
     led_until: datetime | None = (
         None  # the supervisor's term; None if nobody ever led, or the leader resigned
     )

@@ -5,13 +5,16 @@ from datetime import datetime, timedelta
 from shlex import quote
 
 from lateshift.model.edit import RESUBMITTED
-from lateshift.model.explaining.facts import OTHERS_LOOKED_AT, Facts, Limit, Other, Run, Session
+from lateshift.model.explaining.facts import OTHERS_LOOKED_AT, Facts, Limit, OfRun, Other, Run, Session
+from lateshift.model.explaining.gates import shut
 from lateshift.model.explaining.reason import Reason
 from lateshift.model.explaining.words import Words, bounded, listed, one_line, said
 from lateshift.model.guard import ENOUGH
+from lateshift.model.ids import JobId
 from lateshift.model.job import AttemptRecord, Holds, State
 from lateshift.model.words import counted, duration, short
 from lateshift.model.workflow.run import ITS_TIME, NEVER, Phase
+from lateshift.model.workflow.step import shown_path
 
 ENDED = {
     "failed": "failed",
@@ -25,7 +28,12 @@ ENDED = {
 def held_back(facts: Facts, words: Words) -> Iterator[Reason]:
     """Every reason, not only the first."""
     yield from _paused(facts, words)
-    seen = [*_session(facts, words), *_singleton(facts, words), *_concurrency(facts, words)]
+    seen = [
+        *_session(facts, words),
+        *_singleton(facts, words),
+        *_concurrency(facts, words),
+        *shut(facts, words),
+    ]
     yield from seen
     rates = list(_rates(facts))
     if facts.job.state is State.BLOCKED and not seen and not rates:
@@ -94,7 +102,7 @@ def _asleep(facts: Facts, run: Run, words: Words) -> Reason:
     tell."""
     job = facts.job
     look = f"lateshift workflows show {job.id}"
-    if run.phase is Phase.HELD:
+    if run.phase.is_held:
         return Reason(
             code="workflow_held",
             says=f"Its workflow is held: {one_line(run.why or 'an operator wants it so').rstrip('.')}.",
@@ -134,21 +142,34 @@ def _session(facts: Facts, words: Words) -> Iterator[Reason]:
 
 
 def _held(facts: Facts, session: Session) -> Reason:
+    release = f"lateshift sessions release {quote(session.name)} --queue {facts.job.queue}"
     if session.held_by is None:
         return Reason(
             code="session_held",
             says=f"Session {session.name} is held: its number {session.expects} has not come in time.",
             clears_when=f"when number {session.expects} is enqueued, or somebody lets the session go on",
-            do=f"lateshift sessions release {quote(session.name)} --queue {facts.job.queue}",
+            do=release,
         )
+    whose = "" if session.held_of is None else f", a step of the workflow run {session.held_of.run}"
+    end, do = _mended_by(session.held_by, session.held_of, release)
     return Reason(
         code="session_held",
-        says=f"Session {session.name} is held by dead letter {session.held_by}: nothing else of it runs.",
+        says=f"Session {session.name} is held by dead letter {session.held_by}{whose}: nothing else of it runs.",
         jobs=[session.held_by],
-        clears_when="when that job is resubmitted, or the session is released (lateshift sessions release "
-        f"{quote(session.name)} --queue {facts.job.queue})",
-        do=f"lateshift jobs resubmit {session.held_by}",
+        clears_when=f"when {end}the session is released ({release})",
+        do=do,
     )
+
+
+def _mended_by(job: JobId, of: OfRun | None, release: str) -> tuple[str, str]:
+    """What else lets the session go on, and the command to begin with. A step is no job to be resubmitted by itself, and one that its
+    run has gone past is not resubmitted at all."""
+    if of is None:
+        return "that job is resubmitted, or ", f"lateshift jobs resubmit {job}"
+    if of.path is None:
+        return "", release
+    command = f"lateshift workflows resubmit-step {of.run} {shown_path(of.path)}"
+    return "that step is resubmitted, or ", command
 
 
 def _in_session(facts: Facts, session: Session, words: Words) -> Reason:

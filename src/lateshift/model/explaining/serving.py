@@ -36,7 +36,8 @@ class Crew:
         self.serving = [pair for pair in said if pair[1].takes_from(facts.job.queue)]
         self.elsewhere = [pair for pair in said if not pair[1].takes_from(facts.job.queue)]
         self.knowing = [pair for pair in self.serving if self.knows(pair[1]) is not False]
-        self.able = [pair for pair in self.knowing if self.lanes(pair[1]) <= pair[1].slots.keys()]
+        self.roomy = [pair for pair in self.knowing if self.lanes(pair[1]) <= pair[1].slots.keys()]
+        self.able = [pair for pair in self.roomy if facts.sealed_with in (None, *pair[1].keys)]
 
     def program(self, serves: Serves) -> Program | None:
         return self.facts.programs.get(serves.code)
@@ -79,6 +80,8 @@ def nobody_can(crew: Crew, words: Words) -> Iterator[Reason]:
         yield _unserved(crew)
     elif not crew.knowing:
         yield _unknown(crew)
+    elif crew.roomy:
+        yield _no_key(crew)
     else:
         yield _no_executor(crew)
 
@@ -142,6 +145,21 @@ def _no_executor(crew: Crew) -> Reason:
         code="executor_missing",
         says=f"Its task needs {kinds}, which no live worker that knows it has: {_grouped(there)}.",
         clears_when="when a worker process is started; one inside another program runs coroutines and threads only",
+        do=START,
+    )
+
+
+def _no_key(crew: Crew) -> Reason:
+    key = crew.facts.sealed_with
+    there = Counter(
+        f"{serves.program} in {_name(member)} has {listed(serves.keys) or 'none'}"
+        for member, serves in crew.roomy
+    )
+    return Reason(
+        code="key_missing",
+        says=f"It is sealed with the key {key}, which no live worker that could run it has: {_grouped(there)}. It waits, and loses no "
+        "attempt by that.",
+        clears_when=f"when a worker is started whose key ring has {key}",
         do=START,
     )
 

@@ -6,9 +6,11 @@ from datetime import datetime, timedelta
 from lateshift.model.explaining.facts import Facts
 from lateshift.model.explaining.reason import Reason
 from lateshift.model.explaining.words import Words, one_line, said
-from lateshift.model.job import LOSSES_UNTIL_DEAD, Lane, State
+from lateshift.model.job import LOSSES_UNTIL_DEAD, JobView, Lane, State
 from lateshift.model.member import MemberView
+from lateshift.model.sealed import NOT_SEALED, SEAL_BROKEN
 from lateshift.model.words import counted, duration
+from lateshift.model.workflow.run import is_step
 
 QUIET = 0.6  # of the time to its death: a heartbeat that comes in thirds has missed one
 
@@ -18,6 +20,9 @@ DIED_OF = {
     "complete_by": "its last attempt ran past its complete-by",
     "worker_lost": "its worker died too often while it ran, or at its last attempt",
     "undecodable": "its arguments do not fit the task any more",
+    "result_not_kept": "it was done, but its result could not be kept",
+    NOT_SEALED: "it was not sealed when it came into a sensitive queue, so it was not run",
+    SEAL_BROKEN: "what was sealed of it was changed, or is another job's, so it was not run",
     "memory": "its last attempt took more memory than its task may",
     "process_died": "its process died at its last attempt",
     "failed": "its workflow failed, and had done nothing that is undone",
@@ -33,7 +38,7 @@ def running(facts: Facts, words: Words) -> Iterator[Reason]:
     where = f" in {_where(holder)}" if holder is not None else ""
     yield Reason(
         code="running",
-        says=f"Attempt {job.attempt} of {job.attempts} runs since {words.gone(started)}{where}."
+        says=f"{_which(job)} runs since {words.gone(started)}{where}."
         f"{_progress(facts)}{_heartbeat(holder, facts.at)}{_complete_by(job.complete_by, words)}",
         holds=False,
         since=started,
@@ -127,11 +132,13 @@ def ended(facts: Facts, words: Words) -> Iterator[Reason]:
         "" if facts.guard.kept_until is None else f" It is kept until {words.coming(facts.guard.kept_until)}."
     )
     again = f"lateshift jobs resubmit {job.id}"
+    if facts.of_run is not None and is_step(job, (facts.of_run,)):
+        again = f"lateshift workflows show {facts.of_run}"
     match job.state:
         case State.COMPLETED:
             yield Reason(
                 code="completed",
-                says=f"Attempt {job.attempt} of {job.attempts} completed at {when}{_took(facts)}.{kept}",
+                says=f"{_which(job)} completed at {when}{_took(facts)}.{kept}",
                 holds=False,
                 since=job.settled_at,
             )
@@ -150,12 +157,16 @@ def ended(facts: Facts, words: Words) -> Iterator[Reason]:
             reason = job.reason or "dead"
             yield Reason(
                 code="dead_letter",
-                says=f"It died at {when}, at attempt {job.attempt} of {job.attempts}: {DIED_OF.get(reason, reason)} "
+                says=f"It died at {when}{'' if job.is_run else f', at attempt {job.attempt} of {job.attempts}'}: {DIED_OF.get(reason, reason)} "
                 f"({reason}).{said(last)}{kept}",
                 holds=False,
                 since=job.settled_at,
                 do=again,
             )
+
+
+def _which(job: JobView) -> str:
+    return "Its workflow" if job.is_run else f"Attempt {job.attempt} of {job.attempts}"
 
 
 def _took(facts: Facts) -> str:

@@ -81,6 +81,7 @@ class Kept(Struct, frozen=True):
 class _Guards(Struct, frozen=True, array_like=True):
     place: Place | None
     unique: Identity | None
+    tags: tuple[str, ...] = ()
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -92,8 +93,10 @@ _guards = msgspec.msgpack.Decoder(_Guards)
 def keep(new: NewSchedule) -> Kept:
     job = new.job
     guards = None
-    if job.place is not None or job.unique is not None:
-        guards = _encode(_Guards(job.place, job.unique))
+    if job.tags:
+        guards = _encode(_Guards(job.place, job.unique, job.tags))
+    elif job.place is not None or job.unique is not None:
+        guards = _encode((job.place, job.unique))
     return Kept(_encode(new.plan), _encode(job.spec), job.payload, guards)
 
 
@@ -120,7 +123,7 @@ class Reader:
         if guards is None:
             return NewJob(id, self.spec(spec), payload, None, True)
         read = _guards.decode(guards)
-        return NewJob(id, self.spec(spec), payload, None, True, read.place, read.unique)
+        return NewJob(id, self.spec(spec), payload, None, True, read.place, read.unique, tags=read.tags)
 
 
 RECENT_LIMIT = REMEMBERED * _RECORD.size

@@ -15,7 +15,10 @@ from lateshift.model.scheduling.zones import instant, next_instant, zone
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LEAST_INTERVAL = timedelta(seconds=1)
 _FIRST_WINDOW = timedelta(minutes=1)
-_FAR = datetime(9990, 1, 1, tzinfo=UTC)
+EARLIEST = datetime(
+    2, 1, 1, tzinfo=UTC
+)  # between these every zone can show a time, and there is one after it
+LATEST = datetime(9990, 1, 1, tzinfo=UTC)
 
 
 class Timing(Struct, frozen=True, kw_only=True, array_like=True):
@@ -86,7 +89,7 @@ def ticks(timing: Timing, after: datetime, until: datetime) -> Iterator[datetime
 
 def upcoming(timing: Timing, after: datetime, count: int) -> list[datetime]:
     """So many later than `after`, or as many as there are."""
-    return list(islice(ticks(timing, after, _FAR), count))
+    return list(islice(ticks(timing, after, LATEST), count))
 
 
 def last_ticks(timing: Timing, after: datetime, until: datetime, most: int) -> list[datetime]:
@@ -119,12 +122,21 @@ def _instant(what: str, given: datetime | None, timezone: str) -> datetime | Non
         return None
     if not isinstance(given, datetime):
         raise ScheduleInvalid(f"{what}= is a datetime, not {given!r}.")
-    return in_zone(given, timezone)
+    return in_zone(what, given, timezone)
 
 
-def in_zone(given: datetime, timezone: str) -> datetime:
-    """The instant of a time that may say its own zone."""
-    return instant(given, zone(timezone)) if given.tzinfo is None else given.astimezone(UTC)
+def in_zone(what: str, given: datetime, timezone: str = "UTC") -> datetime:
+    """The instant of a time that may say its own zone. Raises ScheduleInvalid, which names `what`, outside of EARLIEST to LATEST."""
+    place = zone(timezone)
+    try:
+        found = instant(given, place) if given.tzinfo is None else given.astimezone(UTC)
+    except OverflowError:
+        found = None
+    if found is None or not EARLIEST <= found <= LATEST:
+        raise ScheduleInvalid(
+            f"{what}= is a time from {EARLIEST.date()} to {LATEST.date()}, not {given}.", field=what
+        )
+    return found
 
 
 def _long(every: timedelta) -> str:

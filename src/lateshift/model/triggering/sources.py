@@ -1,7 +1,7 @@
 """Where a trigger looks. Plain data: opening one is for lateshift.triggers."""
 
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -14,6 +14,9 @@ SCAN_EVERY = timedelta(seconds=30)  # what nobody told of is found by then
 POLL_EVERY = timedelta(seconds=1)
 ROWS_BEHIND = 1000  # numbers behind the newest that are looked at again, for commits that come late
 TIME_BEHIND = timedelta(seconds=60)
+
+Verify: TypeAlias = Callable[[Mapping[str, str], bytes, datetime], str]
+"""Of the headers (names in small letters), the body as it came and the time now: the id of the delivery. Raises SignatureInvalid."""
 
 
 class MessageSource(Struct, frozen=True, kw_only=True):
@@ -59,13 +62,21 @@ class RowSource(Struct, frozen=True, kw_only=True):
     from_start: bool = False
 
 
+class WebhookSource(Struct, frozen=True, kw_only=True):
+    """What others post to `/hooks/NAME`. `verify`: says that a delivery is genuine, and what it is known by."""
+
+    verify: Verify
+    window: timedelta = MESSAGE_WINDOW
+
+
 class EventSource(Struct, frozen=True, kw_only=True):
     """What the application emits under a name: `order.*`."""
 
     pattern: str
 
 
-Source: TypeAlias = MessageSource | FileSource | BlobSource | RowSource | EventSource
+Source: TypeAlias = MessageSource | FileSource | BlobSource | RowSource | EventSource | WebhookSource
 KIND_NAMES: dict[type[Source], str] = {
     MessageSource: "message", FileSource: "file", BlobSource: "blob", RowSource: "row", EventSource: "event",
+    WebhookSource: "webhook",
 }  # fmt: skip

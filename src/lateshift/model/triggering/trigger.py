@@ -44,6 +44,7 @@ class Subscription(Struct, frozen=True, array_like=True):
     parameter: str
     whole: bool
     place: Place | None = None
+    tags: tuple[str, ...] = ()
 
 
 class NewTrigger(Struct, frozen=True, kw_only=True):

@@ -8,11 +8,12 @@ from msgspec import Struct
 
 from lateshift.errors import OptionInvalid
 from lateshift.model import checks
+from lateshift.model.outcome import RESULT_NOT_KEPT
 from lateshift.model.workflow.step import StepError
 
 OnFailure: TypeAlias = Literal["raise", "hold"]
 
-NEVER_AGAIN = {"permanent", "undecodable"}  # reasons that no repeat can help
+NEVER_AGAIN = {"permanent", "undecodable", RESULT_NOT_KEPT}  # reasons that no repeat can help
 LONGEST_PATIENCE = timedelta(days=30)  # between two repeats
 NO_TIME = timedelta(0)
 

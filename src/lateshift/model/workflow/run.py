@@ -1,6 +1,6 @@
 """A run of a workflow: a job, with what is kept beside it."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from datetime import datetime, timedelta
 from enum import IntEnum
 from uuid import UUID
@@ -8,13 +8,15 @@ from uuid import UUID
 from msgspec import Struct
 
 from lateshift.model.ids import JobId
-from lateshift.model.job import Lease, NewJob, State
+from lateshift.model.job import JobView, Lease, NewJob, State
 from lateshift.model.workflow.step import StepRow, StepView
 
 STATUS_LIMIT = 200  # characters of what a run says of itself
 SIGNAL_NAME_LIMIT = 200
 SIGNALS_MOST = 10_000  # that wait for one run
 ITS_TIME = "its time"  # what a run that sleeps waits for
+GOES_ON = ("compensation_failed", "worker_lost")  # why runs are dead letters that go on where they stood
+ANEW = ("undone", "failed")  # why others are, which begin from nothing when they are resubmitted
 NEVER = timedelta(days=3650)  # until a run that waits for somebody is looked at all the same
 
 
@@ -24,10 +26,20 @@ class Phase(IntEnum):
     FORWARD = 0
     UNDOING = 1
     HELD = 2  # until an operator says how it goes on
+    UNDO_HELD = 3  # the same of one that is to be undone: it goes on with that
 
     @property
     def label(self) -> str:
         return self.name.lower()
+
+    @property
+    def is_held(self) -> bool:
+        return self in (Phase.HELD, Phase.UNDO_HELD)
+
+    @property
+    def is_undone(self) -> bool:
+        """Whether what was done is undone, now or when somebody lets it go on."""
+        return self in (Phase.UNDOING, Phase.UNDO_HELD)
 
 
 class Signal(Struct, frozen=True):
@@ -76,6 +88,12 @@ class Advanced(Struct, frozen=True):
 
 
 LOST = Advanced(lost=True)
+
+
+def is_step(job: JobView, runs: Container[JobId]) -> bool:
+    """Whether a dead letter was a step of one of these runs: to run it again by itself would be heard by nobody. A child may go on
+    with what it has to undo."""
+    return job.batch in runs and not (job.is_run and job.reason in GOES_ON)
 
 
 class RunRow(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from lateshift.model.ids import JobId
-from lateshift.model.job import AttemptRecord
+from lateshift.model.job import AttemptRecord, State
 
 DIGITS = 5  # of a number in a path, so that paths sort as the steps follow one another
 STEPS_MOST = 10_000  # in one run, and branches of one gather
@@ -25,6 +25,7 @@ class Kind(IntEnum):
     PATCH = 6
     EMIT = 7
     GATHER = 8  # so many branches at once
+    FIXED = 9  # something that stays as it was when the code first came by
 
     @property
     def label(self) -> str:
@@ -45,7 +46,7 @@ class StepState(IntEnum):
 
 
 class Undo(IntEnum):
-    """How far a step is undone. Only of one that has completed and says how."""
+    """How far a step is undone. Only of one that was done and says how."""
 
     NOT_BEGUN = 0
     RUNNING = 1
@@ -70,7 +71,7 @@ class StepError(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class StepRow(Struct, frozen=True, kw_only=True):
-    """A step as the one who runs the workflow writes it, whole. `place`: its number among those that have completed.
+    """A step as the one who runs the workflow writes it, whole. `place`: its number among those that were done.
     `wait`: how long until it is due, from now, as of a sleep; None leaves that as it is. `limit`: likewise its complete-by."""
 
     path: str
@@ -90,6 +91,13 @@ class StepRow(Struct, frozen=True, kw_only=True):
     undo_failures: int = 0
     undo_error: bytes | None = None
     undo_job: JobId | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is something to undo: it has completed, or was done and its result could not be kept."""
+        return self.state is StepState.COMPLETED or (
+            self.state in (StepState.FAILED, StepState.HELD) and bool(self.place)
+        )
 
 
 class StepView(Struct, frozen=True, kw_only=True):
@@ -118,6 +126,14 @@ class StepView(Struct, frozen=True, kw_only=True):
     mended: bool  # an operator gave it other arguments than the code has
 
 
+def is_refused(step: StepRow | StepView) -> bool:
+    """Whether it stands for what an item of a pipeline could not go on with: a list for a fan_out, or the result. The step of a gather has the
+    number of its branches for a name."""
+    if step.kind is Kind.GATHER:
+        return not step.name.isdigit()
+    return step.kind is Kind.FIXED and step.state in (StepState.HELD, StepState.FAILED)
+
+
 _errors = msgspec.json.Decoder(StepError)
 
 
@@ -144,9 +160,11 @@ def written_error(error: StepError) -> bytes:
     return msgspec.json.encode(error)
 
 
-def error_of_job(reason: str | None, history: list[AttemptRecord]) -> StepError:
-    """Why the job of a step did not complete."""
+def error_of_job(state: State, reason: str | None, history: list[AttemptRecord]) -> StepError:
+    """Why the job of a step did not complete. Of one that was cancelled, that: what it failed of before is another matter."""
     last = history[-1] if history else None
+    if state is State.CANCELLED and last is not None and last.error is not None:
+        last = None
     if last is None or last.error is None:
         return StepError(
             error=reason or "failed", message=(last.message or "") if last else "", reason=reason

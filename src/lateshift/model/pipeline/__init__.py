@@ -1,0 +1,1 @@
+"""Pipelines: filters joined to a chain, whether their types fit, and how far the items are. Plain data."""
