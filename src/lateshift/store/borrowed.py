@@ -18,7 +18,9 @@ _OWN = {"postgresql": "psycopg.Connection", "sqlite": "sqlite3.Connection"}
 
 def several(jobs: Sequence[NewJob]) -> bool:
     """Whether more is written than one row, which must stand or fall together."""
-    return len(jobs) > 1 or any(job.key is not None or job.unique is not None for job in jobs)
+    return len(jobs) > 1 or any(
+        job.key is not None or job.unique is not None or bool(job.tags) for job in jobs
+    )
 
 
 def run(connection: object, statements: Any, dialect: str, several: bool) -> list[Enqueued]:

@@ -12,16 +12,30 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from lateshift.clock import Clock
-from lateshift.model.batch import BatchId, BatchView, NewBatch
+from lateshift.model.attempt_log import AttemptLog
 from lateshift.model.edit import Edit
 from lateshift.model.explaining.facts import Facts
-from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Enqueued, JobFilter, JobView, Lane, Lease, Line, NewJob, Note
+from lateshift.model.member import Lost, Program, Serves
 from lateshift.model.member import MemberView as MemberView
-from lateshift.model.member import Program, Serves
 from lateshift.model.outcome import Settlement
+from lateshift.model.search import Found as Found
+from lateshift.store.access_contract import AuditLog as AuditLog
+from lateshift.store.access_contract import Tokens as Tokens
+from lateshift.store.answer_contract import Answers as Answers
+from lateshift.store.batch_contract import Batches as Batches
+from lateshift.store.breaker_contract import Breakers as Breakers
+from lateshift.store.figure_contract import FigureBook as FigureBook
+from lateshift.store.guard_contract import RuleBook as RuleBook
+from lateshift.store.guard_contract import Sessions as Sessions
+from lateshift.store.guard_contract import SessionView as SessionView
+from lateshift.store.guard_contract import TenantView as TenantView
+from lateshift.store.log_contract import Logs as Logs
+from lateshift.store.marks import Kin as Kin
+from lateshift.store.reply_contract import Replies as Replies
 from lateshift.store.schedule_contract import Schedules as Schedules
+from lateshift.store.seal_contract import Seals as Seals
 from lateshift.store.trigger_contract import Triggers as Triggers
 from lateshift.store.workflow_contract import Workflows as Workflows
 
@@ -70,6 +84,7 @@ class TakenBack(Struct, frozen=True):
     line: Line
     reason: str
     dead: bool
+    holder: MemberId | None = None  # if that is gone
 
 
 class Gap(Struct, frozen=True):
@@ -92,7 +107,7 @@ class Grip(Struct, frozen=True):
 
 
 class QueueView(Struct, frozen=True, kw_only=True):
-    """How many jobs stand in a queue. A count stops at COUNT_LIMIT: a display must not cost more with a backlog."""
+    """How many jobs stand in a queue. A count stops at a limit: a display must not cost more with a backlog."""
 
     name: str
     ready: int
@@ -115,10 +130,11 @@ class Jobs(Protocol):
         job's is not made; its answer names that job."""
 
     def exchange(
-        self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want]
-    ) -> Exchanged:
-        """Settle what has ended and lease what there is room for, in one durable commit. A dead or unknown member
-        leases nothing, nor does one whose heartbeat has run out."""
+        self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want],
+        logged: Sequence[AttemptLog] = (),
+    ) -> Exchanged:  # fmt: skip
+        """Settle what has ended, with what it logged, and lease what there is room for, in one durable commit. A dead or
+        unknown member leases nothing, nor does one whose heartbeat has run out."""
 
     def held(self, holder: MemberId) -> list[Lease]:
         """Every lease of this holder, with the time that is left of its limit: what to look at when the answer to an
@@ -148,11 +164,14 @@ class Jobs(Protocol):
     ) -> list[JobId]:
         """Dead and cancelled jobs are ready again, with fresh attempts. Gives those it found so. One that has an edit
         gets its arguments, and a line in its history that says what they were; it is left alone if its arguments are
-        not those that the edit was made for."""
+        not those that the edit was made for. So is the job of a step, whose workflow would not hear of it: see run.is_step."""
 
-    def take_back(self, *, term: int, limit: int) -> list[TakenBack]:
+    def take_back(
+        self, *, term: int, limit: int, alerts: Mapping[MemberId, Sequence[NewJob]] | None = None
+    ) -> list[TakenBack]:
         """Jobs whose holder is gone or whose complete-by has passed go back to ready, or become dead letters.
-        Refused (empty) unless `term` is the present one."""
+        Refused (empty) unless `term` is the present one. `alerts`: what is enqueued in the same commit, if anything is taken back from
+        this member because it is gone."""
 
     def unblock(self, *, term: int, limit: int) -> int:
         """Ready one blocked job for each exclusive key that nobody holds, as when the one whose turn it was has been
@@ -162,48 +181,6 @@ class Jobs(Protocol):
         """Look through what waits for a session or a limit, some at a time, and ready what need not: a net, for whoever
         ends or cancels a job readies the next. Sessions in which a number is missing for too long go on, or are held:
         these it gives."""
-
-
-class Batches(Protocol):
-    def open(self, batch: NewBatch) -> BatchView:
-        """Make a batch known before its first job. Repeating its id is harmless; its key, with the same calls, gives the
-        batch that there is, and with others raises KeyConflict."""
-
-    def add(self, id: BatchId, place: int, jobs: Sequence[NewJob]) -> int:
-        """Enqueue the jobs that stand from this place on, in one commit; those that are in already are left out. Gives how
-        many are in now. The last one seals the batch. Raises BatchClosed if it was cancelled, or sealed before."""
-
-    def seal(self, id: BatchId) -> bool:
-        """Of a batch whose producer is gone: no more will come, its total is what is in. False if it was sealed."""
-
-    def discard(self, id: BatchId) -> bool:
-        """Forget a batch that no job has come into. False if one has."""
-
-    def finish(self, *, limit: int) -> int:
-        """A net for what a dead process left: count what has ended, enqueue the callbacks that are due, for up to `limit`
-        batches. Gives how many it looked at. Anybody may, at any time: each callback is enqueued once."""
-
-    def view(self, id: BatchId) -> BatchView | None: ...
-
-    def newest(self, before: BatchId | None, limit: int) -> list[BatchView]:
-        """The newest first."""
-
-    def find(self, digits: str, limit: int) -> list[BatchId]:
-        """Ids that begin with these hexadecimal digits, or end with them; endings among the newest ENDINGS_LOOKED_AT."""
-
-    def settled(self, id: BatchId, after: JobId | None, limit: int) -> list[JobView]:
-        """Jobs that have ended, in the order of their ids."""
-
-    def failed(self, id: BatchId, after: JobId | None, limit: int) -> list[JobId]:
-        """Dead letters, in the order of their ids."""
-
-    def cancel(self, id: BatchId, *, by: str) -> bool:
-        """Call it off: it takes no more jobs, and no callback follows. Its jobs are for `cancel_jobs`. False if it had
-        finished."""
-
-    def cancel_jobs(self, id: BatchId, after: JobId | None, limit: int, *, by: str) -> JobId | None:
-        """Cancel up to `limit` jobs that have not ended, in the order of their ids: waiting ones at once, running ones get
-        a stop order. Gives the last of them, or None when there are no more."""
 
 
 class Members(Protocol):
@@ -226,46 +203,22 @@ class Members(Protocol):
     def leave(self, ids: Sequence[MemberId]) -> None:
         """Go in good order, holding nothing."""
 
+    def lost(self, limit: int) -> list[Lost]:
+        """Those that were declared dead, or whose heartbeat has run out, and that have jobs still: of each counted up to COUNT_LIMIT."""
+
 
 class Queues(Protocol):
     def pause(self, name: str, *, by: str) -> None: ...
-
     def resume(self, name: str, *, by: str) -> bool: ...
 
     def waiting(self, name: str, limit: int) -> int:
         """How many jobs of a queue are due and wait, ready or blocked, counted up to `limit`."""
 
-    def list(self) -> list[QueueView]: ...
+    def tenants(self, name: str, limit: int) -> list[TenantView]:
+        """Tenants that have ready jobs in a queue, by name; those without a tenant are none."""
 
-
-class RuleBook(Protocol):
-    """Limits on how many jobs run and start, over all machines."""
-
-    def declare(self, rules: Sequence[Rule], *, by: str) -> None:
-        """As the code of the app `by` has them now. One without any limit is withdrawn, if that app had declared it."""
-
-    def list(self) -> list[Rule]: ...
-
-
-class SessionView(Struct, frozen=True, kw_only=True):
-    """A session, as operators see it."""
-
-    queue: str
-    name: str
-    state: bytes | None
-    expects: int | None
-    held_by: JobId | None
-    held_why: str | None
-
-
-class Sessions(Protocol):
-    def get(self, queue: str, name: str) -> SessionView | None: ...
-
-    def list(self, *, held: bool, limit: int) -> list[SessionView]:
-        """Sessions that keep something, or only those that are held."""
-
-    def release(self, queue: str, name: str, *, by: str) -> bool:
-        """Let a held session go on, without its dead letter or its missing number."""
+    def list(self, most: int = COUNT_LIMIT) -> list[QueueView]:
+        """By name. Ready jobs are counted up to `most` in each queue, those in another state up to so many in all."""
 
 
 class Locks(Protocol):
@@ -282,8 +235,18 @@ class Reports(Protocol):
 
     def job(self, id: JobId) -> JobView | None: ...
 
+    def named(self, ids: Sequence[JobId]) -> list[JobView | None]:
+        """Those with these ids, in their order; None where there is none."""
+
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobView]:
-        """Newest first."""
+        """Newest first, as many as are wanted. Reads on until they are found: for those who have bounded it."""
+
+    def search(self, wanted: JobFilter, limit: int) -> Found:
+        """Newest first, at a bounded cost whatever is wanted: where no index knows the filter, LOOKED_AT jobs are looked at, and
+        the answer says where to go on."""
+
+    def kin(self, id: JobId, limit: int) -> Kin:
+        """Which jobs asked for this one, and which it asked for, up to `limit` of these. Some may be gone from the store."""
 
     def unsettled(self, before: JobId | None, limit: int) -> list[JobView]:
         """What waits and what runs, newest first, whatever has ended."""
@@ -316,6 +279,11 @@ class Upkeep(Protocol):
 
     def backup(self, target: Path) -> None:
         """A consistent copy while everything runs."""
+
+    def roles(self, prefix: str) -> str:
+        """A script that makes roles with the least rights; `apply_roles` runs it. Both raise RolesUnsupported where there are none."""
+
+    def apply_roles(self, prefix: str) -> int: ...
 
 
 class Wakes(Protocol):
@@ -352,11 +320,27 @@ class Store(Protocol):
     @property
     def rules(self) -> RuleBook: ...
     @property
+    def breakers(self) -> Breakers: ...
+    @property
     def sessions(self) -> Sessions: ...
+    @property
+    def tokens(self) -> Tokens: ...
+    @property
+    def audit(self) -> AuditLog: ...
+    @property
+    def answers(self) -> Answers: ...
     @property
     def locks(self) -> Locks: ...
     @property
     def reports(self) -> Reports: ...
+    @property
+    def replies(self) -> Replies: ...
+    @property
+    def logs(self) -> Logs: ...
+    @property
+    def figures(self) -> FigureBook: ...
+    @property
+    def seals(self) -> Seals: ...
     @property
     def upkeep(self) -> Upkeep: ...
     @property

@@ -9,6 +9,8 @@ from msgspec import Struct
 from lateshift.model.ids import JobId
 from lateshift.model.scheduling.schedule import NewSchedule, ScheduleView, TickView
 
+TICKS_LOOKED_AT = 2_000  # among which those are looked for that were missed
+
 
 class Declared(Struct, frozen=True):
     """What a declaration changed, by name. Of triggers: which names other apps have, whose workers live, and which were those of
@@ -64,6 +66,12 @@ class Schedules(Protocol):
 
     def ticks(self, since: datetime, limit: int) -> list[TickView]:
         """What became of ticks, of all schedules, the oldest first."""
+
+    def late(self, by: timedelta, limit: int) -> list[ScheduleView]:
+        """Those with a tick that is due for so long and that nobody has decided, the latest first."""
+
+    def missed(self, since: datetime, limit: int) -> list[TickView]:
+        """Ticks that were found too late, of all schedules, the newest first; among the newest TICKS_LOOKED_AT."""
 
     def list(self, after: str | None, limit: int) -> list[ScheduleView]:
         """By name."""

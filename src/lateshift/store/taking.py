@@ -1,6 +1,6 @@
 """What becomes of a job that the supervisor takes from its holder: a pure decision, the same on every store."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from msgspec import Struct
@@ -8,11 +8,22 @@ from msgspec import Struct
 from lateshift.model.guard import Guarded
 from lateshift.model.history import append
 from lateshift.model.ids import JobId, MemberId
-from lateshift.model.job import LOSSES_UNTIL_DEAD, LOSSES_UNTIL_SOLO, AttemptRecord, Lane, Lease, State
+from lateshift.model.job import (
+    LOSSES_UNTIL_DEAD,
+    LOSSES_UNTIL_SOLO,
+    AttemptRecord,
+    Lane,
+    Lease,
+    Line,
+    NewJob,
+    State,
+)
+from lateshift.store.contract import TakenBack
 
 KEEP_LEAST = timedelta(minutes=5)  # so that an enqueue repeated after its answer was lost still finds its job
 GRACE = timedelta(seconds=2)  # in which a live holder may say itself that it stopped at the complete-by
 AUDIT_KEPT = timedelta(days=365)  # how long it is known what operators did
+TOKEN_KEPT = timedelta(days=30)  # how long a token is shown that has expired or was revoked
 TICKS_KEPT = timedelta(
     days=7
 )  # how long it is known what became of each tick; of the newest of a schedule, for ever
@@ -27,6 +38,9 @@ REFUSED_KEPT = KEEP_DEAD  # how long an event stays that no job could be made of
 SESSION_KEPT = timedelta(
     days=90
 )  # how long a session is remembered that no job has touched; and a limit's tokens
+CIRCUIT_KEPT = timedelta(
+    days=1
+)  # how long a breaker's circuit stays of a version of the code that nobody runs
 GAP_AFTER = timedelta(
     minutes=1
 )  # how long a numbered job waits for an earlier number, unless it says otherwise
@@ -84,6 +98,23 @@ def verdict(job: Overdue, at: datetime) -> Verdict:
     return Verdict(job, state, reason, losses, lane, append(job.history, record))
 
 
+def taken_back(case: Verdict) -> TakenBack:
+    job = case.job
+    return TakenBack(
+        job.id,
+        Line(job.queue, case.lane),
+        case.reason,
+        case.state is State.DEAD,
+        job.holder if job.holder_gone else None,
+    )
+
+
+def alerts_of(taken: Iterable[TakenBack], alerts: Mapping[MemberId, Sequence[NewJob]] | None) -> list[NewJob]:
+    """Of those members from whom something was taken because they are gone."""
+    gone = dict.fromkeys(job.holder for job in taken if job.holder is not None)
+    return [alert for holder in gone for alert in (alerts or {}).get(holder, ())]
+
+
 def left_by(job: Overdue) -> Guarded:
     """What it leaves to others if it ends."""
     return Guarded(job.queue, job.task, job.session, job.limit_key)
@@ -94,6 +125,7 @@ def guarded(lease: Lease, session: str | None, state: bytes | None, limit_key: s
     return Lease(
         lease.id, lease.fence, lease.task, lease.payload, lease.attempt, lease.attempts, lease.time_limit, lease.queue,
         lease.lane, lease.exclusive, lease.checkpoint, lease.history, lease.batch, session, state, limit_key,
+        lease.probe, lease.trace, lease.waited,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
+from lateshift.model.ids import JobId
 from lateshift.model.job import NewJob
 from lateshift.model.triggering.in_database import RowTrigger
 from lateshift.model.triggering.trigger import Arrival, NewTrigger, RefusedView, Subscription, TriggerView
@@ -27,6 +28,14 @@ class Taken(Struct, frozen=True):
     made: int
     repeated: int
     refused: int
+
+
+class Received(Struct, frozen=True):
+    """What became of an event: a job, a refusal, or neither where the program passed it over. `new`: it had not arrived before."""
+
+    new: bool
+    job: JobId | None = None
+    refused: UUID | None = None
 
 
 class Triggers(Protocol):
@@ -66,6 +75,11 @@ class Triggers(Protocol):
         """Write the receipts, the jobs, what is refused and how far it has read, in one commit. What has arrived before, with
         the same mark, makes nothing. Receipts go after `keep`; without it they stay until they are forgotten. `position`:
         None leaves it. None, and nothing is written, unless `term` is the present one of "trigger NAME"."""
+
+    def receive(self, name: str, arrivals: Sequence[Arrival], *, keep: timedelta) -> list[Received] | None:
+        """The same for what is brought to us: by any number of processes at once, under no term. An event that has arrived before,
+        within `keep` and whatever it says, makes nothing: the answer is what became of it then. None, and nothing is written,
+        if the trigger is not declared or is paused."""
 
     def receipts(self, name: str, after: str, limit: int) -> list[str]:
         """Events that have arrived, in their order (by bytes), after one."""

@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import msgspec
 from msgspec import Struct
 
+from lateshift.model.ids import JobId
 from lateshift.model.triggering.trigger import (
     RATE_WINDOW,
     SILENCE,
@@ -16,6 +18,7 @@ from lateshift.model.triggering.trigger import (
     TriggerView,
 )
 from lateshift.store.schedule_contract import Declared
+from lateshift.store.trigger_contract import Received
 
 VIEW = """name, app, kind, about, task, position, made, repeated, refused, rate, lag, last_at, looked_at, error, error_at,
  paused_at, paused_by, counted_since, counted"""  # then how many are refused now, and whether somebody holds its term
@@ -73,6 +76,20 @@ def subscription_of(kept: bytes) -> Subscription:
 def last_of_each(arrivals: Sequence[Arrival]) -> list[Arrival]:
     """Of an event that is there several times, the last version."""
     return list({arrival.event: arrival for arrival in arrivals}.values())
+
+
+def mark_of(arrival: Arrival, job: JobId | None) -> str:
+    """What a receipt keeps of what became of an event that was brought to us."""
+    if arrival.refused is not None:
+        return f"refused {arrival.refused.id}"
+    return "" if job is None else f"job {job}"
+
+
+def received(mark: str, *, new: bool) -> Received:
+    kind, _, id = mark.partition(" ")
+    return Received(
+        new, job=UUID(id) if kind == "job" else None, refused=UUID(id) if kind == "refused" else None
+    )
 
 
 def seen(row: Sequence[Any], now: datetime) -> TriggerView:

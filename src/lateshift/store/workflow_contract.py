@@ -8,7 +8,11 @@ from typing import Protocol
 from msgspec import Struct
 
 from lateshift.model.ids import JobId
-from lateshift.model.workflow.run import Advance, Advanced, Loaded, Phase, RunView
+from lateshift.model.pipeline.progress import Tally
+from lateshift.model.workflow.run import Advance, Advanced, Loaded, Phase, RunView, Signal
+from lateshift.model.workflow.step import StepState
+
+STEPS_LOOKED_AT = 100_000  # of runs that are held or dead, where those are counted at which they are
 
 
 class Told(Enum):
@@ -18,6 +22,7 @@ class Told(Enum):
     REPEATED = "repeated"  # its key was used before
     ENDED = "ended"
     UNKNOWN = "unknown"
+    NO_RUN = "no run"  # a job, but no workflow
     FULL = "full"
 
 
@@ -30,13 +35,21 @@ class LateStep(Struct, frozen=True):
     job: JobId
 
 
+class Kept(Struct, frozen=True):
+    """What the newest item of a pipeline keeps of it."""
+
+    name: str
+    queue: str
+    shape: bytes
+
+
 class Workflows(Protocol):
     """A run is a job; its steps stand beside it. The job of a step, or of an undo, names the run as its batch: whoever settles
     that job writes its end into the step, and wakes the run."""
 
     def advance(self, advances: Sequence[Advance]) -> list[Advanced]:
         """Write what these runs want written, in one commit; each only if its lease holds. A step that has completed stays as
-        it is. One that wants to sleep gives its lease up, unless there is news."""
+        it is, and that a run is to be undone is not forgotten because it is held. One that wants to sleep gives its lease up, unless there is news."""
 
     def load(self, ids: Sequence[JobId]) -> list[Loaded]:
         """Runs of which something was written, in the order of their ids."""
@@ -46,9 +59,24 @@ class Workflows(Protocol):
         runs are woken. Refused (empty) unless `term` is the supervisor's present one."""
 
     def signal(self, id: JobId, name: str, data: bytes | None, *, key: str | None, by: str) -> Told:
-        """Keep a signal for a run that has not ended, and wake it. One with a key that was used is not kept again."""
+        """Keep a signal for a run that has not ended, and wake it. One with a key that was used is not kept again. A job that has
+        not begun is known to be a run by its attempts, STRETCHES."""
+
+    def told(self, id: JobId, limit: int) -> list[Signal]:
+        """What a run was told and has not taken yet, the first of it."""
+
+    def begun(self, ids: Sequence[JobId]) -> set[JobId]:
+        """Which of these are runs of which something was written."""
+
+    def late_steps(self, limit: int) -> list[LateStep]:
+        """Steps that are jobs and have not ended by their complete-by, which `overdue` has not come by yet; the latest first."""
 
     def view(self, id: JobId) -> RunView | None: ...
+
+    def look(
+        self, id: JobId, *, after: str = "", limit: int, state: StepState | None = None
+    ) -> RunView | None:
+        """A run with up to so many of its steps, in their order: those after a path, and of one state if that is named."""
 
     def newest(
         self, before: JobId | None, limit: int, *, name: str | None = None, phase: Phase | None = None
@@ -56,14 +84,36 @@ class Workflows(Protocol):
         """Runs without their steps, the newest first."""
 
     def direct(self, id: JobId, phase: Phase, *, why: str, by: str) -> bool:
-        """An operator says how a run goes on that has not ended, or is held: its phase is this now. False if it has ended, or
-        was never begun."""
+        """An operator says how a run goes on that has not ended, or is held: its phase is this now; one that was to be undone when it was
+        held goes on with that, for the reason that it had. Held steps begin anew if it goes forward, as by `mend`. False if it has ended, or was never
+        begun."""
 
     def mend(self, id: JobId, path: str, payload: bytes | None, *, by: str) -> bool:
         """A step that is held begins anew, with other arguments if some are given; and the run goes on. Of several held steps, each
-        is mended for itself. False if no such step is held, or the run is being undone or has ended."""
+        is mended for itself. The job that it had is a dead letter no more, but cancelled, and holds no session. False if no such step is held, or the run is being undone or has ended."""
+
+    def tally(self, name: str, queue: str, limit: int | None = None) -> Tally:
+        """How many runs of this name wait in the queue, are under way, are held and have ended, and what stands at each of their
+        steps. Of those that have begun the newest COUNT_LIMIT are looked at, or so many as are said, and whatever is held."""
+
+    def pipelines(self, name: str | None = None, *, limit: int) -> list[Kept]:
+        """What pipelines there are, by name, as their newest items keep them: those of which one has begun and is still here."""
 
 
 def is_ready(one: Advance) -> bool:
     """Whether it gives its lease up for another to go on at once."""
     return one.sleep is not None and one.sleep.wait <= timedelta(0)
+
+
+def step_resubmitted(by: str) -> str:
+    """Why the job of a step that begins anew is no dead letter any more."""
+    return f"its step was resubmitted by {by}"
+
+
+def refused(waiting: Sequence[tuple[bool]], ended: Sequence[tuple[bool]]) -> Told | None:
+    """Why a signal is not kept: of a job that has not ended, or has, each with whether it is a run."""
+    if not waiting and not ended:
+        return Told.UNKNOWN
+    if not (waiting or ended)[0][0]:
+        return Told.NO_RUN
+    return None if waiting else Told.ENDED

@@ -9,16 +9,24 @@ from lateshift.model.job import Enqueued, NewJob
 from lateshift.store import borrowed
 from lateshift.store.contract import Statements
 from lateshift.store.postgres import enqueue
+from lateshift.store.postgres.answers import PostgresAnswers
+from lateshift.store.postgres.audit import PostgresAudit
 from lateshift.store.postgres.batches import PostgresBatches
+from lateshift.store.postgres.breakers import PostgresBreakers
 from lateshift.store.postgres.database import DATABASE, Database
+from lateshift.store.postgres.figures import PostgresFigures
 from lateshift.store.postgres.jobs import PostgresJobs
 from lateshift.store.postgres.locks import PostgresLocks
+from lateshift.store.postgres.logs import PostgresLogs
 from lateshift.store.postgres.members import PostgresMembers
 from lateshift.store.postgres.queues import PostgresQueues
+from lateshift.store.postgres.replies import PostgresReplies
 from lateshift.store.postgres.reports import PostgresReports
 from lateshift.store.postgres.rules import PostgresRules
 from lateshift.store.postgres.schedules import PostgresSchedules
+from lateshift.store.postgres.seals import PostgresSeals
 from lateshift.store.postgres.sessions import PostgresSessions
+from lateshift.store.postgres.tokens import PostgresTokens
 from lateshift.store.postgres.triggers import PostgresTriggers
 from lateshift.store.postgres.upkeep import PostgresUpkeep
 from lateshift.store.postgres.wakes import NotifyWakes
@@ -42,12 +50,20 @@ class PostgresStore:
         self.members = PostgresMembers(self._database)
         self.queues = PostgresQueues(self._database, self.wakes)
         self.rules = PostgresRules(self._database)
+        self.breakers = PostgresBreakers(self._database, self.wakes)
         self.sessions = PostgresSessions(self._database, self.wakes)
         self.schedules = PostgresSchedules(self._database, self.wakes)
         self.triggers = PostgresTriggers(self._database, self.wakes, url)
         self.workflows = PostgresWorkflows(self._database, self.wakes)
+        self.tokens = PostgresTokens(self._database)
+        self.audit = PostgresAudit(self._database)
+        self.answers = PostgresAnswers(self._database)
         self.locks = PostgresLocks(self._database)
         self.reports = PostgresReports(self._database)
+        self.replies = PostgresReplies(self._database, self.wakes)
+        self.logs = PostgresLogs(self._database)
+        self.figures = PostgresFigures(self._database)
+        self.seals = PostgresSeals(self._database)
         self.upkeep = PostgresUpkeep(self._database)
 
     def exists(self) -> bool:

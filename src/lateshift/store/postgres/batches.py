@@ -111,7 +111,7 @@ UNSETTLED_JOBS = """SELECT id, queue, task, session, limit_key, tenant FROM late
 HOLD_PAGE = "SELECT 1 FROM lateshift.job WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
 ORDER_STOP_OF_BATCH = "UPDATE lateshift.job SET cancel_by = %s WHERE id = ANY(%s) AND state = 2"
 AUDIT = f"""INSERT INTO lateshift.audit (at, action, subject, actor)
- VALUES ({_NOW}, 'cancel', %(subject)s, %(by)s)"""
+ VALUES ({_NOW}, %(action)s, %(subject)s, %(by)s)"""
 
 # Finished batches to look at again, and whether a job of one is there. batch_expires; job_batch, settled_batch.
 EXPIRED = """SELECT id FROM lateshift.batch
@@ -183,10 +183,14 @@ class PostgresBatches:
         self._wakes.hint(lines)
         return added
 
-    def seal(self, id: BatchId) -> bool:
+    def seal(self, id: BatchId, *, by: str = "the caller") -> bool:
         def work(connection: Connection, again: bool) -> tuple[bool, set[Line]]:
             with connection.transaction():
-                sealed = connection.execute(SEAL, {"id": id, "skew": self._clock.offset}).fetchall()
+                skew = self._clock.offset
+                sealed = connection.execute(SEAL, {"id": id, "skew": skew}).fetchall()
+                if sealed:
+                    told = {"action": "seal", "subject": f"batch {id}", "by": by, "skew": skew}
+                    connection.execute(AUDIT, told)
                 return bool(sealed) or again, finish(connection, id, self._clock.offset)
 
         sealed, lines = self._database.run(work)
@@ -257,7 +261,9 @@ class PostgresBatches:
                     return again and bool(rows) and _seen(rows[0]).cancelled_by == by, lines
                 connection.execute(CALL_OFF, (by, id))
                 connection.execute(SEAL, {"id": id, "skew": skew})
-                connection.execute(AUDIT, {"subject": f"batch {id}", "by": by, "skew": skew})
+                connection.execute(
+                    AUDIT, {"action": "cancel", "subject": f"batch {id}", "by": by, "skew": skew}
+                )
                 return True, lines | finish(connection, id, skew)
 
         cancelled, lines = self._database.run(work)

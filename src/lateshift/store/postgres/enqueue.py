@@ -13,7 +13,7 @@ from lateshift.model.job import Enqueued, NewJob, Place, Spec
 from lateshift.store.contract import Asked, Rows, Statements
 from lateshift.store.hints import written
 from lateshift.store.keys import any_claims, key_conflict, number_passed, number_used, numbered
-from lateshift.store.postgres import uniques
+from lateshift.store.postgres import marks, uniques
 from lateshift.store.postgres.database import Connection
 
 _INSERT = """INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, due_at, created_at, time_limit,
@@ -29,6 +29,15 @@ SELECT %b::uuid, %s::text, %s::smallint, CASE WHEN due > at THEN 0 ELSE 1 END, %
 # The same for a job that is due now: what most callers wait for, with the fewest parameters to send.
 INSERT_NOW = f"""{_INSERT} VALUES (%b::uuid, %s::text, %s::smallint, 1, %s::smallint, %s::int, clock_timestamp(),
  clock_timestamp(), %s::interval, %s::text, %s::text, %b::bytea)"""
+
+# And for one that is traced.
+INSERT_NOW_TRACED = INSERT_NOW.replace("payload)", "payload, trace)").replace(
+    "%b::bytea)", "%b::bytea, %s::text)"
+)
+# Both of a job that the attempt of another asked for, in one statement and so in one round trip.
+_CHILD = """WITH made AS ({} RETURNING id)
+INSERT INTO lateshift.job_parent (child, parent) SELECT id, %b::uuid FROM made"""
+INSERT_CHILD, INSERT_CHILD_TRACED = _CHILD.format(INSERT_NOW), _CHILD.format(INSERT_NOW_TRACED)
 
 # One job, unless its id is there already or has been settled. A job that is seen is not met with ON CONFLICT, which would
 # wait for one that is being settled, find it gone and bring it back. Primary keys.
@@ -56,11 +65,12 @@ WHERE new.id <> ALL(ARRAY(SELECT id FROM lateshift.settled WHERE id = ANY(%b::uu
 # Jobs of one spec with guards, unless their ids are there already or have been settled. Those that `wait` do so for the
 # first of their session. Primary keys.
 INSERT_GUARDED = f"""WITH times AS MATERIALIZED (SELECT * FROM {_TIMES})
-{_INSERT[:-1]}, session, sequence, gap_after, holds, tenant, limit_key, blocked_by, turn, batch)
+{_INSERT[:-1]}, session, sequence, gap_after, holds, tenant, limit_key, blocked_by, turn, batch,
+ reply)
 SELECT new.id, %s::text, %s::smallint, CASE WHEN due > at THEN 0 WHEN waits THEN 3 ELSE 1 END, %s::smallint, %s::int,
  greatest(due, at), at, %s::interval, %s::text, %s::text, new.payload, session, sequence, gap_after, holds, tenant,
  limit_key, CASE WHEN due <= at AND waits THEN 'session:' || session END,
- CASE WHEN session IS NOT NULL THEN coalesce(sequence, nextval('lateshift.turn')) END, %s::uuid
+ CASE WHEN session IS NOT NULL THEN coalesce(sequence, nextval('lateshift.turn')) END, %s::uuid, %s::text
 FROM times, (SELECT * FROM unnest(%b::uuid[], %b::bytea[], %s::text[], %s::bigint[], %s::interval[], %s::smallint[],
  %s::text[], %s::text[], %s::boolean[]) WITH ORDINALITY
  AS new (id, payload, session, sequence, gap_after, holds, tenant, limit_key, waits, place) ORDER BY place) AS new
@@ -73,8 +83,13 @@ EXPECTED = "SELECT next_sequence FROM lateshift.session WHERE queue = %s::text A
 SETTLED = "SELECT 1 FROM lateshift.settled WHERE id = %s::uuid"
 
 # After a repeat: an insert that waited for a job to be settled elsewhere must not bring it back. Primary keys.
-UNDO_REPEAT = """DELETE FROM lateshift.job WHERE fence = 0
- AND id = ANY(ARRAY(SELECT id FROM lateshift.settled WHERE id = ANY(%s::uuid[])))"""
+UNDO_REPEAT = """WITH undone AS (DELETE FROM lateshift.job WHERE fence = 0
+ AND id = ANY(ARRAY(SELECT id FROM lateshift.settled WHERE id = ANY(%s::uuid[]))) RETURNING id)
+DELETE FROM lateshift.outbox WHERE job = ANY(ARRAY(SELECT id FROM undone)) AND kind = 0 AND xmin = pg_current_xact_id()::xid"""
+
+# The same for one who may only submit: see roles.
+MAY_UNDO = "SELECT has_table_privilege('lateshift.job', 'DELETE')"
+UNDO_REPEAT_FOR_ME = "SELECT lateshift.undo_repeat(%s::uuid[])"
 
 # Take a key that is free or past its window. Primary key.
 TAKE_KEY = """INSERT INTO lateshift.job_key AS k (task, text, job_id, digest, expires_at)
@@ -88,6 +103,10 @@ READ_KEY = "SELECT job_id::text, digest FROM lateshift.job_key WHERE task = %s::
 # A key that this call took, given back because the call fails. Primary key.
 FREE_KEY = "DELETE FROM lateshift.job_key WHERE task = %s::text AND text = %s::text AND job_id = %s::uuid"
 
+# Of jobs that are traced, the context of whoever asked for them, by bisection in sorted arrays. Primary key.
+TRACE = """UPDATE lateshift.job j SET trace = (%s::text[])[width_bucket(j.id, %b::uuid[])]
+ WHERE j.id = ANY(%b::uuid[]) AND j.trace IS NULL"""
+
 # The hint, heard when the transaction commits.
 NOTIFY = "SELECT pg_notify('lateshift', %s::text)"
 
@@ -96,14 +115,41 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def is_plain(job: NewJob, skew: timedelta) -> bool:
-    """Whether INSERT_NOW is all there is to do."""
+    """Whether INSERT_NOW, or INSERT_CHILD, is all there is to do."""
     spec = job.spec
     now = spec.at is None and spec.delay is None and not skew
-    return now and job.first and job.key is None and job.unique is None and not spec.lane.careful
+    bare = job.key is None and job.unique is None and not job.tags
+    return now and job.first and bare and not spec.lane.careful
 
 
 def plain_row(job: NewJob) -> tuple[Any, ...]:
     return job.id, *shared(job.spec), job.payload
+
+
+def at_once(job: NewJob) -> tuple[str, tuple[Any, ...]]:
+    """The one statement that enqueues a plain job, with its context and its parent if it has them."""
+    row = plain_row(job)
+    if job.parent is not None:
+        own = (INSERT_CHILD, row) if job.trace is None else (INSERT_CHILD_TRACED, (*row, job.trace))
+        return own[0], (*own[1], job.parent)
+    return (INSERT_NOW, row) if job.trace is None else (INSERT_NOW_TRACED, (*row, job.trace))
+
+
+def together(jobs: Sequence[NewJob], skew: timedelta) -> tuple[str, tuple[Any, ...]] | None:
+    """The one statement that enqueues plain jobs of one kind, for callers who wait together; None if it takes more than one."""
+    spec = jobs[0].spec
+    if spec.batch is not None or not all(
+        job.spec is spec and job.trace is None and job.parent is None and is_plain(job, skew) for job in jobs
+    ):
+        return None
+    return INSERT_FIRSTS, (
+        None,
+        None,
+        skew,
+        *shared(spec),
+        [job.id for job in jobs],
+        [job.payload for job in jobs],
+    )
 
 
 @lru_cache
@@ -139,7 +185,7 @@ def statements(
         first = first and not again
         when = (spec.at, spec.delay, skew)
         if spec.lane.careful:
-            yield INSERT_GUARDED, [(*when, *shared(spec), spec.batch, *_guards(same))]
+            yield INSERT_GUARDED, [(*when, *shared(spec), spec.batch, spec.reply, *_guards(same))]
         elif spec.batch is not None:
             ids, payloads = [job.id for job in same], [job.payload for job in same]
             yield INSERT_BATCH, [(*when, *shared(spec), spec.batch, ids, payloads)]
@@ -154,8 +200,13 @@ def statements(
             ids, payloads = [job.id for job in same], [job.payload for job in same]
             rows = (*when, *shared(spec), ids, payloads)
             yield (INSERT_FIRSTS, [rows]) if first else (INSERT_MANY, [(*rows, ids, ids)])
+    if traced := sorted([(job.id, job.trace) for job in fresh if job.trace is not None]):
+        ids = [id for id, _ in traced]
+        yield TRACE, [([trace for _, trace in traced], ids, ids)]
+    yield from marks.statements(fresh)
     if again and fresh:
-        yield UNDO_REPEAT, [([job.id for job in fresh],)]
+        [[may]] = yield MAY_UNDO, [()]
+        yield UNDO_REPEAT if may else UNDO_REPEAT_FOR_ME, [([job.id for job in fresh],)]
     if notify:
         for line in {job.spec.line for job in fresh}:
             yield NOTIFY, [(written(line),)]

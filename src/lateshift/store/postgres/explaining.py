@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from lateshift.model.breaker import CircuitView
 from lateshift.model.explaining.facts import (
     AHEAD_LOOKED_AT,
     OTHERS_LOOKED_AT,
@@ -13,17 +14,22 @@ from lateshift.model.explaining.facts import (
     Guard,
     Limit,
     Line,
+    OfRun,
     Other,
     Paused,
+    Room,
     Run,
     Session,
 )
 from lateshift.model.guard import FIRST_NUMBER, scopes_of
+from lateshift.model.ids import JobId
 from lateshift.model.job import Holds, JobView, State
 from lateshift.model.member import MemberView, Program
 from lateshift.model.workflow.run import Phase
+from lateshift.store import gating
 from lateshift.store.contract import LANES
 from lateshift.store.guards import IN_LINE
+from lateshift.store.postgres import breakers, gates
 from lateshift.store.postgres.database import Connection
 
 NOW = "SELECT clock_timestamp() + %s::interval"
@@ -55,6 +61,10 @@ HAS_TURN = f"""SELECT {_OTHER} FROM (SELECT {_OTHER} FROM lateshift.job WHERE qu
 BEFORE_IN_LINE = f"""SELECT {_OTHER} FROM lateshift.job WHERE queue = %s AND session = %s AND {IN_LINE}
  AND state IN (1, 3) AND (turn, id) < (%s, %s) ORDER BY turn, id LIMIT %s"""
 SESSION = """SELECT held_by, held_why, gap_until, next_sequence FROM lateshift.session WHERE queue = %s AND name = %s"""
+# The run that has a dead letter for a step, and its path while that can be resubmitted. Primary keys.
+HELD_OF = """SELECT r.id, (SELECT s.path FROM lateshift.step s WHERE s.run = r.id AND s.job = d.id AND s.state = 4
+  AND r.phase NOT IN (1, 3) AND EXISTS (SELECT 1 FROM lateshift.job j WHERE j.id = r.id))
+ FROM lateshift.settled d JOIN lateshift.run r ON r.id = d.batch WHERE d.id = %s"""
 # Who holds its exclusive key. job_exclusive.
 EXCLUSIVE_HOLDER = f"SELECT {_OTHER} FROM lateshift.job WHERE exclusive = %s AND state = 2 LIMIT 1"
 
@@ -68,6 +78,10 @@ RUNNING_OF_TASK = f"""SELECT {_OTHER} FROM lateshift.job
  WHERE state = 2 AND in_limits IS NOT NULL AND task <> '' AND task = %s LIMIT %s"""
 RUNNING_OF_KEY = f"""SELECT {_OTHER} FROM lateshift.job
  WHERE state = 2 AND limit_key IS NOT NULL AND limit_key = %s LIMIT %s"""
+
+# What stands before its task, and the bounded queues behind it. Primary key.
+BREAKERS_BEFORE = "SELECT name FROM lateshift.gate WHERE task = %s AND most IS NULL"
+ROOMS_BEHIND = "SELECT name, most FROM lateshift.gate WHERE task = %s AND queue = %s AND most IS NOT NULL"
 
 # The code that live members run. A scan of the members.
 PROGRAMS = """SELECT code, told FROM lateshift.program WHERE code IN
@@ -87,7 +101,9 @@ def gather(connection: Connection, job: JobView, members: list[MemberView], skew
         limit_key=limit_key, cancel_by=cancel_by, kept_until=kept,
     )  # fmt: skip
     if job.state.settled:
-        return Facts(at=now, job=job, guard=guard)
+        return Facts(at=now, job=job, guard=guard, of_run=_of_run(connection, job))
+    # Only jobs of a guarded lane are held by limits and gates.
+    counted = guard.tenant is not None and job.state is not State.RUNNING
     leader = connection.execute(LEADER).fetchall()
     return Facts(
         at=now,
@@ -97,7 +113,9 @@ def gather(connection: Connection, job: JobView, members: list[MemberView], skew
         run=_run(connection, job),
         session=_session(connection, job, guard),
         singleton=_singleton(connection, job),
-        limits=_limits(connection, job, guard),
+        limits=_limits(connection, job, guard) if counted else [],
+        breakers=_breakers(connection, job, guard) if counted else [],
+        rooms=_rooms(connection, job) if counted else [],
         line=_line(connection, job, guard) if job.state is State.READY else None,
         members=members,
         programs={
@@ -116,6 +134,12 @@ def _paused(connection: Connection, queue: str) -> Paused | None:
 def _run(connection: Connection, job: JobView) -> Run | None:
     rows = connection.execute(RUN_STANDS, (job.id,)).fetchall()
     return Run(phase=Phase(rows[0][0]), why=rows[0][1], waits_for=rows[0][2]) if rows else None
+
+
+def _of_run(connection: Connection, job: JobView) -> JobId | None:
+    if job.batch is None or not connection.execute(RUN_STANDS, (job.batch,)).fetchall():
+        return None
+    return job.batch
 
 
 def _line(connection: Connection, job: JobView, guard: Guard) -> Line:
@@ -147,9 +171,14 @@ def _session(connection: Connection, job: JobView, guard: Guard) -> Session | No
     rows = connection.execute(SESSION, mine).fetchall()
     held_by, held_why, gap_until, expects = rows[0] if rows else (None, None, None, None)
     return Session(
-        name=guard.session, before=before, held_by=held_by, held_why=held_why, gap_until=gap_until,
+        name=guard.session, before=before, held_by=held_by, held_of=_held_of(connection, held_by), held_why=held_why, gap_until=gap_until,
         expects=expects or FIRST_NUMBER,
     )  # fmt: skip
+
+
+def _held_of(connection: Connection, held_by: JobId | None) -> OfRun | None:
+    rows = connection.execute(HELD_OF, (held_by,)).fetchall() if held_by is not None else []
+    return OfRun(rows[0][0], rows[0][1]) if rows else None
 
 
 def _singleton(connection: Connection, job: JobView) -> Other | None:
@@ -160,9 +189,6 @@ def _singleton(connection: Connection, job: JobView) -> Other | None:
 
 
 def _limits(connection: Connection, job: JobView, guard: Guard) -> list[Limit]:
-    """Only jobs of a guarded lane are counted and held by limits."""
-    if guard.tenant is None or job.state is State.RUNNING:
-        return []
     found = []
     for scope, name, key in scopes_of(job.queue, job.task, guard.limit_key):
         for concurrency, rate, per, burst, set_by in connection.execute(RULE, (scope, name)).fetchall():
@@ -180,6 +206,16 @@ def _limits(connection: Connection, job: JobView, guard: Guard) -> list[Limit]:
                 )
             )  # fmt: skip
     return found
+
+
+def _breakers(connection: Connection, job: JobView, guard: Guard) -> list[CircuitView]:
+    before = connection.execute(BREAKERS_BEFORE, (job.task,)).fetchall()
+    return breakers.views(connection, gating.holding(before, guard.blocked_by)) if before else []
+
+
+def _rooms(connection: Connection, job: JobView) -> list[Room]:
+    behind = connection.execute(ROOMS_BEHIND, (job.task, job.queue)).fetchall()
+    return gating.full(behind, lambda queue, most: gates.waiting(connection, queue, most))
 
 
 def _others(rows: list[tuple[Any, ...]]) -> list[Other]:

@@ -17,8 +17,8 @@ from lateshift.model.guard import (
     Guarded,
     Limits,
     Turns,
-    blocked_by_limits,
     choose,
+    left_places,
     limits_freed,
 )
 from lateshift.model.ids import JobId, MemberId
@@ -40,7 +40,7 @@ from lateshift.store.guards import (
     leaves_word,
     promised_first,
 )
-from lateshift.store.postgres import rules, sessions, settling
+from lateshift.store.postgres import gates, rules, sessions, settling
 from lateshift.store.postgres.arrays import Texts, Uuids
 from lateshift.store.postgres.database import Connection
 from lateshift.store.postgres.leasing import COLUMNS, LINE, OLDEST_LEVEL, OPEN, TAKE, leases_of, parameters_of
@@ -143,16 +143,21 @@ def exchange(
             connection.execute(rules.LOCK_LIMITS_IF_ANY)  # before the locks of keys and rows, as everywhere
             opened = connection.execute(OPENED, {"queue": queue, "holder": holder, "skew": skew})
             told = connection.execute(rules.RULES)
+            doors = connection.execute(gates.GATES)
             sent = _send(connection, ended, skew)
             [(is_open, for_turns, for_places, now)] = opened.fetchall()
             facts = Facts(rules.rules_of(told.fetchall()), now)
+            facts.gates = gates.of(connection, doors.fetchall(), holder, now)
             if ended:
-                lost += _settled(connection, ended, sent, skew)
+                too_late = _settled(connection, ended, sent, skew)
+                lost += too_late
                 left = leave([settlement.lease for settlement in ended])
                 if for_turns:
                     lines |= sessions.give_turns(connection, left)
                 if for_places:
                     lines |= rules.ready_next(connection, limits_freed(facts.rules, left), turns)
+                if facts.gates is not None:
+                    lines |= gates.count(connection, facts.gates, ended, too_late, turns)
             for want in wanted if is_open else ():
                 leases += _lease(connection, parameters_of(want, holder, skew), want, facts, turns)
     return leases, lost, lines
@@ -173,10 +178,11 @@ def _lease(
         facts.sessions = sessions.of(rows)
         candidates = _learn(connection, [candidate(queue, row) for row in rows], facts)
         choice = choose(candidates, room, facts)
-        leases += _take(connection, asked, choice.take, facts, turns, want.line)
+        taken = _take(connection, asked, choice.take, facts, turns, want.line)
+        leases += gates.begin_probes(connection, taken, facts.gates) if facts.gates else taken
         # Who waits for one of these is blocked after it is leased.
         _write(connection, queue, choice, facts, asked["skew"])
-        if len(leases) < want.count and blocked_by_limits(choice):
+        if len(leases) < want.count and left_places(choice):
             rules.ready_next(connection, facts.with_places(), turns, least=LOOK_AT)
         if len(leases) >= want.count or (all_there_are and not choice.block and not choice.later):
             break
@@ -288,6 +294,8 @@ def _learn(connection: Connection, candidates: Sequence[Candidate], facts: Facts
     if limits:
         facts.running.update(rules.running(connection, limits))
         facts.buckets |= rules.buckets(connection, limits)
+    if facts.gates is not None:
+        gates.learn(connection, candidates, facts.gates)
     return [job for job in candidates if job.exclusive is None or locked[job.exclusive]]
 
 
@@ -353,4 +361,4 @@ def complete_leases(connection: Connection, leases: list[Lease]) -> list[Lease]:
         queue, session, limit_key = guards.get(lease.id, (lease.queue, None, None))
         return guarded(lease, session, kept.get((queue, session or "")), limit_key)
 
-    return [whole(lease) if lease.lane.careful else lease for lease in leases]
+    return gates.marked(connection, [whole(lease) if lease.lane.careful else lease for lease in leases])

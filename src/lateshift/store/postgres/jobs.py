@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 from psycopg.errors import UniqueViolation
 
+from lateshift.model.attempt_log import AttemptLog
 from lateshift.model.edit import Edit
 from lateshift.model.guard import Turns
 from lateshift.model.ids import JobId, MemberId
@@ -23,6 +24,7 @@ from lateshift.store.postgres import (
     enqueue,
     guarding,
     leasing,
+    logs,
     pressure,
     runs,
     sessions,
@@ -31,7 +33,7 @@ from lateshift.store.postgres import (
 )
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.wakes import NotifyWakes
-from lateshift.store.taking import SHED
+from lateshift.store.taking import SHED, alerts_of
 
 _encode = msgspec.json.encode
 
@@ -67,18 +69,19 @@ REVIVE = f"""WITH gone AS (DELETE FROM lateshift.settled s WHERE id = ANY(%s) AN
   AND j.session = s.session AND j.sequence = s.sequence LIMIT 1) IS NULL RETURNING *),
 {settling.counted("-count(*)", "gone.state", "0")}
 INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, fence, due_at, created_at, time_limit,
- exclusive, task, payload, checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch)
+ exclusive, task, payload, checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch, trace,
+ reply)
 SELECT id, queue, lane, 1, priority, attempts, fence, clock_timestamp() + %s::interval, created_at, time_limit,
  exclusive, task, payload, checkpoint, history, session,
  CASE WHEN session IS NOT NULL THEN greatest(turn, coalesce(sequence, 1)) END, sequence, gap_after, holds, tenant,
- limit_key, batch
+ limit_key, batch, trace, reply
 FROM gone RETURNING id, queue, lane"""
 # The queues in whose sessions these stood. Primary key.
 DEAD_QUEUES = "SELECT DISTINCT queue FROM lateshift.settled WHERE id = ANY(%s) AND tenant IS NOT NULL"
 
-# What was done a moment ago. A scan of the audit, only after an answer was lost.
+# What was done a moment ago. audit_at, only after an answer was lost.
 AUDITED = """SELECT subject FROM lateshift.audit WHERE action = %s AND actor = %s AND subject = ANY(%s)
- AND at > clock_timestamp() + %s::interval - interval '1 minute'"""
+ AND at > (SELECT clock_timestamp() + %s::interval - interval '1 minute')"""
 
 
 class PostgresJobs:
@@ -101,8 +104,11 @@ class PostgresJobs:
         skew = self._clock.offset
         if len(jobs) == 1 and not again and enqueue.is_plain(jobs[0], skew):
             # What most callers wait for, by the shortest way: one statement is a transaction by itself.
-            connection.kept_cursor.execute(enqueue.INSERT_NOW, enqueue.plain_row(jobs[0]))
+            connection.kept_cursor.execute(*enqueue.at_once(jobs[0]))
             answers = [Enqueued(jobs[0].id, created=True)]
+        elif jobs and not again and (alone := enqueue.together(jobs, skew)) is not None:
+            connection.execute(*alone)
+            answers = [Enqueued(job.id, created=True) for job in jobs]
         else:
             try:
                 answers = self._enqueue_any(connection, again, jobs)
@@ -116,10 +122,11 @@ class PostgresJobs:
             return enqueue.run(connection, enqueue.statements(jobs, self._clock.offset, again=again))
 
     def exchange(
-        self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want]
-    ) -> Exchanged:
+        self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want],
+        logged: Sequence[AttemptLog] = (),
+    ) -> Exchanged:  # fmt: skip
         crashpoint("worker.before_settle" if settlements else "worker.before_claim")
-        answer, lines = self._database.run(self._exchange, holder, settlements, wants)
+        answer, lines = self._database.run(self._exchange, holder, settlements, wants, logged)
         crashpoint("worker.after_settle_commit" if settlements else "worker.after_claim_commit")
         if lines:
             self._wakes.hint(lines)
@@ -135,13 +142,14 @@ class PostgresJobs:
         holder: MemberId,
         settlements: Sequence[Settlement],
         wants: Sequence[Want],
+        logged: Sequence[AttemptLog],
     ) -> tuple[Exchanged, set[Line]]:
         try:
-            return self._exchange_once(connection, again, holder, settlements, wants)
+            return self._exchange_once(connection, again, holder, settlements, wants, logged)
         except UniqueViolation:  # a job that is settled was brought back: what is settled is final
             ids = [settlement.lease.id for settlement in settlements]
             connection.execute(settling.DROP_SETTLED, (ids,))
-            return self._exchange_once(connection, True, holder, settlements, wants)
+            return self._exchange_once(connection, True, holder, settlements, wants, logged)
 
     def _exchange_once(
         self,
@@ -150,6 +158,7 @@ class PostgresJobs:
         holder: MemberId,
         settlements: Sequence[Settlement],
         wants: Sequence[Want],
+        logged: Sequence[AttemptLog],
     ) -> tuple[Exchanged, set[Line]]:
         skew = self._clock.offset
         # An earlier try may have leased what this one would: lease no more, and let the holder look.
@@ -162,9 +171,11 @@ class PostgresJobs:
         leases: list[Lease] = []
         lost: list[Lease] = []
         lines: set[Line] = set()
-        if plain or quick:
+        if plain or quick or logged:
             with connection.pipeline():  # one round trip, one commit
                 settled = settling.send(connection, plain, skew)
+                if logged:
+                    logs.keep(connection, logged)
                 leased = leasing.send(connection, holder, quick, skew)
             lost = settling.receive(connection, settled, skew)
             leases = leasing.receive(leased)
@@ -266,9 +277,10 @@ class PostgresJobs:
             with connection.transaction():
                 dead = connection.execute(DEAD_QUEUES, (list(ids),)).fetchall()
                 sessions.lock(connection, [queue for (queue,) in dead])
-                named = {id: edits[id] for id in ids if id in edits} if edits else {}
+                steps = runs.steps_among(connection, ids)
+                named = {id: edits[id] for id in ids if id in edits and id not in steps} if edits else {}
                 edited = editing.edit(connection, named, by, self._clock.now()) if named else set()
-                wanted = [id for id in ids if id not in named or id in edited]
+                wanted = [id for id in ids if id not in steps and (id not in named or id in edited)]
                 runs.restart(connection, wanted)
                 rows = connection.execute(REVIVE, (wanted, self._clock.offset)).fetchall()
                 found = {id for id, _, _ in rows}
@@ -283,9 +295,11 @@ class PostgresJobs:
         self._wakes.hint(lines)
         return [id for id in ids if id in found]
 
-    def take_back(self, *, term: int, limit: int) -> list[TakenBack]:
-        taken = self._database.run(sweeping.take_back, self._clock, term, limit, self._turns)
-        self._wakes.hint({job.line for job in taken})
+    def take_back(
+        self, *, term: int, limit: int, alerts: Mapping[MemberId, Sequence[NewJob]] | None = None
+    ) -> list[TakenBack]:
+        taken = self._database.run(sweeping.take_back, self._clock, term, limit, self._turns, alerts)
+        self._wakes.hint({job.line for job in taken} | lines_of(alerts_of(taken, alerts)))
         return taken
 
     def unblock(self, *, term: int, limit: int) -> int:

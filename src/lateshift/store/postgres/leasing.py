@@ -14,7 +14,8 @@ from lateshift.model.job import Lease
 from lateshift.store.contract import LANES, Want
 from lateshift.store.postgres.database import Connection
 
-COLUMNS = "id, fence, task, payload, attempt, attempts, time_limit, queue, lane, exclusive, checkpoint, history, batch"
+COLUMNS = """id, fence, task, payload, attempt, attempts, time_limit, queue, lane, exclusive, checkpoint, history, batch, trace,
+ due_at, leased_at"""
 TAKE = """UPDATE lateshift.job SET state = 2, attempt = attempt + 1, fence = fence + 1, holder = %(holder)s,
  leased_at = clock_timestamp() + %(skew)s::interval, complete_by = clock_timestamp() + %(skew)s::interval + time_limit"""
 # One whose heartbeat has run out is as good as dead, though nobody may have said so yet.
@@ -26,7 +27,7 @@ LINE = "state = 1 AND queue = %(queue)s AND lane = %(lane)s::smallint"
 # Up to n ready jobs of one line, in order. job_ready.
 LEASE = f"""WITH picked AS MATERIALIZED (SELECT id FROM lateshift.job WHERE {LINE} AND {OPEN}
  ORDER BY priority DESC, due_at, id LIMIT %(count)s FOR UPDATE SKIP LOCKED),
-taken AS ({TAKE} WHERE id = ANY(ARRAY(SELECT id FROM picked)) RETURNING {COLUMNS}, priority, due_at)
+taken AS ({TAKE} WHERE id = ANY(ARRAY(SELECT id FROM picked)) RETURNING {COLUMNS}, priority)
 SELECT {COLUMNS} FROM taken ORDER BY priority DESC, due_at, id"""
 
 # The same from the priority whose head waits longest: a probe for each priority in use. job_ready.
@@ -38,7 +39,7 @@ LEASE_BY_AGE = f"""WITH RECURSIVE level AS (
 picked AS MATERIALIZED (SELECT id FROM lateshift.job WHERE {LINE} AND {OPEN}
  AND priority = (SELECT priority FROM level ORDER BY due_at LIMIT 1)
  ORDER BY due_at, id LIMIT %(count)s FOR UPDATE SKIP LOCKED),
-taken AS ({TAKE} WHERE id = ANY(ARRAY(SELECT id FROM picked)) RETURNING {COLUMNS}, priority, due_at)
+taken AS ({TAKE} WHERE id = ANY(ARRAY(SELECT id FROM picked)) RETURNING {COLUMNS}, priority)
 SELECT {COLUMNS} FROM taken ORDER BY priority DESC, due_at, id"""
 
 # The priority whose head waits longest. job_ready.
@@ -98,6 +99,25 @@ def leases_of(rows: Iterable[tuple[Any, ...]]) -> list[Lease]:
             checkpoint,
             history,
             batch,
+            trace=trace,
+            waited=(leased - due).total_seconds() if leased > due else 0.0,
         )
-        for id, fence, task, payload, attempt, attempts, limit, queue, lane, exclusive, checkpoint, history, batch in rows
+        for (
+            id,
+            fence,
+            task,
+            payload,
+            attempt,
+            attempts,
+            limit,
+            queue,
+            lane,
+            exclusive,
+            checkpoint,
+            history,
+            batch,
+            trace,
+            due,
+            leased,
+        ) in rows
     ]

@@ -1,37 +1,64 @@
-"""Which jobs a filter means, newest first, in PostgreSQL: those of a batch, a session or a tenant by the index that knows them."""
+"""Statements for the jobs that a filter means, newest first, in PostgreSQL: those of a batch, a tag, a session or a tenant by the
+index that knows them."""
 
-from typing import Any
-
-from lateshift.model.job import JobFilter, Lane, State
-from lateshift.store.contract import Rows
+from lateshift.model.job import Lane
 from lateshift.store.guards import IN_LINE, NOT_IN_LINE
-from lateshift.store.postgres.database import Connection
 
 MANY = 1000  # jobs of a session or a tenant, from which on a page of them is soon found among all
 
 HOT = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
  complete_by, NULL::timestamptz, holder, cancel_by IS NOT NULL, payload, NULL::bytea, NULL::text, progress, checkpoint,
- history, exclusive, batch, session, sequence, nullif(tenant, ''), limit_key"""
+ history, exclusive, batch, session, sequence, nullif(tenant, ''), limit_key,
+ ARRAY(SELECT tag FROM lateshift.job_tag WHERE job_id = job.id), (SELECT parent FROM lateshift.job_parent WHERE child = job.id)"""
 COLD = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
  NULL::timestamptz, settled_at, holder, false, payload, result, reason, progress, checkpoint, history, exclusive,
- batch, session, sequence, nullif(tenant, ''), limit_key"""
+ batch, session, sequence, nullif(tenant, ''), limit_key,
+ ARRAY(SELECT tag FROM lateshift.job_tag WHERE job_id = settled.id), (SELECT parent FROM lateshift.job_parent WHERE child = settled.id)"""
 
-_FITS = """id < %(before)s AND (%(queue)s::text IS NULL OR queue = %(queue)s) AND (%(task)s::text IS NULL OR task = %(task)s)
+_BETWEEN = "id < %(before)s AND id >= %(lowest)s"
+_FITS = """(%(queue)s::text IS NULL OR queue = %(queue)s) AND (%(task)s::text IS NULL OR task = %(task)s)
  AND (%(state)s::smallint IS NULL OR state = %(state)s) AND (%(session)s::text IS NULL OR session = %(session)s)
- AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND (%(batch)s::uuid IS NULL OR batch = %(batch)s)"""
-_PAGE = f"{_FITS} ORDER BY id DESC LIMIT %(limit)s"
-_NOT_ENDED = "%(reason)s::text IS NULL"
-_ENDED_PAGE = f"(%(reason)s::text IS NULL OR reason = %(reason)s) AND {_PAGE}"
+ AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND (%(batch)s::uuid IS NULL OR batch = %(batch)s)
+ AND (%(argument)s::bytea IS NULL OR position(%(argument)s::bytea IN payload) > 0 OR position(%(or_argument)s::bytea IN payload) > 0)"""
+_PAGE = f"{_BETWEEN} AND {_FITS} ORDER BY id DESC LIMIT %(limit)s"
+_HOT = "%(reason)s::text IS NULL AND (%(error)s::bytea IS NULL OR position(%(error)s::bytea IN history) > 0)"
+_HOT_PAGE = f"{_HOT} AND {_PAGE}"
+_COLD_PAGE = f"""(%(reason)s::text IS NULL OR reason = %(reason)s) AND (%(error)s::bytea IS NULL
+  OR position(%(error)s::bytea IN history) > 0 OR position(%(error)s::bytea IN convert_to(reason, 'UTF8')) > 0) AND {_PAGE}"""
 # Newest first, by the order of the ids. Primary keys; settled_dead for dead letters.
-HOT_JOBS = f"SELECT {HOT} FROM lateshift.job WHERE {_NOT_ENDED} AND {_PAGE}"
-COLD_JOBS = f"SELECT {COLD} FROM lateshift.settled WHERE {_ENDED_PAGE}"
-DEAD_JOBS = f"SELECT {COLD} FROM lateshift.settled WHERE state = 6 AND {_ENDED_PAGE}"
+HOT_JOBS = f"SELECT {HOT} FROM lateshift.job WHERE {_HOT_PAGE}"
+COLD_JOBS = f"SELECT {COLD} FROM lateshift.settled WHERE {_COLD_PAGE}"
+DEAD_JOBS = f"SELECT {COLD} FROM lateshift.settled WHERE state = 6 AND {_COLD_PAGE}"
+# What runs, which is never more than the workers have room for. job_running.
+RUNNING_JOBS = f"""WITH running AS MATERIALIZED (SELECT id FROM lateshift.job WHERE state = 2)
+SELECT {HOT} FROM lateshift.job WHERE id = ANY(ARRAY(SELECT id FROM running)) AND state = 2 AND {_HOT_PAGE}"""
 # The same of one batch. job_batch, settled_batch, settled_batch_dead.
-HOT_OF_BATCH = f"SELECT {HOT} FROM lateshift.job WHERE batch = %(batch)s AND {_NOT_ENDED} AND {_PAGE}"
-COLD_OF_BATCH = f"SELECT {COLD} FROM lateshift.settled WHERE batch = %(batch)s AND {_ENDED_PAGE}"
-DEAD_OF_BATCH = (
-    f"SELECT {COLD} FROM lateshift.settled WHERE batch = %(batch)s AND state = 6 AND {_ENDED_PAGE}"
-)
+HOT_OF_BATCH = f"SELECT {HOT} FROM lateshift.job WHERE batch = %(batch)s AND {_HOT_PAGE}"
+COLD_OF_BATCH = f"SELECT {COLD} FROM lateshift.settled WHERE batch = %(batch)s AND {_COLD_PAGE}"
+DEAD_OF_BATCH = f"SELECT {COLD} FROM lateshift.settled WHERE batch = %(batch)s AND state = 6 AND {_COLD_PAGE}"
+# The same of one tag, whose jobs an index has in the order of their ids. Primary keys.
+_TAGGED = "SELECT job_id FROM lateshift.job_tag WHERE tag = %(tag)s AND job_id < %(before)s AND job_id >= %(lowest)s"
+HOT_OF_TAG = f"SELECT {HOT} FROM lateshift.job WHERE id = ANY(ARRAY({_TAGGED})) AND {_HOT_PAGE}"
+COLD_OF_TAG = f"SELECT {COLD} FROM lateshift.settled WHERE id = ANY(ARRAY({_TAGGED})) AND {_COLD_PAGE}"
+
+
+def _floor(what: str) -> str:
+    """The so-manieth id from above, read from an index alone."""
+    return f"SELECT id FROM lateshift.{what} {_BETWEEN} ORDER BY id DESC LIMIT 1 OFFSET %(count)s - 1"
+
+
+# How far down so many of them go. Primary keys, settled_dead, job_batch, settled_batch, settled_batch_dead, primary key.
+HOT_FLOOR, COLD_FLOOR = _floor("job WHERE"), _floor("settled WHERE")
+DEAD_FLOOR = _floor("settled WHERE state = 6 AND")
+HOT_BATCH_FLOOR = _floor("job WHERE batch = %(batch)s AND")
+COLD_BATCH_FLOOR = _floor("settled WHERE batch = %(batch)s AND")
+DEAD_BATCH_FLOOR = _floor("settled WHERE batch = %(batch)s AND state = 6 AND")
+TAG_FLOOR = """SELECT job_id FROM lateshift.job_tag WHERE tag = %(tag)s AND job_id < %(before)s AND job_id >= %(lowest)s
+ ORDER BY job_id DESC LIMIT 1 OFFSET %(count)s - 1"""
+# The jobs that have this key, of each task one, found from one task to the next. Primary key.
+KEYED = """WITH RECURSIVE t AS ((SELECT task FROM lateshift.job_key ORDER BY task LIMIT 1)
+  UNION ALL SELECT next.task FROM t, LATERAL (SELECT task FROM lateshift.job_key WHERE task > t.task ORDER BY task LIMIT 1) next)
+ SELECT k.job_id FROM t, LATERAL (SELECT job_id FROM lateshift.job_key WHERE task = t.task AND text = %s OFFSET 0) k"""
 
 
 def _queues(known: str, order: str) -> str:
@@ -46,8 +73,7 @@ def _found(queues: str, *by: str) -> str:
     """The newest of what stands in these parts of the table, no job in two."""
     parts = "\n UNION ALL ".join(f"SELECT id FROM lateshift.job WHERE {part} AND {_FITS}" for part in by)
     return f"""{queues}, found AS MATERIALIZED ({parts})
-SELECT {HOT} FROM lateshift.job WHERE {_NOT_ENDED}
- AND id = ANY(ARRAY(SELECT id FROM found ORDER BY id DESC LIMIT %(limit)s)) ORDER BY id DESC"""
+SELECT {HOT} FROM lateshift.job WHERE {_HOT} AND {_BETWEEN} AND id = ANY(ARRAY(SELECT id FROM found)) ORDER BY id DESC LIMIT %(limit)s"""
 
 
 def _many(queues: str, part: str) -> str:
@@ -75,29 +101,3 @@ HOT_OF_TENANT = _found(
     "tenant = %(tenant)s AND state = 3",
 )
 MANY_OF_TENANT = _many(_TENANTS, _READY)
-
-
-def read(connection: Connection, wanted: JobFilter, row: dict[str, Any]) -> Rows:
-    """The newest such jobs: of the table of those that have not ended, of those that have, or of both."""
-    asked: list[str] = []
-    if wanted.state is None or not wanted.state.settled:
-        asked.append(_hot(connection, wanted, row))
-    if wanted.state is None or wanted.state.settled:
-        asked.append(_cold(wanted))
-    return [found for sql in asked for found in connection.execute(sql, row).fetchall()]
-
-
-def _hot(connection: Connection, wanted: JobFilter, row: dict[str, Any]) -> str:
-    if wanted.batch is not None:
-        return HOT_OF_BATCH
-    if wanted.session is not None:
-        return HOT_JOBS if connection.execute(MANY_OF_SESSION, row).fetchall()[0][0] else HOT_OF_SESSION
-    if wanted.tenant is not None:
-        return HOT_JOBS if connection.execute(MANY_OF_TENANT, row).fetchall()[0][0] else HOT_OF_TENANT
-    return HOT_JOBS
-
-
-def _cold(wanted: JobFilter) -> str:
-    if wanted.state is State.DEAD:
-        return DEAD_JOBS if wanted.batch is None else DEAD_OF_BATCH
-    return COLD_JOBS if wanted.batch is None else COLD_OF_BATCH

@@ -21,6 +21,8 @@ RELEASE = """UPDATE lateshift.lock SET owner = NULL, expires_at = '-infinity'
 
 # Whether an earlier try released it, whose answer was lost. Primary key.
 RELEASED = "SELECT 1 FROM lateshift.lock WHERE name = %s AND fence = %s AND owner IS NULL"
+# Whether a term of the supervisor is the present one. Primary key.
+TERM = "SELECT 1 FROM lateshift.lock WHERE name = 'supervisor' AND fence = %s AND owner IS NOT NULL FOR SHARE"
 
 
 class PostgresLocks:

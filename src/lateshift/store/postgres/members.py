@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from lateshift.model.ids import MemberId
-from lateshift.model.member import MemberView, Program, Serves
+from lateshift.model.member import Lost, MemberView, Program, Serves
+from lateshift.store.contract import COUNT_LIMIT
 from lateshift.store.postgres.database import Connection, Database
 
 JOIN = """INSERT INTO lateshift.member (id, name, kind, host, pid, started_at, expires_at, stats)
@@ -27,6 +28,10 @@ REPORT = "UPDATE lateshift.member SET stats = %s WHERE id = %s"
 BURY = "UPDATE lateshift.member SET dead_at = clock_timestamp() + %s::interval WHERE id = ANY(%s) AND dead_at IS NULL"
 LEAVE = """DELETE FROM lateshift.member m WHERE m.id = ANY(%s) AND NOT EXISTS
  (SELECT 1 FROM lateshift.job j WHERE j.holder = m.id AND j.state = 2)"""
+# Who is gone, and has jobs. A scan of the members; job_running.
+LOST = """SELECT m.id, m.name, m.host, held.jobs FROM lateshift.member m CROSS JOIN LATERAL
+  (SELECT count(*) AS jobs FROM (SELECT 1 FROM lateshift.job j WHERE j.holder = m.id AND j.state = 2 LIMIT %(most)s) AS counted) AS held
+ WHERE (m.dead_at IS NOT NULL OR m.expires_at <= clock_timestamp() + %(skew)s::interval) AND held.jobs > 0 LIMIT %(limit)s"""
 
 
 class PostgresMembers:
@@ -74,3 +79,8 @@ class PostgresMembers:
             connection.execute(LEAVE, (list(ids),))
 
         self._database.run(work)
+
+    def lost(self, limit: int) -> list[Lost]:
+        asked = {"skew": self._clock.offset, "limit": limit, "most": COUNT_LIMIT}
+        rows = self._database.run(lambda connection, again: connection.execute(LOST, asked).fetchall())
+        return [Lost(id=id, name=name, host=host, jobs=jobs) for id, name, host, jobs in rows]

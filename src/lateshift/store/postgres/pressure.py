@@ -20,15 +20,15 @@ LEVELS = """WITH RECURSIVE level AS (
    AND lane = %(lane)s AND priority < level.priority ORDER BY priority DESC LIMIT 1) next)
 SELECT priority FROM level"""
 
-# Ready jobs of one priority, those that wait longest first; not a workflow that has begun, which would have to undo what it did.
-# job_ready.
+# Ready jobs of one priority, those that wait longest first; not a workflow that has begun, which would have to undo what it did,
+# nor a step of one, which would have failed. job_ready.
 LONGEST = """SELECT due_at, id FROM lateshift.job WHERE state = 1 AND queue = %s AND lane = %s AND priority = %s
- AND NOT EXISTS (SELECT 1 FROM lateshift.run r WHERE r.id = job.id) ORDER BY due_at, id LIMIT %s"""
+ AND NOT EXISTS (SELECT 1 FROM lateshift.run r WHERE r.id IN (job.id, job.batch)) ORDER BY due_at, id LIMIT %s"""
 
 # Ready jobs under a priority, the lowest first, of each the one that came last. job_ready, backwards.
 LOWEST = """SELECT priority, due_at, id FROM lateshift.job WHERE state = 1 AND queue = %s AND lane = %s
  AND priority < %s
- AND NOT EXISTS (SELECT 1 FROM lateshift.run r WHERE r.id = job.id) ORDER BY priority, due_at DESC, id DESC LIMIT %s"""
+ AND NOT EXISTS (SELECT 1 FROM lateshift.run r WHERE r.id IN (job.id, job.batch)) ORDER BY priority, due_at DESC, id DESC LIMIT %s"""
 
 # Which of these jobs were shed, as an earlier try whose answer was lost may have done. Primary key.
 WERE_SHED = "SELECT id FROM lateshift.settled WHERE id = ANY(%s) AND state = 5 AND reason = %s"

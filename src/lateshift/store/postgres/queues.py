@@ -1,9 +1,11 @@
 """Pausing queues, and how much stands in each, in PostgreSQL."""
 
+from datetime import timedelta
 from typing import Any
 
 from lateshift.model.job import Lane, Line
-from lateshift.store.contract import COUNT_LIMIT, QueueView
+from lateshift.store.contract import COUNT_LIMIT, QueueView, TenantView
+from lateshift.store.guard_contract import TENANT_COUNTED
 from lateshift.store.postgres import pressure
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.wakes import NotifyWakes
@@ -31,7 +33,19 @@ COUNT_BLOCKED = """SELECT queue, count(*) FROM (SELECT queue FROM lateshift.job
  WHERE state = 3 LIMIT %s) AS bounded GROUP BY queue"""
 COUNT_DEAD = """SELECT queue, count(*) FROM
  (SELECT queue FROM lateshift.settled WHERE state = 6 LIMIT %s) AS bounded GROUP BY queue"""
+# From one tenant to the next in a lane, each counted up to a limit; not those without one. job_tenant.
+_TENANT = "state = 1 AND tenant IS NOT NULL AND queue = %(queue)s AND lane = %(lane)s::smallint"
+TENANTS = f"""WITH RECURSIVE name AS (
+  (SELECT tenant, 1 AS place FROM lateshift.job WHERE {_TENANT} AND tenant > '' ORDER BY tenant LIMIT 1)
+  UNION ALL
+  SELECT next.tenant, name.place + 1 FROM name, LATERAL (SELECT tenant FROM lateshift.job
+    WHERE {_TENANT} AND tenant > name.tenant ORDER BY tenant LIMIT 1) next WHERE name.place < %(limit)s)
+SELECT tenant, counted.n, greatest(clock_timestamp() + %(skew)s::interval - counted.oldest, interval '0')
+FROM name, LATERAL (SELECT count(*) AS n, min(due_at) AS oldest FROM
+  (SELECT due_at FROM lateshift.job j WHERE {_TENANT} AND j.tenant = name.tenant LIMIT %(most)s) AS bounded) counted"""
 KNOWN = "SELECT name, paused_at, paused_by FROM lateshift.queue"
+
+_CAREFUL = [int(lane) for lane in Lane if lane.careful]
 
 
 class PostgresQueues:
@@ -65,11 +79,27 @@ class PostgresQueues:
     def waiting(self, name: str, limit: int) -> int:
         return pressure.waiting(self._database, name, limit)
 
-    def list(self) -> list[QueueView]:
-        def work(connection: Connection, again: bool) -> list[list[tuple[Any, ...]]]:
-            some = (COUNT_LIMIT,)
+    def tenants(self, name: str, limit: int) -> list[TenantView]:
+        def work(connection: Connection, again: bool) -> list[tuple[Any, ...]]:
+            asked = {"queue": name, "limit": limit, "most": TENANT_COUNTED, "skew": self._clock.offset}
             with connection.pipeline():
-                cursors = [connection.execute(READY, {"skew": self._clock.offset, "limit": COUNT_LIMIT})]
+                cursors = [connection.execute(TENANTS, asked | {"lane": lane}) for lane in _CAREFUL]
+            return [row for cursor in cursors for row in cursor.fetchall()]
+
+        found: dict[str, tuple[int, timedelta]] = {}
+        for tenant, count, oldest in self._database.run(work):
+            before = found.get(tenant, (0, oldest))
+            found[tenant] = before[0] + count, max(before[1], oldest)
+        return [
+            TenantView(name=tenant, ready=count, oldest_ready=oldest)
+            for tenant, (count, oldest) in sorted(found.items())[:limit]
+        ]
+
+    def list(self, most: int = COUNT_LIMIT) -> list[QueueView]:
+        def work(connection: Connection, again: bool) -> list[list[tuple[Any, ...]]]:
+            some = (most,)
+            with connection.pipeline():
+                cursors = [connection.execute(READY, {"skew": self._clock.offset, "limit": most})]
                 cursors += [
                     connection.execute(sql, some)
                     for sql in (COUNT_SCHEDULED, COUNT_RUNNING, COUNT_BLOCKED, COUNT_DEAD)

@@ -1,23 +1,49 @@
 """Reading for people and callers, in PostgreSQL. Nothing is decided from these."""
 
+import re
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
+from lateshift.errors import StoreReadOnly
 from lateshift.model import history
 from lateshift.model.explaining.facts import MEMBERS_LOOKED_AT, Facts
 from lateshift.model.ids import JobId
-from lateshift.model.job import JobFilter, JobView, Progress, State
+from lateshift.model.job import WITHHELD, JobFilter, JobView, Progress, State
 from lateshift.model.member import MemberView, Serves
-from lateshift.store.contract import ENDINGS_LOOKED_AT
-from lateshift.store.postgres import explaining
+from lateshift.model.search import Found, argument_parts, error_part
+from lateshift.store import searching
+from lateshift.store.contract import ENDINGS_LOOKED_AT, Rows
+from lateshift.store.marks import Kin
+from lateshift.store.postgres import explaining, listing, marks
+from lateshift.store.postgres.arrays import Uuids
 from lateshift.store.postgres.database import Connection, Database
-from lateshift.store.postgres.listing import COLD, HOT, HOT_JOBS, read
+from lateshift.store.postgres.listing import COLD, HOT, HOT_JOBS
+from lateshift.store.searching import Choice, Source
+
+
+def _withheld(columns: str) -> str:
+    """Without what a job was given, has returned and has said."""
+    kept = columns.replace("payload,", f"'{WITHHELD.decode()}'::bytea,")
+    for column in ("result", "progress", "checkpoint", "history"):
+        kept = re.sub(rf"\b{column},", "NULL::bytea,", kept)
+    return kept
+
 
 # One job, wherever it stands. Primary keys.
 JOB = f"""SELECT {HOT} FROM lateshift.job WHERE id = %(id)s
  UNION ALL SELECT {COLD} FROM lateshift.settled WHERE id = %(id)s"""
+# So many, wherever they stand. Primary keys.
+NAMED = f"""SELECT {HOT} FROM lateshift.job WHERE id = ANY(%(ids)b::uuid[])
+ UNION ALL SELECT {COLD} FROM lateshift.settled WHERE id = ANY(%(ids)b::uuid[])"""
+# The same for one who may see how it is, and not what is in it. Primary keys.
+STATUS = f"""SELECT {_withheld(HOT)} FROM lateshift.job WHERE id = %(id)s
+ UNION ALL SELECT {_withheld(COLD)} FROM lateshift.settled WHERE id = %(id)s"""
+NAMED_STATUS = f"""SELECT {_withheld(HOT)} FROM lateshift.job WHERE id = ANY(%(ids)b::uuid[])
+ UNION ALL SELECT {_withheld(COLD)} FROM lateshift.settled WHERE id = ANY(%(ids)b::uuid[])"""
+MAY_SEE_STATUS = "SELECT has_column_privilege('lateshift.settled', 'state', 'SELECT')"
 # Ids that begin so, wherever they stand. Primary keys.
 BEGINNING = """(SELECT id FROM lateshift.job WHERE id BETWEEN %(low)s AND %(high)s LIMIT %(limit)s)
  UNION ALL (SELECT id FROM lateshift.settled WHERE id BETWEEN %(low)s AND %(high)s LIMIT %(limit)s)"""
@@ -40,7 +66,6 @@ MEMBERS_ALIVE_FIRST = f"{_MEMBERS} ORDER BY dead_at IS NOT NULL, expires_at DESC
 
 _progress = msgspec.json.Decoder(Progress)
 _serves = msgspec.json.Decoder(Serves)
-_LAST = UUID(int=2**128 - 1)
 
 
 class PostgresReports:
@@ -48,18 +73,56 @@ class PostgresReports:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._status_only = False  # what a submitter may see: see roles
 
     def job(self, id: JobId) -> JobView | None:
-        rows = self._database.run(lambda connection, again: connection.execute(JOB, {"id": id}).fetchall())
+        rows = self._read(JOB, STATUS, {"id": id})
         return view_of(rows[0]) if rows else None
 
+    def named(self, ids: Sequence[JobId]) -> list[JobView | None]:
+        found = {row[0]: view_of(row) for row in self._read(NAMED, NAMED_STATUS, {"ids": Uuids(ids)})}
+        return [found.get(id) for id in ids]
+
+    def _read(self, whole: str, status: str, parameters: dict[str, Any]) -> Rows:
+        """Who has been refused the whole once is given the status from then on."""
+
+        def ask(sql: str) -> Rows:
+            return self._database.run(
+                lambda connection, again: connection.execute(sql.encode(), parameters).fetchall()
+            )
+
+        if not self._status_only:
+            try:
+                return ask(whole)
+            except StoreReadOnly:
+                if not self._database.run(_may_see_status):
+                    raise
+                self._status_only = True
+        return ask(status)
+
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobView]:
-        parameters = _bound(wanted, limit)
-        rows = self._database.run(lambda connection, again: read(connection, wanted, parameters))
-        return [view_of(row) for row in sorted(rows, key=lambda row: row[0].int, reverse=True)[:limit]]
+        return searching.all_of(self.search, wanted, limit)
+
+    def search(self, wanted: JobFilter, limit: int) -> Found:
+        def work(connection: Connection, again: bool) -> Found:
+            keyed = None
+            if wanted.key is not None:
+                keyed = [id for (id,) in connection.execute(listing.KEYED, (wanted.key,)).fetchall()]
+
+            def many(name: str) -> bool:
+                asked = {"session": wanted.session, "tenant": wanted.tenant}
+                return bool(connection.execute(getattr(listing, name), asked).fetchall()[0][0])
+
+            sources = [_source(connection, wanted, choice) for choice in searching.choices(wanted, many)]
+            return searching.search(sources, wanted, limit, keyed)
+
+        return self._database.run(work)
+
+    def kin(self, id: JobId, limit: int) -> Kin:
+        return self._database.run(lambda connection, again: marks.kin(connection, id, limit))
 
     def unsettled(self, before: JobId | None, limit: int) -> list[JobView]:
-        parameters = _bound(JobFilter(before=before), limit)
+        parameters = _bound(JobFilter(), before or searching.HIGHEST, searching.LOWEST, limit)
         rows = self._database.run(
             lambda connection, again: connection.execute(HOT_JOBS, parameters).fetchall()
         )
@@ -75,7 +138,7 @@ class PostgresReports:
 
     def find(self, digits: str, limit: int) -> list[JobId]:
         parameters = {
-            "low": UUID(digits.ljust(32, "0")), "high": UUID(digits.ljust(32, "f")), "last": _LAST, "digits": digits,
+            "low": UUID(digits.ljust(32, "0")), "high": UUID(digits.ljust(32, "f")), "last": searching.HIGHEST, "digits": digits,
             "looked_at": ENDINGS_LOOKED_AT, "limit": limit,
         }  # fmt: skip
 
@@ -104,11 +167,32 @@ class PostgresReports:
         return self._database.snapshot(look)
 
 
-def _bound(wanted: JobFilter, limit: int) -> dict[str, Any]:
+def _may_see_status(connection: Connection, again: bool) -> bool:
+    return bool(connection.execute(MAY_SEE_STATUS).fetchall()[0][0])
+
+
+def _source(connection: Connection, wanted: JobFilter, choice: Choice) -> Source:
+    def page(above: JobId, lowest: JobId, limit: int) -> list[JobView]:
+        parameters = _bound(wanted, above, lowest, limit)
+        return [
+            view_of(row) for row in connection.execute(getattr(listing, choice.page), parameters).fetchall()
+        ]
+
+    def floor(above: JobId, lowest: JobId, count: int) -> JobId | None:
+        asked = {"before": above, "lowest": lowest, "count": count, "tag": wanted.tag, "batch": wanted.batch}
+        rows = connection.execute(getattr(listing, str(choice.floor)), asked).fetchall()
+        return rows[0][0] if rows else None
+
+    return Source(None if choice.floor is None else floor, page)
+
+
+def _bound(wanted: JobFilter, above: JobId, lowest: JobId, limit: int) -> dict[str, Any]:
+    argument, or_argument = argument_parts(wanted.argument)
     return {
-        "before": wanted.before or _LAST, "queue": wanted.queue, "task": wanted.task, "limit": limit,
+        "before": above, "lowest": lowest, "queue": wanted.queue, "task": wanted.task, "limit": limit,
         "state": None if wanted.state is None else int(wanted.state), "reason": wanted.reason,
-        "session": wanted.session, "tenant": wanted.tenant, "batch": wanted.batch,
+        "session": wanted.session, "tenant": wanted.tenant, "batch": wanted.batch, "tag": wanted.tag,
+        "argument": argument, "or_argument": or_argument, "error": error_part(wanted.error),
     }  # fmt: skip
 
 
@@ -119,6 +203,7 @@ def view_of(row: tuple[Any, ...]) -> JobView:
         settled_at=row[13], holder=row[14], cancel_requested=row[15], payload=row[16], result=row[17], reason=row[18],
         progress=_progress.decode(row[19]) if row[19] else None, checkpoint=row[20], history=history.read(row[21]),
         exclusive=row[22], batch=row[23], session=row[24], sequence=row[25], tenant=row[26], limit_key=row[27],
+        tags=tuple(row[28]), parent=row[29],
     )  # fmt: skip
 
 

@@ -20,8 +20,11 @@ RUNS = f"SELECT {_RUN} FROM lateshift.run WHERE id = ANY(%(ids)b::uuid[])"
 STEPS = (
     f"SELECT {STEP_COLUMNS}, mended FROM lateshift.step WHERE run = ANY(%(ids)b::uuid[]) ORDER BY run, path"
 )
+STEPS_AFTER = f"""SELECT {STEP_COLUMNS}, mended FROM lateshift.step WHERE run = %(id)s AND path > %(after)s
+ AND (%(state)s::smallint IS NULL OR state = %(state)s::smallint) ORDER BY path LIMIT %(limit)s"""
 SIGNALS = """SELECT run, number, name, data FROM lateshift.signal WHERE run = ANY(%(ids)b::uuid[]) AND taken IS NULL
  ORDER BY run, number"""
+FIRST_SIGNALS = "SELECT number, name, data FROM lateshift.signal WHERE run = %s AND taken IS NULL ORDER BY number LIMIT %s"
 NOW = "SELECT clock_timestamp() + %(skew)s::interval"
 
 # With the job that it is, in whichever table that stands. Primary keys; run_name, run_phase.
@@ -72,6 +75,18 @@ def views(
                 )
             )  # fmt: skip
     return views
+
+
+def look(
+    connection: Connection, id: JobId, after: str, limit: int, state: StepState | None
+) -> RunView | None:
+    asked = {"id": id, "after": after, "limit": limit, "state": None if state is None else int(state)}
+    with connection.pipeline():
+        found = connection.execute(RUNS, {"ids": Uuids([id])})
+        kept = connection.execute(STEPS_AFTER, asked)
+    steps = {id: [_step_of(row) for row in kept.fetchall()]}
+    seen = views(connection, [_run_of(row) for row in found.fetchall()], steps)
+    return seen[0] if seen else None
 
 
 def newest(

@@ -7,7 +7,9 @@ from typing import Any
 
 from lateshift.model import history
 from lateshift.model.ids import JobId
-from lateshift.model.job import Line, State
+from lateshift.model.job import STRETCHES, Line, State
+from lateshift.model.outcome import RESULT_NOT_KEPT
+from lateshift.model.workflow.run import GOES_ON
 from lateshift.model.workflow.step import StepState, Undo, error_of_job, written_error
 from lateshift.store.contract import lane_of
 from lateshift.store.postgres.database import Connection
@@ -31,7 +33,7 @@ UNDONE = (
     f"SELECT {_END} ON j.id = s.undo_job WHERE s.run = %s AND s.undo_job IS NOT NULL AND s.undo_state = 1"
 )
 END = f"""UPDATE lateshift.step SET state = %(state)s, result = %(result)s, error = %(error)s, ended_at = {_NOW},
- failures = failures + %(failures)s, place = CASE WHEN %(state)s = {int(StepState.COMPLETED)} THEN
+ failures = failures + %(failures)s, place = CASE WHEN %(done)s THEN
  greatest((extract(epoch FROM {_NOW}) * 1000000)::bigint,
   (SELECT coalesce(max(place), 0) + 1 FROM lateshift.step WHERE run = %(id)s)) END
  WHERE run = %(id)s AND path = %(path)s AND state = 1"""
@@ -39,6 +41,10 @@ END_UNDO = f"""UPDATE lateshift.step SET undo_state = %(state)s, undo_error = %(
  undone_at = CASE WHEN %(state)s = {int(Undo.DONE)} THEN {_NOW} END, undo_failures = undo_failures + %(failures)s
  WHERE run = %(id)s AND path = %(path)s AND undo_state = 1"""
 
+# Which settled jobs were steps of runs. See model.workflow.run.is_step. Primary keys.
+ARE_STEPS = f"""SELECT s.id FROM lateshift.settled s WHERE s.id = ANY(%s::uuid[])
+ AND (SELECT true FROM lateshift.run r WHERE r.id = s.batch) IS TRUE
+ AND NOT (s.attempts = {STRETCHES} AND s.reason IN {GOES_ON!r})"""
 # Undone runs that are resubmitted begin from nothing. Primary keys.
 RESTART = f"""SELECT r.id FROM lateshift.settled s JOIN lateshift.run r ON r.id = s.id WHERE r.id = ANY(%s::uuid[]) AND (r.phase = 1) IS TRUE
  AND s.state IN ({int(State.CANCELLED)}, {int(State.DEAD)}) AND (s.state = {int(State.CANCELLED)} OR s.reason IN ('undone', 'failed'))"""
@@ -50,6 +56,11 @@ FORGET = (
     "DELETE FROM lateshift.signal WHERE run = ANY(%s::uuid[])",
     "DELETE FROM lateshift.run WHERE id = ANY(%s::uuid[])",
 )
+
+
+def steps_among(connection: Connection, ids: Sequence[JobId]) -> set[JobId]:
+    """Settled jobs that were steps of runs."""
+    return {id for (id,) in connection.execute(ARE_STEPS, (list(ids),)).fetchall()}
 
 
 def wake(connection: Connection, id: JobId, skew: timedelta) -> set[Line]:
@@ -81,12 +92,12 @@ def collect(connection: Connection, id: JobId, skew: timedelta) -> set[Line]:
     ended = connection.execute(ENDED, (id,)).fetchall()
     undone = connection.execute(UNDONE, (id,)).fetchall()
     for row in ended:
-        state, result, error, failures = end_of(row)
-        said = {"state": int(state), "result": result, "error": error, "failures": failures}
+        state, result, error, failures, done = end_of(row)
+        said = {"state": int(state), "result": result, "error": error, "failures": failures, "done": done}
         connection.execute(END, {"id": id, "path": row[0], "skew": skew, **said})
     for row in undone:
-        state, _, error, failures = end_of(row)
-        undo = Undo.DONE if state is StepState.COMPLETED else Undo.FAILED
+        _, _, error, failures, done = end_of(row)
+        undo = Undo.DONE if done else Undo.FAILED
         said = {"state": int(undo), "error": error, "failures": failures}
         connection.execute(END_UNDO, {"id": id, "path": row[0], "skew": skew, **said})
     return wake(connection, id, skew) if ended or undone else set()
@@ -105,10 +116,12 @@ def forget(connection: Connection, ids: Sequence[JobId]) -> None:
         connection.execute(sql, (list(ids),))
 
 
-def end_of(row: Sequence[Any]) -> tuple[StepState, bytes | None, bytes | None, int]:
-    """The state, the result, the error, and whether it counts as a failure."""
+def end_of(row: Sequence[Any]) -> tuple[StepState, bytes | None, bytes | None, int, bool]:
+    """The state, the result, the error, whether it counts as a failure, and whether it was done all the same."""
     _, state, result, reason, kept = row
     if state == State.COMPLETED:
-        return StepState.COMPLETED, result, None, 0
-    error = written_error(error_of_job(reason, history.read(None if kept is None else bytes(kept))))
-    return StepState.FAILED, None, error, 1
+        return StepState.COMPLETED, result, None, 0, True
+    error = written_error(
+        error_of_job(State(state), reason, history.read(None if kept is None else bytes(kept)))
+    )
+    return StepState.FAILED, None, error, 1, reason == RESULT_NOT_KEPT

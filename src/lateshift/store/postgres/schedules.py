@@ -7,6 +7,7 @@ from typing import Any
 from lateshift.model.guard import Turns
 from lateshift.model.ids import JobId, job_id_of
 from lateshift.model.job import Line, NewJob
+from lateshift.model.scheduling.plan import Outcome
 from lateshift.model.scheduling.schedule import NewSchedule, Reader, ScheduleView, TickView, keep
 from lateshift.model.scheduling.timing import next_tick
 from lateshift.model.scheduling.zones import ZONES
@@ -18,7 +19,7 @@ from lateshift.store.postgres import cancelling, enqueue, firing
 from lateshift.store.postgres.arrays import Texts
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.wakes import NotifyWakes
-from lateshift.store.schedule_contract import Declared, Fired
+from lateshift.store.schedule_contract import TICKS_LOOKED_AT, Declared, Fired
 
 _NOW = "clock_timestamp() + %(skew)s::interval"
 NOW = f"SELECT {_NOW}"
@@ -56,6 +57,13 @@ NEXT = f"SELECT next_at - ({_NOW}) FROM lateshift.schedule WHERE {firing.LIVE} O
 REMEMBER = "UPDATE lateshift.schedule SET recent = %(recent)s WHERE name = %(name)s"
 TICKS = """SELECT at, schedule, generation, until, count, outcome, job FROM lateshift.tick WHERE at >= %s
  ORDER BY at, schedule, generation LIMIT %s"""
+# Ticks that were too late, among the newest. Primary key.
+MISSED = """SELECT at, schedule, generation, until, count, outcome, job FROM
+ (SELECT * FROM lateshift.tick WHERE at >= %s ORDER BY at DESC LIMIT %s) AS newest WHERE outcome = %s
+ ORDER BY at DESC, schedule LIMIT %s"""
+# schedule_due
+LATE_SCHEDULES = f"""SELECT {scheduling.VIEW} FROM lateshift.schedule WHERE {firing.LIVE}
+ AND next_at <= (SELECT {_NOW} - %(by)s::interval) ORDER BY next_at, name LIMIT %(limit)s"""
 # A scan of the schedules, once at the start of a scheduler.
 OUTDATED = f"""SELECT name, plan, cursor FROM lateshift.schedule WHERE zones <> %s AND {firing.LIVE} LIMIT %s
  FOR UPDATE SKIP LOCKED"""
@@ -237,6 +245,19 @@ class PostgresSchedules:
 
     def get(self, name: str) -> ScheduleView | None:
         return self._database.run(lambda connection, again: self._view(connection, GET, name))
+
+    def late(self, by: timedelta, limit: int) -> list[ScheduleView]:
+        asked = {"by": by, "limit": limit, "skew": self._skew}
+        rows = self._database.run(
+            lambda connection, again: connection.execute(LATE_SCHEDULES, asked).fetchall()
+        )
+        reader = Reader()
+        return [_seen(reader, row) for row in rows]
+
+    def missed(self, since: datetime, limit: int) -> list[TickView]:
+        asked = (since, TICKS_LOOKED_AT, int(Outcome.TOO_LATE), limit)
+        rows = self._database.run(lambda connection, again: connection.execute(MISSED, asked).fetchall())
+        return [scheduling.tick_view([_in_utc(value) for value in row]) for row in rows]
 
     def ticks(self, since: datetime, limit: int) -> list[TickView]:
         rows = self._database.run(

@@ -65,7 +65,7 @@ HOLD = f"""INSERT INTO lateshift.session (queue, name, held_by, held_why, touche
  touched_at = excluded.touched_at"""
 # What they held goes on. session_held.
 LET_GO = f"""UPDATE lateshift.session SET held_by = NULL, held_why = NULL, touched_at = {_NOW}
- WHERE held_by = ANY(%(ids)s::uuid[])"""
+ WHERE held_by = ANY(%(ids)s::uuid[]) RETURNING queue, name"""
 
 # Numbers that are missing for too long. session_gap.
 MISSING = f"""SELECT queue, name, next_sequence FROM lateshift.session WHERE gap_until <= (SELECT {_NOW})
@@ -87,7 +87,7 @@ AUDIT = """INSERT INTO lateshift.audit (at, action, subject, actor)
  VALUES (clock_timestamp() + %s::interval, %s, %s, %s)"""
 # What was done a moment ago. audit_at, only after an answer was lost.
 RELEASED = """SELECT 1 FROM lateshift.audit WHERE action = 'release' AND subject = %s AND actor = %s
- AND at > clock_timestamp() + %s::interval - interval '1 minute'"""
+ AND at > (SELECT clock_timestamp() + %s::interval - interval '1 minute')"""
 
 # Whoever leases from the guarded lines of a queue, or gives a turn in it on, does so alone until the transaction ends.
 LOCK_QUEUE = f"SELECT {SHARE_RULES}, pg_advisory_xact_lock(hashtextextended('lateshift queue ' || %s, 0))"
@@ -212,8 +212,8 @@ def hold(connection: Connection, dead: Sequence[JobId], skew: timedelta) -> None
         connection.execute(HOLD, {"ids": list(dead), "skew": skew})
 
 
-def let_go(connection: Connection, ids: Iterable[JobId], skew: timedelta) -> None:
-    connection.execute(LET_GO, {"ids": list(ids), "skew": skew})
+def let_go(connection: Connection, ids: Iterable[JobId], skew: timedelta) -> list[Named]:
+    return connection.execute(LET_GO, {"ids": list(ids), "skew": skew}).fetchall()
 
 
 def expect(connection: Connection, queue: str, numbers: Mapping[str, int], skew: timedelta) -> None:

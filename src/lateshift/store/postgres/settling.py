@@ -17,7 +17,7 @@ from lateshift.store.taking import KEEP_CANCELLED, KEEP_LEAST
 
 _PLAIN = """id, queue, lane, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
  leased_at, exclusive, task, payload, progress, checkpoint"""
-KEPT = f"{_PLAIN}, session, turn, sequence, gap_after, holds, tenant, limit_key, batch"
+KEPT = f"{_PLAIN}, session, turn, sequence, gap_after, holds, tenant, limit_key, batch, trace, reply"
 
 
 def of(table: str, columns: str) -> str:

@@ -1,18 +1,31 @@
 """What the supervisor does to jobs: read, decide, then write with the fence, so that a settlement in between wins."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lateshift.clock import Clock
 from lateshift.model.guard import Turns, rule_of
-from lateshift.model.job import Line, State
+from lateshift.model.ids import MemberId
+from lateshift.model.job import Line, NewJob, State
 from lateshift.store.contract import LANES, Gap, TakenBack
 from lateshift.store.crashpoints import crashpoint
-from lateshift.store.postgres import guarding, rules, sessions
+from lateshift.store.figure_contract import lost_attempts
+from lateshift.store.postgres import enqueue, figures, gates, guarding, rules, sessions
 from lateshift.store.postgres.database import Connection
+from lateshift.store.postgres.locks import TERM
 from lateshift.store.postgres.settling import GONE, KEPT, READY_NEXT, WAIT_FOR_KEY, counted
-from lateshift.store.taking import GRACE, KEEP_CANCELLED, KEEP_DEAD, Overdue, Verdict, left_by, split, verdict
-
-TERM = "SELECT 1 FROM lateshift.lock WHERE name = 'supervisor' AND fence = %s AND owner IS NOT NULL FOR SHARE"
+from lateshift.store.taking import (
+    GRACE,
+    KEEP_CANCELLED,
+    KEEP_DEAD,
+    Overdue,
+    Verdict,
+    alerts_of,
+    left_by,
+    split,
+    taken_back,
+    verdict,
+)
 
 # Members whose heartbeat had run out when we looked are dead, and stay so; not those who fell silent while we waited to
 # write, for they may have waited too. A scan of the members.
@@ -45,7 +58,8 @@ FROM gone RETURNING 1"""
 
 # Keys without a holder that have a line with blocked jobs and no ready one. job_exclusive.
 STRANDED = """SELECT DISTINCT exclusive
-FROM (SELECT DISTINCT exclusive, queue, lane FROM lateshift.job WHERE exclusive IS NOT NULL AND state = 3) line
+FROM (SELECT DISTINCT exclusive, queue, lane FROM lateshift.job WHERE exclusive IS NOT NULL AND state = 3
+  AND blocked_by = exclusive) line
 WHERE NOT EXISTS (SELECT 1 FROM lateshift.job h WHERE h.exclusive = line.exclusive AND h.state = 2)
  AND NOT EXISTS (SELECT 1 FROM lateshift.job r WHERE r.exclusive = line.exclusive AND r.state = 1
   AND r.queue = line.queue AND r.lane = line.lane)
@@ -65,7 +79,13 @@ SELECT blocked_by, queue FROM wait ORDER BY place"""
 
 
 def take_back(
-    connection: Connection, again: bool, clock: Clock, term: int, limit: int, turns: Turns
+    connection: Connection,
+    again: bool,
+    clock: Clock,
+    term: int,
+    limit: int,
+    turns: Turns,
+    alerts: Mapping[MemberId, Sequence[NewJob]] | None,
 ) -> list[TakenBack]:
     """Writes only when there is something to write: the supervisor asks every second."""
     skew = {"skew": clock.offset}
@@ -106,14 +126,17 @@ def take_back(
         # In the order of the ids, so that two sweeps never wait for each other in a circle.
         for number, case in enumerate(sorted(verdicts, key=lambda case: case.job.id)):
             if _carry_out(connection, case, skew):
-                dead = case.state is State.DEAD
-                taken.append(TakenBack(case.job.id, Line(case.job.queue, case.lane), case.reason, dead))
+                taken.append(taken_back(case))
             if number == len(verdicts) // 2:
                 crashpoint("sweep.mid_batch")
+        if taken:
+            figures.put(connection, figures.now_of(connection, clock.offset), lost_attempts(taken))
         for key in keys:
             connection.execute(READY_NEXT, {"key": key})
         sessions.hold(connection, [case.job.id for case in ended if case.state is State.DEAD], clock.offset)
         guarding.give_on(connection, [left_by(case.job) for case in ended], freed, turns)
+        if told := alerts_of(taken, alerts):
+            enqueue.run(connection, enqueue.statements(told, clock.offset, again=again))
     return taken
 
 
@@ -174,7 +197,7 @@ def release_waiting(
         lines = sessions.ready_next(connection, [(gap.queue, gap.session) for gap in gaps if not gap.held])
         lines |= sessions.ready_next(connection, named, numbers=False)
         lines |= rules.ready_next(connection, limits, turns)
-        if rated:
-            [(now,)] = connection.execute(NOW, (skew,)).fetchall()
-            lines |= rules.ready_for_tokens(connection, rated, known, now, turns)
+        [(now,)] = connection.execute(NOW, (skew,)).fetchall()
+        lines |= rules.ready_for_tokens(connection, rated, known, now, turns)
+        lines |= gates.release(connection, waits, now, turns)
     return gaps, lines, waits[-1] if len(waits) >= limit else ("", "")

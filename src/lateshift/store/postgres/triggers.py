@@ -24,14 +24,14 @@ from lateshift.store import batching, triggering
 from lateshift.store.contract import ENDINGS_LOOKED_AT
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
-from lateshift.store.postgres import enqueue
+from lateshift.store.postgres import enqueue, receiving
 from lateshift.store.postgres.arrays import Texts, Uuids
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.row_triggers import RowTriggers
 from lateshift.store.postgres.wakes import NotifyWakes
 from lateshift.store.schedule_contract import Declared
 from lateshift.store.taking import REFUSED_KEPT
-from lateshift.store.trigger_contract import Standing, Taken
+from lateshift.store.trigger_contract import Received, Standing, Taken
 
 _NOW = "clock_timestamp() + %(skew)s::interval"
 # Whether this is the present term of whoever reads it, which then stays so until we commit. Primary keys.
@@ -180,6 +180,29 @@ class PostgresTriggers:
         taken = self._database.run(work)
         self._wakes.hint(lines_of(made))
         return taken
+
+    def receive(self, name: str, arrivals: Sequence[Arrival], *, keep: timedelta) -> list[Received] | None:
+        made: list[NewJob] = []
+
+        def work(connection: Connection, again: bool) -> list[Received] | None:
+            with connection.transaction():
+                if not receiving.is_open(connection, name):
+                    return None
+                answers, new, made[:] = receiving.receive(
+                    connection, name, arrivals, keep, self._skew, again=again
+                )
+                refused = [arrival for arrival in new if arrival.refused is not None]
+                for arrival in refused:
+                    self._refuse(connection, name, arrival)
+                counts = {"made": len(made), "repeated": len(arrivals) - len(new), "refused": len(refused)}
+                told = {"name": name, "position": None, "lag": None, "skew": self._skew}
+                connection.execute(MOVE, {**told, **counts})
+                crashpoint("trigger.before_commit")
+            return answers
+
+        answers = self._database.run(work)
+        self._wakes.hint(lines_of(made))
+        return answers
 
     def receipts(self, name: str, after: str, limit: int) -> list[str]:
         return [event for (event,) in self._read(RECEIPTS, (name, after, limit))]

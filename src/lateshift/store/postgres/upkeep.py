@@ -11,10 +11,18 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from lateshift.errors import OptionInvalid, StoreError
 from lateshift.model.ids import JobId
 from lateshift.store import private
-from lateshift.store.postgres import batches, runs
+from lateshift.store.postgres import answers, batches, figures, logs, marks, roles, runs, tokens
 from lateshift.store.postgres.database import Connection, Database
-from lateshift.store.postgres.sweeping import TERM
-from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT, SESSION_KEPT, TICKS_KEPT, TRIGGER_KEPT
+from lateshift.store.postgres.locks import TERM
+from lateshift.store.postgres.replies import PURGE_EVENTS
+from lateshift.store.taking import (
+    AUDIT_KEPT,
+    CIRCUIT_KEPT,
+    IDENTITY_KEPT,
+    SESSION_KEPT,
+    TICKS_KEPT,
+    TRIGGER_KEPT,
+)
 
 # Settled jobs past their retention. settled_expires, which serves a bound that is computed once: (SELECT …).
 PURGE_SETTLED = """DELETE FROM lateshift.settled WHERE id = ANY(ARRAY(
@@ -54,6 +62,11 @@ PURGE_SESSIONS = """DELETE FROM lateshift.session WHERE ctid = ANY(ARRAY(SELECT 
  FOR UPDATE SKIP LOCKED))"""
 PURGE_BUCKETS = """DELETE FROM lateshift.bucket WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.bucket
  WHERE at <= (SELECT clock_timestamp() + %(skew)s::interval - %(session)s::interval) LIMIT %(limit)s
+ FOR UPDATE SKIP LOCKED))"""
+# Circuits of one version that have counted nothing for CIRCUIT_KEPT, and park nobody. Few; job_blocked.
+PURGE_CIRCUITS = f"""DELETE FROM lateshift.circuit WHERE name = ANY(ARRAY(SELECT name FROM lateshift.circuit c WHERE name <> breaker
+ AND since <= {_NOW} - %(circuit)s::interval AND opened_by IS NULL
+ AND (SELECT true FROM lateshift.job WHERE state = 3 AND blocked_by = 'breaker:' || c.name LIMIT 1) IS NULL
  FOR UPDATE SKIP LOCKED))"""
 # Ticks of longer ago than TICKS_KEPT. Primary key.
 PURGE_TICKS = """DELETE FROM lateshift.tick WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.tick
@@ -97,6 +110,7 @@ class PostgresUpkeep:
                 "audit": AUDIT_KEPT,
                 "identity": IDENTITY_KEPT,
                 "session": SESSION_KEPT,
+                "circuit": CIRCUIT_KEPT,
                 "ticks": TICKS_KEPT,
                 "trigger": TRIGGER_KEPT,
             }
@@ -104,11 +118,12 @@ class PostgresUpkeep:
                 if not connection.execute(TERM, (term,)).fetchall():
                     return 0
                 settled = connection.execute(PURGE_SETTLED, parameters).fetchall()
-                _forget_runs(connection, [id for (id,) in settled])
+                _forget(connection, [id for (id,) in settled])
                 deleted = len(settled) + sum(
                     connection.execute(sql, parameters).rowcount
                     for sql in (
                         PURGE_KEYS,
+                        PURGE_EVENTS,
                         PURGE_IDENTITIES,
                         KEEP_IDENTITIES,
                         PURGE_MEMBERS,
@@ -116,6 +131,7 @@ class PostgresUpkeep:
                         PURGE_AUDIT,
                         PURGE_SESSIONS,
                         PURGE_BUCKETS,
+                        PURGE_CIRCUITS,
                         PURGE_TICKS,
                         PURGE_RECEIPTS,
                         PURGE_ARRIVED,
@@ -123,6 +139,9 @@ class PostgresUpkeep:
                         PURGE_REFUSED,
                     )
                 )
+                deleted += tokens.purge(connection, self._clock.offset, limit)
+                deleted += answers.purge(connection, self._clock.offset, limit)
+                deleted += figures.purge(connection, self._clock.offset, limit)
                 return deleted + batches.purge(connection, self._clock.offset, limit)
 
         return self._database.run(work)
@@ -131,7 +150,7 @@ class PostgresUpkeep:
         def work(connection: Connection, again: bool) -> int:
             with connection.transaction():
                 erased = [id for (id,) in connection.execute(ERASE, (list(ids),)).fetchall()]
-                _forget_runs(connection, erased)
+                _forget(connection, erased)
             return len(erased)
 
         return self._database.run(work)
@@ -169,8 +188,18 @@ class PostgresUpkeep:
             target.unlink(missing_ok=True)
             raise StoreError(f"pg_dump failed: {done.stderr.strip()}")
 
+    def roles(self, prefix: str) -> str:
+        return roles.script(self._database, prefix)
 
-def _forget_runs(connection: Connection, ids: Sequence[JobId]) -> None:
-    """What is kept of workflows goes with the jobs that they are."""
-    if ids and connection.execute(ANY_RUN).fetchall():
+    def apply_roles(self, prefix: str) -> int:
+        return roles.apply(self._database, prefix)
+
+
+def _forget(connection: Connection, ids: Sequence[JobId]) -> None:
+    """Logs, tags and parents go with their jobs, and what is kept of workflows with the jobs that they are."""
+    if not ids:
+        return
+    logs.forget(connection, ids)
+    marks.forget(connection, ids)
+    if connection.execute(ANY_RUN).fetchall():
         runs.forget(connection, ids)

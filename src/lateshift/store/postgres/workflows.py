@@ -7,7 +7,8 @@ from uuid import UUID
 
 from lateshift.model.ids import JobId
 from lateshift.model.instants import MICROSECOND, to_number
-from lateshift.model.job import Line, NewJob
+from lateshift.model.job import STRETCHES, Line, NewJob
+from lateshift.model.pipeline.progress import Tally
 from lateshift.model.workflow.run import (
     LOST,
     SIGNALS_MOST,
@@ -16,17 +17,18 @@ from lateshift.model.workflow.run import (
     Loaded,
     Phase,
     RunView,
+    Signal,
 )
-from lateshift.model.workflow.step import LATE, StepRow
+from lateshift.model.workflow.step import LATE, StepRow, StepState
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
-from lateshift.store.postgres import enqueue, run_views, runs
+from lateshift.store.postgres import enqueue, mending, run_views, runs, tallying
 from lateshift.store.postgres.arrays import BigInts, Blobs, Instants, Texts, Uuids
 from lateshift.store.postgres.database import Connection, Database
+from lateshift.store.postgres.locks import TERM
 from lateshift.store.postgres.run_views import STEP_COLUMNS
-from lateshift.store.postgres.sweeping import TERM
 from lateshift.store.postgres.wakes import NotifyWakes
-from lateshift.store.workflow_contract import LateStep, Told, is_ready
+from lateshift.store.workflow_contract import Kept, LateStep, Told, is_ready, refused, step_resubmitted
 
 _NOW = "clock_timestamp() + %(skew)s::interval"
 # Leases that hold, and whether they are to be cancelled; nobody takes them back until we commit. Primary key.
@@ -36,12 +38,13 @@ MINE = f"""SELECT id, cancel_by, {_NOW} FROM lateshift.job WHERE id = ANY(%(ids)
 BEGIN = """INSERT INTO lateshift.run (id, name, version, news, started_at)
  SELECT id, name, version, (SELECT count(*) FROM lateshift.signal WHERE run = n.id), %(now)s::timestamptz
  FROM unnest(%(ids)b::uuid[], %(names)b::text[], %(versions)b::text[]) AS n (id, name, version) ON CONFLICT DO NOTHING"""
-SAY = """UPDATE lateshift.run SET status = coalesce(%(status)s, status), phase = coalesce(%(phase)s::smallint, phase),
- why = CASE WHEN %(phase)s::smallint IS NULL THEN why ELSE %(why)s END WHERE id = %(id)s"""
+SAY = """UPDATE lateshift.run SET status = coalesce(%(status)s, status),
+ phase = CASE WHEN %(phase)s::smallint = 2 AND phase IN (1, 3) THEN phase ELSE coalesce(%(phase)s::smallint, phase) END,
+ why = CASE WHEN %(phase)s::smallint IS NULL OR %(phase)s::smallint = 2 AND phase IN (1, 3) THEN why ELSE %(why)s END WHERE id = %(id)s"""
 CANCEL_LATER = "UPDATE lateshift.run SET cancel_by = coalesce(cancel_by, %(by)s) WHERE id = %(id)s"
 CANCEL_TOLD = "UPDATE lateshift.job SET cancel_by = NULL WHERE id = %(id)s"
-# Steps as they are now. One that has completed is written once; only how it is undone still changes. In arrays without NULL:
-# nil, empty and -1 stand for it. Primary key.
+# Steps as they are now. One that has completed is written once; only how it is undone still changes, of whatever has its place
+# among those that were done. In arrays without NULL: nil, empty and -1 stand for it. Primary key.
 _NIL = "'00000000-0000-0000-0000-000000000000'::uuid"
 _SAID = """unnest(%(runs)b::uuid[], %(paths)b::text[], %(kinds)b::bigint[], %(names)b::text[], %(states)b::bigint[], %(payloads)b::bytea[],
  %(results)b::bytea[], %(errors)b::bytea[], %(places)b::bigint[], %(failures)b::bigint[], %(jobs)b::uuid[], %(waits)b::bigint[],
@@ -53,11 +56,13 @@ PUT = f"""INSERT INTO lateshift.step AS s ({STEP_COLUMNS}) SELECT run, path, kin
  CASE WHEN state > 1 THEN %(now)s::timestamptz END, nullif(undo, ''), 0, 0, NULL, NULL, NULL FROM {_SAID}
  ON CONFLICT (run, path) DO UPDATE SET state = excluded.state, payload = coalesce(excluded.payload, s.payload),
  result = excluded.result, error = excluded.error, place = excluded.place, failures = excluded.failures, job = excluded.job,
- due_at = coalesce(excluded.due_at, s.due_at), complete_by = coalesce(excluded.complete_by, s.complete_by),
+ due_at = coalesce(excluded.due_at, s.due_at),
+ complete_by = CASE WHEN excluded.job IS NOT DISTINCT FROM s.job THEN coalesce(excluded.complete_by, s.complete_by)
+  ELSE excluded.complete_by END,
  ended_at = excluded.ended_at, undo = excluded.undo WHERE s.state <> 2"""
 PUT_UNDO = """UPDATE lateshift.step SET undo_state = %(state)s, undo_failures = %(failures)s, undo_error = %(error)s, undo_job = %(job)s,
  undone_at = CASE WHEN %(state)s = 2 THEN %(now)s::timestamptz END
- WHERE run = %(run)s AND path = %(path)s AND state = 2 AND undo_state <> 2"""
+ WHERE run = %(run)s AND path = %(path)s AND state > 1 AND place > 0 AND undo_state <> 2"""
 TAKE = "UPDATE lateshift.signal SET taken = %s WHERE run = %s AND number = %s AND taken IS NULL"
 # The leases are given up, unless something came that they do not know of. Primary keys.
 _UNTIL = "least(%(now)s::timestamptz + n.wait * interval '1 microsecond', n.until)"
@@ -71,7 +76,11 @@ WAITS_FOR = """UPDATE lateshift.run r SET waits_for = n.waits_for FROM unnest(%(
 STANDS = "SELECT id, news, phase, cancel_by FROM lateshift.run WHERE id = ANY(%(ids)b::uuid[])"
 
 # Primary keys; signal_key.
-SETTLED = "SELECT 1 FROM lateshift.settled WHERE id = %s"
+# Whether a job that has not ended, or has, is a run: it has begun as one, or has as many attempts as only runs have.
+_IS_RUN = f"""SELECT attempts = {STRETCHES} OR EXISTS (SELECT 1 FROM lateshift.run r WHERE r.id = j.id)
+ FROM lateshift.{{}} j WHERE id = %(id)s"""
+UNSETTLED = f"{_IS_RUN.format('job')} FOR NO KEY UPDATE"
+SETTLED = _IS_RUN.format("settled")
 ARE_THERE = """SELECT id FROM lateshift.job WHERE id = ANY(%(ids)s::uuid[])
  UNION ALL SELECT id FROM lateshift.settled WHERE id = ANY(%(ids)s::uuid[])"""
 KEY_USED = "SELECT 1 FROM lateshift.signal WHERE run = %s AND key = %s"
@@ -86,17 +95,19 @@ FAIL_LATE = f"""UPDATE lateshift.step SET state = 3, error = %(error)s, failures
  WHERE run = %(id)s AND path = %(path)s AND state = 1 RETURNING 1"""
 
 # What operators do. Primary keys.
-DIRECT = """UPDATE lateshift.run SET why = %(why)s, phase = CASE WHEN EXISTS
+DIRECT = """UPDATE lateshift.run SET why = CASE WHEN %(phase)s = 0 AND phase = 3 THEN why ELSE %(why)s END,
+ phase = CASE WHEN %(phase)s = 0 AND phase = 3 OR EXISTS
   (SELECT 1 FROM lateshift.step WHERE run = %(id)s AND undo_state > 0) THEN 1 ELSE %(phase)s END
  WHERE id = %(id)s AND (%(phase)s <> 0 OR phase <> 1) AND EXISTS (SELECT 1 FROM lateshift.job j WHERE j.id = %(id)s) RETURNING 1"""
 FORWARD = "UPDATE lateshift.run SET phase = 0, why = NULL WHERE id = %(id)s"
-MEND = """UPDATE lateshift.step SET state = 1, error = NULL, ended_at = NULL, place = NULL, job = NULL, failures = 0, payload = coalesce(%(payload)s, payload),
- mended = mended OR %(payload)s::bytea IS NOT NULL WHERE run = %(id)s AND path = %(path)s AND state = 4
- AND EXISTS (SELECT 1 FROM lateshift.run WHERE id = %(id)s AND phase <> 1)
- AND EXISTS (SELECT 1 FROM lateshift.job j WHERE j.id = %(id)s) RETURNING 1"""
-# Steps that hold it begin anew. Primary key.
-TRY_AGAIN = """UPDATE lateshift.step SET state = 1, error = NULL, ended_at = NULL, place = NULL, job = NULL, failures = 0
- WHERE run = %(id)s AND state = 4"""
+MEND = """UPDATE lateshift.step SET state = 1, error = NULL, ended_at = NULL, place = NULL, job = NULL, complete_by = NULL, failures = 0,
+ payload = coalesce(%(payload)s, payload), mended = mended OR %(payload)s::bytea IS NOT NULL WHERE run = %(id)s AND path = %(path)s AND state = 4
+ AND EXISTS (SELECT 1 FROM lateshift.run WHERE id = %(id)s AND phase NOT IN (1, 3))
+ AND EXISTS (SELECT 1 FROM lateshift.job j WHERE j.id = %(id)s) RETURNING path"""
+# Steps that hold it begin anew, if it goes forward. Primary keys.
+TRY_AGAIN = """UPDATE lateshift.step SET state = 1, error = NULL, ended_at = NULL, place = NULL, job = NULL, complete_by = NULL, failures = 0
+ WHERE run = %(id)s AND state = 4 AND EXISTS (SELECT 1 FROM lateshift.run WHERE id = %(id)s AND phase = 0 AND cancel_by IS NULL)
+ RETURNING path"""
 AUDIT = f"INSERT INTO lateshift.audit (at, action, subject, actor) VALUES ({_NOW}, %(action)s, %(subject)s, %(by)s)"
 
 _NONE = UUID(int=0)
@@ -167,13 +178,20 @@ class PostgresWorkflows:
         self._wakes.hint(lines)
         return [LateStep(*row) for row in failed]
 
+    def late_steps(self, limit: int) -> list[LateStep]:
+        def work(connection: Connection, again: bool) -> list[tuple[Any, ...]]:
+            return connection.execute(OVERDUE_STEPS, {"skew": self._clock.offset, "limit": limit}).fetchall()
+
+        return [LateStep(*row) for row in self._database.run(work)]
+
     def signal(self, id: JobId, name: str, data: bytes | None, *, key: str | None, by: str) -> Told:
         def work(connection: Connection, again: bool) -> tuple[Told, set[Line]]:
             told = {"id": id, "skew": self._clock.offset}
             with connection.transaction():
-                if not connection.execute(runs.HOLD, told).fetchall():
-                    ended = connection.execute(SETTLED, (id,)).fetchall()
-                    return Told.ENDED if ended else Told.UNKNOWN, set()
+                waiting = connection.execute(UNSETTLED, told).fetchall()
+                refusal = refused(waiting, [] if waiting else connection.execute(SETTLED, told).fetchall())
+                if refusal is not None:
+                    return refusal, set()
                 if key is not None and connection.execute(KEY_USED, (id, key)).fetchall():
                     return Told.REPEATED, set()
                 [(last, count)] = connection.execute(LAST_SIGNAL, (id,)).fetchall()
@@ -190,6 +208,19 @@ class PostgresWorkflows:
         self._wakes.hint(lines)
         return told
 
+    def told(self, id: JobId, limit: int) -> list[Signal]:
+        def work(connection: Connection, again: bool) -> list[Signal]:
+            rows = connection.execute(run_views.FIRST_SIGNALS, (id, limit)).fetchall()
+            return [Signal(*row) for row in rows]
+
+        return self._database.run(work)
+
+    def begun(self, ids: Sequence[JobId]) -> set[JobId]:
+        def work(connection: Connection, again: bool) -> set[JobId]:
+            return {id for (id,) in connection.execute(runs.BEGUN, (list(ids),)).fetchall()}
+
+        return self._database.run(work)
+
     def view(self, id: JobId) -> RunView | None:
         def work(connection: Connection, again: bool) -> list[RunView]:
             loaded = run_views.load(connection, [id], self._clock.offset)
@@ -199,6 +230,13 @@ class PostgresWorkflows:
 
         found = self._database.run(work)
         return found[0] if found else None
+
+    def look(
+        self, id: JobId, *, after: str = "", limit: int, state: StepState | None = None
+    ) -> RunView | None:
+        return self._database.run(
+            lambda connection, again: run_views.look(connection, id, after, limit, state)
+        )
 
     def newest(
         self, before: JobId | None, limit: int, *, name: str | None = None, phase: Phase | None = None
@@ -216,21 +254,32 @@ class PostgresWorkflows:
         told = {"id": id, "path": path, "payload": payload}
         return self._operate((MEND, FORWARD), told, "resubmit step", f"{id} {path}", by)
 
+    def tally(self, name: str, queue: str, limit: int | None = None) -> Tally:
+        return self._database.run(lambda connection, again: tallying.tally(connection, name, queue, limit))
+
+    def pipelines(self, name: str | None = None, *, limit: int) -> list[Kept]:
+        return self._database.run(lambda connection, again: tallying.kept(connection, name, limit))
+
     def _operate(
         self, sql: tuple[str, ...], told: dict[str, Any], action: str, subject: str, by: str
     ) -> bool:
-        """The rest follows if the first finds something."""
+        """The rest follows if the first finds something. Of steps that begin anew, what their jobs left is settled."""
 
         def work(connection: Connection, again: bool) -> set[Line] | None:
-            skew = {"skew": self._clock.offset}
+            skew = self._clock.offset
             with connection.transaction():
-                connection.execute(runs.HOLD, told | skew)
-                if not connection.execute(sql[0], told).fetchall():
+                jobs = mending.held(connection, told["id"])
+                connection.execute(runs.HOLD, told)
+                found = connection.execute(sql[0], told).fetchall()
+                if not found:
                     return None
+                anew = found if sql[0] is MEND else []
                 for more in sql[1:]:
-                    connection.execute(more, told)
-                connection.execute(AUDIT, {"action": action, "subject": subject, "by": by, **skew})
-                return runs.wake(connection, told["id"], skew["skew"])
+                    cursor = connection.execute(more, told)
+                    anew = cursor.fetchall() if more is TRY_AGAIN else anew
+                lines = mending.resolve(connection, jobs, anew, step_resubmitted(by), skew)
+                connection.execute(AUDIT, {"action": action, "subject": subject, "by": by, "skew": skew})
+                return lines | runs.wake(connection, told["id"], skew)
 
         lines = self._database.run(work)
         self._wakes.hint(lines or set())

@@ -117,11 +117,12 @@ class SqliteBatches:
         self._wakes.hint(lines)
         return int(added)
 
-    def seal(self, id: BatchId) -> bool:
+    def seal(self, id: BatchId, *, by: str = "the caller") -> bool:
         with self._database.write() as connection:
             now = self._clock.microseconds()
             sealed = connection.execute(SEAL, (now, id.bytes)).fetchall()
             lines = finish(connection, id.bytes, now) if sealed else set()
+            connection.executemany(AUDIT, [(now, "seal", f"batch {id}", by) for _ in sealed])
         self._wakes.hint(lines)
         return bool(sealed)
 

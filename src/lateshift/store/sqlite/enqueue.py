@@ -11,7 +11,7 @@ from lateshift.model.instants import MICROSECOND, to_number
 from lateshift.model.job import Enqueued, NewJob, Place, Spec, State
 from lateshift.store.contract import Asked, Rows, Statements
 from lateshift.store.keys import any_claims, key_conflict, number_passed, number_used, numbered
-from lateshift.store.sqlite import uniques
+from lateshift.store.sqlite import marks, uniques
 from lateshift.store.sqlite.database import Connection
 from lateshift.store.sqlite.sessions import STAY_FIRST
 
@@ -35,8 +35,11 @@ INSERT_BATCH_BLOCK = f"""{_INSERT_BATCH} SELECT column1, ?, ?, ?, ?, ?, ?, ?, ?,
  FROM (VALUES {", ".join(["(?, ?)"] * BLOCK)})"""
 
 # A job with guards, unless its id is there already or has been settled. Primary keys.
-INSERT_GUARDED = f"""{_INSERT[:-1]}, session, sequence, gap_after, holds, tenant, limit_key, blocked_by, turn, batch)
- SELECT {", ".join("?" * 21)} WHERE NOT EXISTS (SELECT 1 FROM settled WHERE id = ?) ON CONFLICT (id) DO NOTHING"""
+INSERT_GUARDED = f"""{_INSERT[:-1]}, session, sequence, gap_after, holds, tenant, limit_key, blocked_by, turn, batch,
+ reply) SELECT {", ".join("?" * 22)} WHERE NOT EXISTS (SELECT 1 FROM settled WHERE id = ?) ON CONFLICT (id) DO NOTHING"""
+# Before that, that such a job has come, if it has a reply and is not there. Primary keys.
+TELL_RECEIVED = """INSERT INTO outbox (job, kind, queue, task, attempt, at, reply) SELECT ?, 0, ?, ?, 0, ?, ?
+ WHERE NOT EXISTS (SELECT 1 FROM job WHERE id = ?) AND NOT EXISTS (SELECT 1 FROM settled WHERE id = ?)"""
 # The next places in their sessions for so many.
 TURNS = "UPDATE turn SET last = last + ? RETURNING last"
 # Whose number it is: of a job that waits or runs, or of one that has had its turn. job_sequence, primary keys.
@@ -54,6 +57,9 @@ READ_KEY = "SELECT job_id, digest, expires_at FROM job_key WHERE task = ? AND te
 
 # A key that this call took, given back because the call fails. Primary key.
 FREE_KEY = "DELETE FROM job_key WHERE task = ? AND text = ? AND job_id = ?"
+
+# Of jobs that are traced, the context of whoever asked for them. Primary key.
+TRACE = "UPDATE job SET trace = ? WHERE id = ?"
 
 _spec_and_first = attrgetter("spec", "first")
 
@@ -79,6 +85,9 @@ def statements(jobs: Sequence[NewJob], now: int) -> Statements:
         rows = [(job.id.bytes, *how, job.payload) for job in same]
         if rows:
             yield (INSERT_FIRST, rows) if first else (INSERT, [(*row, row[0]) for row in rows])
+    if traced := [(job.trace, job.id.bytes) for job in fresh if job.trace is not None]:
+        yield TRACE, traced
+    yield from marks.statements(fresh)
     return answers
 
 
@@ -162,10 +171,14 @@ def _insert_guarded(jobs: Sequence[NewJob], how: tuple[Any, ...]) -> Generator[A
         mine = (job.id.bytes, *how[:2], state, *how[3:], job.payload)
         guards = (place.session, place.sequence, gap, int(place.holds), place.tenant, place.limit_key)
         batch = None if job.spec.batch is None else job.spec.batch.bytes
-        rows.append((*mine, *guards, blocked_by, at, batch, job.id.bytes))
+        rows.append((*mine, *guards, blocked_by, at, batch, job.spec.reply, job.id.bytes))
     counted_by_caller = {(how[0], place.session) for _, place in places if place.sequence is not None}
     if counted_by_caller:
         yield STAY_FIRST, sorted(counted_by_caller)
+    spec = jobs[0].spec
+    if spec.reply is not None:
+        told = (spec.queue, spec.task, how[6], spec.reply)
+        yield TELL_RECEIVED, [(id, *told, id, id) for id in (job.id.bytes for job in jobs)]
     yield INSERT_GUARDED, rows
 
 

@@ -11,8 +11,8 @@ from lateshift.model.guard import (
     Facts,
     Guarded,
     Turns,
-    blocked_by_limits,
     choose,
+    left_places,
     limits_freed,
 )
 from lateshift.model.ids import MemberId
@@ -32,7 +32,7 @@ from lateshift.store.guards import (
     leaves_word,
     promised_first,
 )
-from lateshift.store.sqlite import rules, sessions, settling
+from lateshift.store.sqlite import gates, rules, sessions, settling
 from lateshift.store.sqlite.database import Connection
 from lateshift.store.sqlite.leasing import COLUMNS, OLDEST_LEVEL, TAKE, Guards, leases_of
 from lateshift.store.taking import GAP_AFTER, guarded
@@ -79,9 +79,11 @@ LEASE_COUNTED = _LEASE.format(f", {in_limits()}")
 OF_LEASE = "SELECT session, limit_key FROM job WHERE id = ?"
 
 
-def lease(connection: Connection, holder: MemberId, want: Want, now: int, turns: Turns) -> list[Lease]:
+def lease(
+    connection: Connection, holder: MemberId, want: Want, now: int, turns: Turns, doors: gates.Doors
+) -> list[Lease]:
     queue = want.line.queue
-    facts = Facts(rules.read(connection), now / rules.SECOND)
+    facts = Facts(rules.read(connection), now / rules.SECOND, gates=doors.gates())
     leases: list[Lease] = []
     for _ in range(ROUNDS):
         room = want.count - len(leases)
@@ -95,11 +97,12 @@ def lease(connection: Connection, holder: MemberId, want: Want, now: int, turns:
         _learn(connection, candidates, facts)
         choice = choose(candidates, room, facts)
         found = {row[0]: row for row in rows}
-        leases += _take(connection, holder, now, choice.take, found, facts)
+        taken = _take(connection, holder, now, choice.take, found, facts)
+        leases += gates.begin_probes(connection, taken, facts.gates, now) if facts.gates else taken
         if choice.take:
             turns[want.line] = found[choice.take[-1]][TENANT] or ""
         _write(connection, queue, choice, facts, now)  # who waits for one of these, after it is leased
-        if len(leases) < want.count and blocked_by_limits(choice):
+        if len(leases) < want.count and left_places(choice):
             rules.ready_next(connection, facts.with_places(), turns, least=LOOK_AT)
         if len(leases) >= want.count or (all_there_are and not choice.block and not choice.later):
             break
@@ -134,6 +137,7 @@ def settle(
     now: int,
     turns: Turns,
     counts: Counter[tuple[bytes, int]],
+    doors: gates.Doors,
 ) -> tuple[list[Lease], set[Line]]:
     """Jobs of careful lanes: what they leave to others is given on in the same transaction. Gives the leases that were
     lost, and the lines that have ready jobs now."""
@@ -156,7 +160,11 @@ def settle(
     lost += settling.settle(connection, plain, now, counts)
     sessions.keep_states(connection, said, now)
     sessions.hold(connection, dead, now)
-    return lost, give_on(connection, leave([settlement.lease for settlement in settlements]), turns)
+    lines = give_on(connection, leave([settlement.lease for settlement in settlements]), turns)
+    before = doors.gates()
+    if before is not None:
+        lines |= gates.count(connection, before, settlements, lost, now, turns)
+    return lost, lines
 
 
 def give_on(connection: Connection, ended: Sequence[Guarded], turns: Turns) -> set[Line]:
@@ -199,6 +207,8 @@ def _learn(connection: Connection, candidates: list[Candidate], facts: Facts) ->
     limits = facts.news(candidates)
     facts.running.update(rules.running(connection, limits))
     facts.buckets |= rules.buckets(connection, limits)
+    if facts.gates is not None:
+        gates.learn(connection, candidates, facts.gates)
 
 
 def _write(connection: Connection, queue: str, choice: Choice, facts: Facts, now: int) -> None:
@@ -227,6 +237,6 @@ def complete_leases(connection: Connection, leases: list[Lease]) -> list[Lease]:
             session, limit_key = connection.execute(OF_LEASE, (lease.id.bytes,)).fetchall()[0]
             named = (lease.queue, session)
             state = None if session is None else sessions.states(connection, [named])[named]
-            lease = guarded(lease, session, state, limit_key)
+            lease = gates.marked(connection, guarded(lease, session, state, limit_key))
         whole.append(lease)
     return whole

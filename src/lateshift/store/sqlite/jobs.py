@@ -8,6 +8,7 @@ from uuid import UUID
 
 import msgspec
 
+from lateshift.model.attempt_log import AttemptLog
 from lateshift.model.edit import Edit
 from lateshift.model.guard import Guarded, Turns
 from lateshift.model.ids import JobId, MemberId
@@ -22,8 +23,10 @@ from lateshift.store.sqlite import (
     cancelling,
     editing,
     enqueue,
+    gates,
     guarding,
     leasing,
+    logs,
     pressure,
     runs,
     sessions,
@@ -31,7 +34,7 @@ from lateshift.store.sqlite import (
     sweeping,
 )
 from lateshift.store.sqlite.database import Connection, Database
-from lateshift.store.taking import SHED
+from lateshift.store.taking import SHED, alerts_of
 
 _encode = msgspec.json.encode
 
@@ -60,10 +63,11 @@ STOP_ORDERS = "SELECT id, fence, cancel_by FROM job WHERE holder = ? AND state =
 
 # A dead or cancelled job is ready again, with fresh attempts and the fence it had. Primary key.
 REVIVE = """INSERT INTO job (id, queue, lane, state, priority, attempts, fence, due_at, created_at, time_limit,
- exclusive, task, payload, checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch)
+ exclusive, task, payload, checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch, trace,
+ reply)
  SELECT id, queue, lane, 1, priority, attempts, fence, ?2, created_at, time_limit, exclusive, task, payload,
  checkpoint, history, session, CASE WHEN session IS NOT NULL THEN max(turn, coalesce(sequence, 1)) END,
- sequence, gap_after, holds, tenant, limit_key, batch
+ sequence, gap_after, holds, tenant, limit_key, batch, trace, reply
  FROM settled s WHERE id = ?1 AND state IN (5, 6) AND NOT EXISTS (SELECT 1 FROM job WHERE session IS NOT NULL
  AND queue = s.queue AND session = s.session AND sequence = s.sequence) RETURNING queue, lane"""
 COMES_BACK = "SELECT queue, session FROM settled WHERE id = ? AND session IS NOT NULL"
@@ -89,8 +93,9 @@ class SqliteJobs:
         return answers
 
     def exchange(
-        self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want]
-    ) -> Exchanged:
+        self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want],
+        logged: Sequence[AttemptLog] = (),
+    ) -> Exchanged:  # fmt: skip
         crashpoint("worker.before_settle" if settlements else "worker.before_claim")
         careful = [it for it in settlements if it.lease.lane >= CAREFUL]
         plain = [it for it in settlements if it.lease.lane < CAREFUL] if careful else settlements
@@ -98,12 +103,15 @@ class SqliteJobs:
         with self._database.write() as connection:
             now = self._clock.microseconds()
             counts: Counter[batches.Ending] = Counter()
+            doors = gates.Doors(connection, holder, now)
             lost = settling.settle(connection, plain, now, counts)
             if careful:
-                too_late, lines = guarding.settle(connection, careful, now, self._turns, counts)
+                too_late, lines = guarding.settle(connection, careful, now, self._turns, counts, doors)
                 lost += too_late
             called = batches.count(connection, counts, now) if counts else set()
-            leases = self._lease(connection, holder, wants, now) if wants else []
+            if logged:
+                logs.keep(connection, logged)
+            leases = self._lease(connection, holder, wants, now, doors) if wants else []
             if called:
                 crashpoint("batch.before_finish_commit")
         crashpoint("worker.after_settle_commit" if settlements else "worker.after_claim_commit")
@@ -114,7 +122,7 @@ class SqliteJobs:
         return Exchanged(leases, lost)
 
     def _lease(
-        self, connection: Connection, holder: MemberId, wants: Sequence[Want], now: int
+        self, connection: Connection, holder: MemberId, wants: Sequence[Want], now: int, doors: gates.Doors
     ) -> list[Lease]:
         if not leasing.may_lease(connection, holder, now):
             return []
@@ -123,7 +131,7 @@ class SqliteJobs:
             if not leasing.is_open(connection, want):
                 continue
             if want.line.lane.careful:
-                leases += guarding.lease(connection, holder, want, now, self._turns)
+                leases += guarding.lease(connection, holder, want, now, self._turns, doors)
             else:
                 leases += leasing.lease(connection, holder, want, now)
         return leases
@@ -207,7 +215,10 @@ class SqliteJobs:
         with self._database.write() as connection:
             now = self._clock.microseconds()
             counts: Counter[batches.Ending] = Counter()
+            steps = runs.steps_among(connection, [id.bytes for id in ids])
             for id in ids:
+                if id.bytes in steps:
+                    continue
                 if (
                     edits
                     and id in edits
@@ -228,9 +239,11 @@ class SqliteJobs:
         self._wakes.hint(lines)
         return found
 
-    def take_back(self, *, term: int, limit: int) -> list[TakenBack]:
-        taken = sweeping.take_back(self._database, term, limit, self._turns)
-        self._wakes.hint({job.line for job in taken})
+    def take_back(
+        self, *, term: int, limit: int, alerts: Mapping[MemberId, Sequence[NewJob]] | None = None
+    ) -> list[TakenBack]:
+        taken = sweeping.take_back(self._database, term, limit, self._turns, alerts)
+        self._wakes.hint({job.line for job in taken} | lines_of(alerts_of(taken, alerts)))
         return taken
 
     def unblock(self, *, term: int, limit: int) -> int:

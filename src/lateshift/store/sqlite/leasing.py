@@ -12,7 +12,7 @@ from lateshift.store.contract import LANES, Want
 from lateshift.store.sqlite.database import Connection
 
 COLUMNS = """id, fence, task, payload, attempt, attempts, time_limit, queue, lane, exclusive, checkpoint, history,
- -priority, due_at, batch"""
+ -priority, due_at, batch, trace, leased_at"""
 TAKE = """UPDATE job SET state = 2, attempt = attempt + 1, fence = fence + 1, holder = ?1, leased_at = ?2,
  complete_by = ?2 + time_limit"""
 
@@ -91,8 +91,10 @@ def leases_of(rows: Iterable[tuple[Any, ...]], guards: Iterable[Guards] = repeat
         checkpoint,
         history,
         _,
-        _,
+        due,
         batch,
+        trace,
+        leased,
     ), (session, kept, limit_key) in zip(rows, guards, strict=False):
         if limit not in limits:
             limits[limit] = timedelta(microseconds=limit)
@@ -100,7 +102,7 @@ def leases_of(rows: Iterable[tuple[Any, ...]], guards: Iterable[Guards] = repeat
             Lease(
                 job_id_of(id), fence, task, payload, attempt, attempts, limits[limit], queue, LANES[lane],
                 exclusive, checkpoint, history, None if batch is None else job_id_of(batch), session,
-                kept, limit_key,
+                kept, limit_key, False, trace, (leased - due) / 1_000_000 if leased > due else 0.0,
             )
         )  # fmt: skip
     return leases

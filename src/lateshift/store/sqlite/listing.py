@@ -1,32 +1,58 @@
-"""Which jobs a filter means, newest first, in SQLite: those of a batch, a session or a tenant by the index that knows them."""
+"""Statements for the jobs that a filter means, newest first, in SQLite: those of a batch, a tag, a session or a tenant by the index
+that knows them."""
 
-from typing import Any
-
-from lateshift.model.job import JobFilter, Lane, State
-from lateshift.store.contract import Rows
+from lateshift.model.job import Lane
 from lateshift.store.guards import IN_LINE, NOT_IN_LINE
-from lateshift.store.sqlite.database import Connection
 
 MANY = 1000  # jobs of a session or a tenant, from which on a page of them is soon found among all
 
 HOT = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
  complete_by, NULL, holder, cancel_by IS NOT NULL, payload, NULL, NULL, progress, checkpoint, history, exclusive,
- batch, session, sequence, nullif(tenant, ''), limit_key"""
+ batch, session, sequence, nullif(tenant, ''), limit_key,
+ (SELECT json_group_array(tag) FROM job_tag WHERE job_id = job.id), (SELECT parent FROM job_parent WHERE child = job.id)"""
 COLD = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
- NULL, settled_at, holder, 0, payload, result, reason, progress, checkpoint, history, exclusive, batch, session, sequence, nullif(tenant, ''), limit_key"""
+ NULL, settled_at, holder, 0, payload, result, reason, progress, checkpoint, history, exclusive, batch, session, sequence, nullif(tenant, ''), limit_key,
+ (SELECT json_group_array(tag) FROM job_tag WHERE job_id = settled.id), (SELECT parent FROM job_parent WHERE child = settled.id)"""
 
 _FITS = """(?2 IS NULL OR queue = ?2) AND (?3 IS NULL OR task = ?3) AND (?4 IS NULL OR state = ?4)
- AND (?7 IS NULL OR session = ?7) AND (?8 IS NULL OR tenant = ?8) AND (?9 IS NULL OR batch = ?9)"""
-_PAGE = f"id < ?1 AND {_FITS} ORDER BY id DESC LIMIT ?5"
-_ENDED_PAGE = f"(?6 IS NULL OR reason = ?6) AND {_PAGE}"
+ AND (?7 IS NULL OR session = ?7) AND (?8 IS NULL OR tenant = ?8) AND (?9 IS NULL OR batch = ?9)
+ AND (?11 IS NULL OR instr(payload, ?11) > 0 OR instr(payload, ?12) > 0)"""
+_BETWEEN = "id < ?1 AND id >= ?10"
+_PAGE = f"{_BETWEEN} AND {_FITS} ORDER BY id DESC LIMIT ?5"
+_HOT_PAGE = f"?6 IS NULL AND (?13 IS NULL OR instr(history, ?13) > 0) AND {_PAGE}"
+_COLD_PAGE = f"""(?6 IS NULL OR reason = ?6)
+ AND (?13 IS NULL OR instr(history, ?13) > 0 OR instr(CAST(reason AS BLOB), ?13) > 0) AND {_PAGE}"""
 # Newest first, by the order of the ids. Primary keys; settled_dead for dead letters.
-HOT_JOBS = f"SELECT {HOT} FROM job WHERE ?6 IS NULL AND {_PAGE}"
-COLD_JOBS = f"SELECT {COLD} FROM settled WHERE {_ENDED_PAGE}"
-DEAD_JOBS = f"SELECT {COLD} FROM settled WHERE state = 6 AND {_ENDED_PAGE}"
+HOT_JOBS = f"SELECT {HOT} FROM job WHERE {_HOT_PAGE}"
+COLD_JOBS = f"SELECT {COLD} FROM settled WHERE {_COLD_PAGE}"
+DEAD_JOBS = f"SELECT {COLD} FROM settled WHERE state = 6 AND {_COLD_PAGE}"
+# What runs, which is never more than the workers have room for. job_running.
+RUNNING_JOBS = f"SELECT {HOT} FROM job INDEXED BY job_running WHERE state = 2 AND {_HOT_PAGE}"
 # The same of one batch. job_batch, settled_batch, settled_batch_dead.
-HOT_OF_BATCH = f"SELECT {HOT} FROM job WHERE batch = ?9 AND ?6 IS NULL AND {_PAGE}"
-COLD_OF_BATCH = f"SELECT {COLD} FROM settled WHERE batch = ?9 AND {_ENDED_PAGE}"
-DEAD_OF_BATCH = f"SELECT {COLD} FROM settled WHERE batch = ?9 AND state = 6 AND {_ENDED_PAGE}"
+HOT_OF_BATCH = f"SELECT {HOT} FROM job WHERE batch = ?9 AND {_HOT_PAGE}"
+COLD_OF_BATCH = f"SELECT {COLD} FROM settled WHERE batch = ?9 AND {_COLD_PAGE}"
+DEAD_OF_BATCH = f"SELECT {COLD} FROM settled WHERE batch = ?9 AND state = 6 AND {_COLD_PAGE}"
+# The same of one tag, whose jobs an index has in the order of their ids. Primary keys.
+_TAGGED = "SELECT job_id FROM job_tag WHERE tag = ?14 AND job_id < ?1 AND job_id >= ?10"
+HOT_OF_TAG = f"SELECT {HOT} FROM job WHERE id IN ({_TAGGED}) AND {_HOT_PAGE}"
+COLD_OF_TAG = f"SELECT {COLD} FROM settled WHERE id IN ({_TAGGED}) AND {_COLD_PAGE}"
+
+
+def _floor(what: str) -> str:
+    """The so-manieth id from above, read from an index alone."""
+    return f"SELECT id FROM {what} id < ?1 AND id >= ?2 ORDER BY id DESC LIMIT 1 OFFSET ?3 - 1"
+
+
+# How far down so many of them go. Primary keys, settled_dead, job_batch, settled_batch, settled_batch_dead, primary key.
+HOT_FLOOR, COLD_FLOOR = _floor("job WHERE"), _floor("settled WHERE")
+DEAD_FLOOR = _floor("settled WHERE state = 6 AND")
+HOT_BATCH_FLOOR, COLD_BATCH_FLOOR = _floor("job WHERE batch = ?4 AND"), _floor("settled WHERE batch = ?4 AND")
+DEAD_BATCH_FLOOR = _floor("settled WHERE batch = ?4 AND state = 6 AND")
+TAG_FLOOR = _floor("job_tag WHERE tag = ?4 AND").replace(" id ", " job_id ")
+# The jobs that have this key, of each task one, found from one task to the next. Primary key.
+KEYED = """WITH RECURSIVE t(task) AS (SELECT min(task) FROM job_key
+  UNION ALL SELECT (SELECT min(task) FROM job_key WHERE task > t.task) FROM t WHERE t.task IS NOT NULL)
+ SELECT job_id FROM t CROSS JOIN job_key USING (task) WHERE job_key.text = ?"""
 
 
 def _queues(known: str) -> str:
@@ -38,11 +64,11 @@ def _queues(known: str) -> str:
 def _found(queues: str, **by: str) -> str:
     """The newest of what stands in these parts of the table, no job in two, each with its index."""
     parts = "\n UNION ALL ".join(
-        f"SELECT id FROM job INDEXED BY {index} WHERE {part} AND id < ?1 AND {_FITS}"
-        for index, part in by.items()
+        f"SELECT id FROM job INDEXED BY {index} WHERE {part} AND {_FITS}" for index, part in by.items()
     )
     return f"""{queues}, found AS ({parts})
-SELECT {HOT} FROM job WHERE ?6 IS NULL AND id IN (SELECT id FROM found ORDER BY id DESC LIMIT ?5) ORDER BY id DESC"""
+SELECT {HOT} FROM job WHERE ?6 IS NULL AND (?13 IS NULL OR instr(history, ?13) > 0)
+ AND {_BETWEEN} AND id IN (SELECT id FROM found) ORDER BY id DESC LIMIT ?5"""
 
 
 def _many(queues: str, part: str) -> str:
@@ -68,29 +94,3 @@ HOT_OF_TENANT = _found(
     job_blocked="state = 3 AND tenant = ?8",
 )
 MANY_OF_TENANT = _many(_TENANTS, _READY)
-
-
-def read(connection: Connection, wanted: JobFilter, row: tuple[Any, ...]) -> Rows:
-    """The newest such jobs: of the table of those that have not ended, of those that have, or of both."""
-    asked: list[str] = []
-    if wanted.state is None or not wanted.state.settled:
-        asked.append(_hot(connection, wanted, row))
-    if wanted.state is None or wanted.state.settled:
-        asked.append(_cold(wanted))
-    return [found for sql in asked for found in connection.execute(sql, row).fetchall()]
-
-
-def _hot(connection: Connection, wanted: JobFilter, row: tuple[Any, ...]) -> str:
-    if wanted.batch is not None:
-        return HOT_OF_BATCH
-    if wanted.session is not None:
-        return HOT_JOBS if connection.execute(MANY_OF_SESSION, row[:7]).fetchall()[0][0] else HOT_OF_SESSION
-    if wanted.tenant is not None:
-        return HOT_JOBS if connection.execute(MANY_OF_TENANT, row[:8]).fetchall()[0][0] else HOT_OF_TENANT
-    return HOT_JOBS
-
-
-def _cold(wanted: JobFilter) -> str:
-    if wanted.state is State.DEAD:
-        return DEAD_JOBS if wanted.batch is None else DEAD_OF_BATCH
-    return COLD_JOBS if wanted.batch is None else COLD_OF_BATCH

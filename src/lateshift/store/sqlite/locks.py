@@ -15,6 +15,8 @@ RENEW = """UPDATE lock SET expires_at = ?1 WHERE name = ?2 AND owner = ?3 AND fe
 RELEASE = (
     "UPDATE lock SET owner = NULL, expires_at = 0 WHERE name = ? AND owner = ? AND fence = ? RETURNING 1"
 )
+# Whether a term of the supervisor is the present one. Primary key.
+TERM = "SELECT 1 FROM lock WHERE name = 'supervisor' AND fence = ? AND owner IS NOT NULL"
 
 
 class SqliteLocks:

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
 from lateshift.model.ids import MemberId
-from lateshift.model.member import MemberView, Program, Serves
+from lateshift.model.member import Lost, MemberView, Program, Serves
+from lateshift.store.contract import COUNT_LIMIT
 from lateshift.store.sqlite.database import Database
 
 JOIN = """INSERT INTO member (id, name, kind, host, pid, started_at, expires_at, stats) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -21,6 +23,9 @@ BEAT = "UPDATE member SET expires_at = ? WHERE id = ? AND dead_at IS NULL RETURN
 REPORT = "UPDATE member SET stats = ? WHERE id = ?"
 BURY = "UPDATE member SET dead_at = ? WHERE id = ? AND dead_at IS NULL"
 LEAVE = "DELETE FROM member WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM job WHERE holder = ?1 AND state = 2)"
+# Who is gone, and has jobs. A scan of the members; job_running.
+LOST = """SELECT id, name, host, (SELECT count(*) FROM (SELECT 1 FROM job WHERE holder = m.id AND state = 2 LIMIT ?3))
+ FROM member m WHERE (dead_at IS NOT NULL OR expires_at <= ?1) AND EXISTS (SELECT 1 FROM job WHERE holder = m.id AND state = 2) LIMIT ?2"""
 
 
 class SqliteMembers:
@@ -66,3 +71,8 @@ class SqliteMembers:
             now = self._clock.microseconds()
             connection.executemany(BURY, [(now, id.bytes) for id in ids])
             connection.executemany(LEAVE, [(id.bytes,) for id in ids])
+
+    def lost(self, limit: int) -> list[Lost]:
+        with self._database.read() as connection:
+            rows = connection.execute(LOST, (self._clock.microseconds(), limit, COUNT_LIMIT)).fetchall()
+        return [Lost(id=UUID(bytes=id), name=name, host=host, jobs=jobs) for id, name, host, jobs in rows]

@@ -19,14 +19,14 @@ LEVELS = """WITH RECURSIVE level(priority) AS (
   FROM level WHERE level.priority IS NOT NULL)
  SELECT priority FROM level WHERE priority IS NOT NULL"""
 
-# Ready jobs of one priority, those that wait longest first; not a workflow that has begun, which would have to undo what it did.
-# job_ready.
+# Ready jobs of one priority, those that wait longest first; not a workflow that has begun, which would have to undo what it did,
+# nor a step of one, which would have failed. job_ready.
 LONGEST = """SELECT due_at, id FROM job WHERE state = 1 AND queue = ? AND lane = ? AND priority = ?
- AND NOT EXISTS (SELECT 1 FROM run r WHERE r.id = job.id) ORDER BY due_at, id LIMIT ?"""
+ AND NOT EXISTS (SELECT 1 FROM run r WHERE r.id IN (job.id, job.batch)) ORDER BY due_at, id LIMIT ?"""
 
 # Ready jobs under a priority, the lowest first, of each the one that came last. job_ready, backwards.
 LOWEST = """SELECT priority, due_at, id FROM job WHERE state = 1 AND queue = ? AND lane = ? AND priority < ?
- AND NOT EXISTS (SELECT 1 FROM run r WHERE r.id = job.id) ORDER BY priority, due_at DESC, id DESC LIMIT ?"""
+ AND NOT EXISTS (SELECT 1 FROM run r WHERE r.id IN (job.id, job.batch)) ORDER BY priority, due_at DESC, id DESC LIMIT ?"""
 
 
 def waiting(database: Database, name: str, limit: int) -> int:

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 from lateshift.model.instants import to_instant
 from lateshift.model.job import Lane, Line
-from lateshift.store.contract import COUNT_LIMIT, QueueView, Wakes
+from lateshift.store.contract import COUNT_LIMIT, QueueView, TenantView, Wakes
+from lateshift.store.guard_contract import TENANT_COUNTED
 from lateshift.store.sqlite import pressure
 from lateshift.store.sqlite.database import Database
 
@@ -24,7 +25,15 @@ COUNT_RUNNING = "SELECT queue, count(*) FROM (SELECT queue FROM job WHERE state 
 COUNT_BLOCKED = """SELECT queue, count(*) FROM
  (SELECT queue FROM job WHERE state = 3 LIMIT ?) GROUP BY queue"""
 COUNT_DEAD = "SELECT queue, count(*) FROM (SELECT queue FROM settled WHERE state = 6 LIMIT ?) GROUP BY queue"
+# From one tenant to the next in a lane, each counted up to a limit; not those without one. job_tenant.
+_TENANT = "state = 1 AND tenant IS NOT NULL AND queue = ? AND lane = ?"
+NEXT_TENANT = f"SELECT tenant FROM job WHERE {_TENANT} AND tenant > ? ORDER BY tenant LIMIT 1"
+COUNT_TENANT = (
+    f"""SELECT count(*), min(due_at) FROM (SELECT due_at FROM job WHERE {_TENANT} AND tenant = ? LIMIT ?)"""
+)
 KNOWN = "SELECT name, paused_at, paused_by FROM queue"
+
+_CAREFUL = [int(lane) for lane in Lane if lane.careful]
 
 
 class SqliteQueues:
@@ -52,12 +61,32 @@ class SqliteQueues:
     def waiting(self, name: str, limit: int) -> int:
         return pressure.waiting(self._database, name, limit)
 
-    def list(self) -> list[QueueView]:
+    def tenants(self, name: str, limit: int) -> list[TenantView]:
+        found: dict[str, tuple[int, int]] = {}
+        with self._database.read() as connection:
+            for lane in _CAREFUL:
+                tenant, seen = "", 0
+                while seen < limit and (
+                    rows := connection.execute(NEXT_TENANT, (name, lane, tenant)).fetchall()
+                ):
+                    [[tenant]] = rows
+                    seen += 1
+                    asked = (name, lane, tenant, TENANT_COUNTED)
+                    [(count, oldest)] = connection.execute(COUNT_TENANT, asked).fetchall()
+                    before = found.get(tenant, (0, oldest))
+                    found[tenant] = before[0] + count, min(before[1], oldest)
+        now = self._clock.microseconds()
+        return [
+            TenantView(name=tenant, ready=count, oldest_ready=timedelta(microseconds=max(0, now - oldest)))
+            for tenant, (count, oldest) in sorted(found.items())[:limit]
+        ]
+
+    def list(self, most: int = COUNT_LIMIT) -> list[QueueView]:
         with self._database.read() as connection:
             known = {name: (at, by) for name, at, by in connection.execute(KNOWN)}
 
             def counts(sql: str) -> dict[str, int]:
-                return dict(connection.execute(sql, (COUNT_LIMIT,)).fetchall())
+                return dict(connection.execute(sql, (most,)).fetchall())
 
             scheduled, running = counts(COUNT_SCHEDULED), counts(COUNT_RUNNING)
             blocked, dead = counts(COUNT_BLOCKED), counts(COUNT_DEAD)
@@ -66,8 +95,8 @@ class SqliteQueues:
             while rows := connection.execute(NEXT_READY, (name,)).fetchall():
                 name = rows[0][0]
                 ready[name] = (
-                    connection.execute(COUNT_READY, (name, COUNT_LIMIT)).fetchall()[0][0],
-                    connection.execute(OLDEST_READY, (name, COUNT_LIMIT)).fetchall()[0][0],
+                    connection.execute(COUNT_READY, (name, most)).fetchall()[0][0],
+                    connection.execute(OLDEST_READY, (name, most)).fetchall()[0][0],
                 )
         now = self._clock.microseconds()
 

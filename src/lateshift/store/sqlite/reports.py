@@ -1,5 +1,6 @@
 """Reading for people and callers, in SQLite. Nothing is decided from these."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -12,10 +13,14 @@ from lateshift.model.ids import JobId
 from lateshift.model.instants import to_instant
 from lateshift.model.job import JobFilter, JobView, Progress, State
 from lateshift.model.member import MemberView, Serves
+from lateshift.model.search import Found, argument_parts, error_part
+from lateshift.store import searching
 from lateshift.store.contract import ENDINGS_LOOKED_AT
-from lateshift.store.sqlite import explaining
-from lateshift.store.sqlite.database import Database
-from lateshift.store.sqlite.listing import COLD, HOT, HOT_JOBS, read
+from lateshift.store.marks import Kin
+from lateshift.store.searching import Choice, Source
+from lateshift.store.sqlite import explaining, listing, marks
+from lateshift.store.sqlite.database import Connection, Database
+from lateshift.store.sqlite.listing import COLD, HOT, HOT_JOBS
 
 # One job, wherever it stands. Primary keys.
 JOB = f"SELECT {HOT} FROM job WHERE id = ?1 UNION ALL SELECT {COLD} FROM settled WHERE id = ?1"
@@ -42,6 +47,7 @@ MEMBERS_ALIVE_FIRST = f"{_MEMBERS} ORDER BY dead_at IS NOT NULL, expires_at DESC
 
 _progress = msgspec.json.Decoder(Progress)
 _serves = msgspec.json.Decoder(Serves)
+_tags = msgspec.json.Decoder(list[str])
 _LAST = b"\xff" * 16
 
 
@@ -56,14 +62,38 @@ class SqliteReports:
             rows = connection.execute(JOB, (id.bytes,)).fetchall()
         return view_of(rows[0]) if rows else None
 
-    def jobs(self, wanted: JobFilter, limit: int) -> list[JobView]:
-        row = _bound(wanted, limit)
+    def named(self, ids: Sequence[JobId]) -> list[JobView | None]:
         with self._database.read() as connection:
-            rows = read(connection, wanted, row)
-        return [view_of(row) for row in sorted(rows, key=lambda row: bytes(row[0]), reverse=True)[:limit]]
+            found = [connection.execute(JOB, (id.bytes,)).fetchall() for id in ids]
+        return [view_of(rows[0]) if rows else None for rows in found]
+
+    def jobs(self, wanted: JobFilter, limit: int) -> list[JobView]:
+        return searching.all_of(self.search, wanted, limit)
+
+    def search(self, wanted: JobFilter, limit: int) -> Found:
+        with self._database.read() as connection:
+            keyed = None
+            if wanted.key is not None:
+                rows = connection.execute(listing.KEYED, (wanted.key,)).fetchall()
+                keyed = [UUID(bytes=id) for (id,) in rows]
+
+            def many(name: str) -> bool:
+                row = _bound(wanted, *searching.bounds(wanted), 1)
+                return bool(
+                    connection.execute(
+                        getattr(listing, name), row[: 7 if name == "MANY_OF_SESSION" else 8]
+                    ).fetchall()[0][0]
+                )
+
+            sources = [_source(connection, wanted, choice) for choice in searching.choices(wanted, many)]
+            return searching.search(sources, wanted, limit, keyed)
+
+    def kin(self, id: JobId, limit: int) -> Kin:
+        with self._database.read() as connection:
+            return marks.kin(connection, id, limit)
 
     def unsettled(self, before: JobId | None, limit: int) -> list[JobView]:
-        row = _bound(JobFilter(before=before), limit)
+        row = _bound(JobFilter(), before or searching.HIGHEST, searching.LOWEST, limit)
         with self._database.read() as connection:
             return [view_of(row) for row in connection.execute(HOT_JOBS, row).fetchall()]
 
@@ -97,12 +127,27 @@ class SqliteReports:
             return explaining.gather(connection, view_of(rows[0]), [_member(row) for row in members], now)
 
 
-def _bound(wanted: JobFilter, limit: int) -> tuple[Any, ...]:
-    before = _LAST if wanted.before is None else wanted.before.bytes
+def _source(connection: Connection, wanted: JobFilter, choice: Choice) -> Source:
+    def page(above: JobId, lowest: JobId, limit: int) -> list[JobView]:
+        row = _bound(wanted, above, lowest, limit)
+        return [view_of(found) for found in connection.execute(getattr(listing, choice.page), row).fetchall()]
+
+    def floor(above: JobId, lowest: JobId, count: int) -> JobId | None:
+        of = wanted.tag if wanted.tag is not None else None if wanted.batch is None else wanted.batch.bytes
+        row = (above.bytes, lowest.bytes, count, of)
+        sql = getattr(listing, str(choice.floor))
+        rows = connection.execute(sql, row if "?4" in sql else row[:3]).fetchall()
+        return UUID(bytes=rows[0][0]) if rows else None
+
+    return Source(None if choice.floor is None else floor, page)
+
+
+def _bound(wanted: JobFilter, above: JobId, lowest: JobId, limit: int) -> tuple[Any, ...]:
     state = None if wanted.state is None else int(wanted.state)
     batch = None if wanted.batch is None else wanted.batch.bytes
     return (
-        before, wanted.queue, wanted.task, state, limit, wanted.reason, wanted.session, wanted.tenant, batch,
+        above.bytes, wanted.queue, wanted.task, state, limit, wanted.reason, wanted.session, wanted.tenant, batch, lowest.bytes,
+        *argument_parts(wanted.argument), error_part(wanted.error), *([wanted.tag] if wanted.tag is not None else []),
     )  # fmt: skip
 
 
@@ -115,7 +160,7 @@ def view_of(row: tuple[Any, ...]) -> JobView:
         result=row[17], reason=row[18], progress=_progress.decode(row[19]) if row[19] else None, checkpoint=row[20],
         history=history.read(row[21]), exclusive=row[22],
         batch=None if row[23] is None else UUID(bytes=row[23]), session=row[24], sequence=row[25], tenant=row[26],
-        limit_key=row[27],
+        limit_key=row[27], tags=tuple(_tags.decode(row[28])), parent=None if row[29] is None else UUID(bytes=row[29]),
     )  # fmt: skip
 
 

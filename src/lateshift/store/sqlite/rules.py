@@ -152,11 +152,11 @@ def ready_next(
         free = (AT_ONCE if rule.concurrency is None else rule.concurrency) - counts[key]
         free = min(AT_ONCE, max(free, least)) if free > 0 else 0
         if free > 0:
-            lines |= _ready(connection, f"limit:{key}", free, turns)
+            lines |= ready(connection, f"limit:{key}", free, turns)
     return lines
 
 
-def _ready(connection: Connection, waits_for: str, free: int, turns: Turns) -> set[Line]:
+def ready(connection: Connection, waits_for: str, free: int, turns: Turns) -> set[Line]:
     """So many in each line that waits: one of them may be paused, or served by nobody."""
     lines: set[Line] = set()
     at: tuple[str, int] = ("", -1)
@@ -179,5 +179,5 @@ def ready_for_tokens(
     lines: set[Line] = set()
     for key, rule in rated.items():
         free = slots(rule, have.get(key), now)
-        lines |= _ready(connection, f"rate:{key}", free, turns) if free else set()
+        lines |= ready(connection, f"rate:{key}", free, turns) if free else set()
     return lines

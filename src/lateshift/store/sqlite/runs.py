@@ -1,10 +1,12 @@
 """Runs of workflows in SQLite, as part of a larger transaction: what wakes one, what cancels one, and the end of a step's job."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lateshift.model import history
-from lateshift.model.job import Line, State
+from lateshift.model.job import STRETCHES, Line, State
+from lateshift.model.outcome import RESULT_NOT_KEPT
+from lateshift.model.workflow.run import GOES_ON
 from lateshift.model.workflow.step import StepState, Undo, error_of_job, written_error
 from lateshift.store.contract import lane_of
 from lateshift.store.sqlite.database import Connection
@@ -19,12 +21,15 @@ CANCEL = "UPDATE run SET cancel_by = coalesce(cancel_by, ?2) WHERE id = ?1 AND E
 _END = "SELECT s.path, j.state, j.result, j.reason, j.history FROM step s INDEXED BY {} CROSS JOIN settled j ON j.id = s.{}"
 ENDED = f"{_END.format('step_job', 'job')} WHERE s.run = ? AND s.job IS NOT NULL AND s.state = 1"
 UNDONE = f"{_END.format('step_undo_job', 'undo_job')} WHERE s.run = ? AND s.undo_job IS NOT NULL AND s.undo_state = 1"
-END = f"""UPDATE step SET state = ?3, result = ?4, error = ?5, ended_at = ?6, failures = failures + ?7,
- place = CASE WHEN ?3 = {int(StepState.COMPLETED)} THEN max(?6, (SELECT coalesce(max(place), 0) + 1 FROM step WHERE run = ?1)) END
+END = """UPDATE step SET state = ?3, result = ?4, error = ?5, ended_at = ?6, failures = failures + ?7,
+ place = CASE WHEN ?8 THEN max(?6, (SELECT coalesce(max(place), 0) + 1 FROM step WHERE run = ?1)) END
  WHERE run = ?1 AND path = ?2 AND state = 1"""
 END_UNDO = """UPDATE step SET undo_state = ?3, undo_error = ?4, undone_at = ?5, undo_failures = undo_failures + ?6
  WHERE run = ?1 AND path = ?2 AND undo_state = 1"""
 
+# Whether a settled job was a step of a run. See model.workflow.run.is_step. Primary keys.
+IS_STEP = f"""SELECT 1 FROM settled s CROSS JOIN run r ON r.id = s.batch WHERE s.id = ?
+ AND NOT (s.attempts = {STRETCHES} AND s.reason IN {GOES_ON!r})"""
 # An undone run that is resubmitted begins from nothing. Primary keys.
 RESTART = f"""SELECT id FROM run WHERE id = ?1 AND phase = 1 AND EXISTS (SELECT 1 FROM settled
  WHERE id = ?1 AND state IN ({int(State.CANCELLED)}, {int(State.DEAD)}) AND (state = {int(State.CANCELLED)} OR reason IN ('undone', 'failed')))"""
@@ -37,6 +42,11 @@ FORGET = (
     "DELETE FROM signal WHERE run = ?",
     "DELETE FROM run WHERE id = ?",
 )
+
+
+def steps_among(connection: Connection, ids: Iterable[bytes]) -> set[bytes]:
+    """Settled jobs that were steps of runs."""
+    return {id for id in ids if connection.execute(IS_STEP, (id,)).fetchall()}
 
 
 def wake(connection: Connection, id: bytes, now: int) -> set[Line]:
@@ -76,15 +86,16 @@ def forget(connection: Connection, ids: Sequence[tuple[Any, ...]]) -> None:
 
 
 def end_of(row: Sequence[Any], now: Any) -> tuple[Any, ...]:
-    """The state, the result, the error, when, and whether it counts as a failure."""
+    """The state, the result, the error, when, whether it counts as a failure, and whether it was done all the same."""
     _, state, result, reason, kept = row
     if state == State.COMPLETED:
-        return int(StepState.COMPLETED), result, None, now, 0
-    error = written_error(error_of_job(reason, history.read(None if kept is None else bytes(kept))))
-    return int(StepState.FAILED), None, error, now, 1
+        return int(StepState.COMPLETED), result, None, now, 0, True
+    error = written_error(
+        error_of_job(State(state), reason, history.read(None if kept is None else bytes(kept)))
+    )
+    return int(StepState.FAILED), None, error, now, 1, reason == RESULT_NOT_KEPT
 
 
 def _undo_of(row: Sequence[Any], now: int) -> tuple[Any, ...]:
-    state, _, error, at, failures = end_of(row, now)
-    done = state == StepState.COMPLETED
+    _, _, error, at, failures, done = end_of(row, now)
     return int(Undo.DONE if done else Undo.FAILED), error, at if done else None, failures

@@ -7,8 +7,9 @@ from uuid import UUID
 
 from lateshift.model.guard import Turns
 from lateshift.model.ids import JobId, job_id_of
-from lateshift.model.instants import to_instant, to_number
+from lateshift.model.instants import MICROSECOND, to_instant, to_number
 from lateshift.model.job import Line
+from lateshift.model.scheduling.plan import Outcome
 from lateshift.model.scheduling.schedule import NewSchedule, Reader, ScheduleView, TickView
 from lateshift.model.scheduling.timing import next_tick
 from lateshift.model.scheduling.zones import ZONES
@@ -17,7 +18,7 @@ from lateshift.store.contract import Wakes
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.firing import OVERTAKEN, Firing
 from lateshift.store.hints import lines_of
-from lateshift.store.schedule_contract import Declared, Fired
+from lateshift.store.schedule_contract import TICKS_LOOKED_AT, Declared, Fired
 from lateshift.store.sqlite import cancelling, enqueue, firing
 from lateshift.store.sqlite.database import Connection, Database
 
@@ -48,6 +49,11 @@ REMEMBER = "UPDATE schedule SET recent = ? WHERE name = ?"
 TICKS = (
     "SELECT at, schedule, generation, until, count, outcome, job FROM tick WHERE at >= ? ORDER BY at LIMIT ?"
 )
+# Ticks that were too late, among the newest. Primary key.
+MISSED = """SELECT at, schedule, generation, until, count, outcome, job FROM
+ (SELECT * FROM tick WHERE at >= ?1 ORDER BY at DESC LIMIT ?2) WHERE outcome = ?3 ORDER BY at DESC LIMIT ?4"""
+# schedule_due
+LATE_SCHEDULES = f"""SELECT {scheduling.VIEW} FROM schedule WHERE {firing.LIVE} AND next_at <= ? ORDER BY next_at, name LIMIT ?"""
 # A scan of the schedules, once at the start of a scheduler.
 OUTDATED = f"SELECT name, plan, cursor FROM schedule WHERE zones <> ? AND {firing.LIVE} LIMIT ?"
 REFRESH = "UPDATE schedule SET next_at = ?2, zones = ?3 WHERE name = ?1"
@@ -186,23 +192,22 @@ class SqliteSchedules:
         with self._database.read() as connection:
             return self._view(connection, name)
 
+    def late(self, by: timedelta, limit: int) -> list[ScheduleView]:
+        reader = Reader()
+        with self._database.read() as connection:
+            due = self._clock.microseconds() - by // MICROSECOND
+            rows = connection.execute(LATE_SCHEDULES, (due, limit)).fetchall()
+        return [_seen(reader, row) for row in rows]
+
+    def missed(self, since: datetime, limit: int) -> list[TickView]:
+        asked = (to_number(since), TICKS_LOOKED_AT, int(Outcome.TOO_LATE), limit)
+        with self._database.read() as connection:
+            return [_tick(row) for row in connection.execute(MISSED, asked).fetchall()]
+
     def ticks(self, since: datetime, limit: int) -> list[TickView]:
         with self._database.read() as connection:
             rows = connection.execute(TICKS, (to_number(since), limit)).fetchall()
-        return [
-            scheduling.tick_view(
-                (
-                    to_instant(at),
-                    name,
-                    generation,
-                    to_instant(until),
-                    count,
-                    outcome,
-                    UUID(bytes=job) if job else None,
-                )
-            )
-            for at, name, generation, until, count, outcome, job in rows
-        ]
+        return [_tick(row) for row in rows]
 
     def list(self, after: str | None, limit: int) -> list[ScheduleView]:
         reader = Reader()
@@ -246,3 +251,9 @@ def _seen(reader: Reader, row: Sequence[Any]) -> ScheduleView:
             for place, value in enumerate(row)
         ],
     )
+
+
+def _tick(row: Sequence[Any]) -> TickView:
+    at, name, generation, until, count, outcome, job = row
+    job = UUID(bytes=job) if job else None
+    return scheduling.tick_view((to_instant(at), name, generation, to_instant(until), count, outcome, job))

@@ -207,6 +207,124 @@ STEPS: tuple[tuple[str, ...], ...] = (
         ) WITHOUT ROWID""",
         "CREATE UNIQUE INDEX signal_key ON signal (run, key) WHERE key IS NOT NULL",
     ),
+    (
+        # Circuit breakers as the code declares them; what stands before each task, a breaker or the room in a queue (`most`); and
+        # where each breaker stands.
+        """CREATE TABLE breaker (
+            name TEXT PRIMARY KEY, failures INTEGER NOT NULL, share REAL NOT NULL, within INTEGER NOT NULL,
+            open_for INTEGER NOT NULL, by_version INTEGER NOT NULL, set_by TEXT NOT NULL, set_at INTEGER NOT NULL
+        ) WITHOUT ROWID""",
+        """CREATE TABLE gate (
+            task TEXT NOT NULL, room INTEGER NOT NULL, name TEXT NOT NULL, queue TEXT NOT NULL, most INTEGER, set_by TEXT NOT NULL,
+            PRIMARY KEY (task, room, name, queue)
+        ) WITHOUT ROWID""",
+        """CREATE TABLE circuit (
+            name TEXT PRIMARY KEY, breaker TEXT NOT NULL, since INTEGER NOT NULL, failed INTEGER NOT NULL, passed INTEGER NOT NULL,
+            in_a_row INTEGER NOT NULL, opened_at INTEGER, opened_by TEXT, reason TEXT, probe_at INTEGER NOT NULL, probe BLOB,
+            probe_fence INTEGER, told INTEGER NOT NULL DEFAULT 0
+        ) WITHOUT ROWID""",
+    ),
+    (
+        # What attempts logged, each lease's newest lines.
+        """CREATE TABLE attempt_log (
+            job BLOB NOT NULL, fence INTEGER NOT NULL, attempt INTEGER NOT NULL, logged INTEGER NOT NULL, lines BLOB NOT NULL,
+            PRIMARY KEY (job, fence)
+        )""",
+        # What operators did, with a number that pages go by. In the order of time, which the old rows need not have been in.
+        "ALTER TABLE audit RENAME TO audit_before",
+        """CREATE TABLE audit (
+            number INTEGER PRIMARY KEY, at INTEGER NOT NULL, action TEXT NOT NULL, subject TEXT NOT NULL, actor TEXT NOT NULL
+        )""",
+        """INSERT INTO audit (at, action, subject, actor)
+            SELECT at, action, subject, actor FROM audit_before ORDER BY at, rowid""",
+        "DROP TABLE audit_before",
+        "CREATE INDEX audit_at ON audit (at)",
+        "CREATE INDEX audit_subject ON audit (subject, number)",
+        "CREATE INDEX audit_actor ON audit (actor, number)",
+        "CREATE INDEX audit_action ON audit (action, number)",
+        # Tokens, each with the digest of its secret. Scopes and patterns of queues are joined by commas.
+        """CREATE TABLE token (
+            id BLOB PRIMARY KEY, name TEXT NOT NULL, scopes TEXT NOT NULL, queues TEXT NOT NULL, digest BLOB NOT NULL,
+            created_at INTEGER NOT NULL, created_by TEXT NOT NULL, expires_at INTEGER, revoked_at INTEGER, revoked_by TEXT,
+            last_used_at INTEGER, parent BLOB
+        ) WITHOUT ROWID""",
+        "CREATE UNIQUE INDEX token_name ON token (name) WHERE revoked_at IS NULL",
+        "CREATE INDEX token_parent ON token (parent) WHERE parent IS NOT NULL AND revoked_at IS NULL",
+        "CREATE INDEX token_live ON token (id) WHERE revoked_at IS NULL",
+        "CREATE INDEX token_revoked ON token (revoked_at) WHERE revoked_at IS NOT NULL",
+        "CREATE INDEX token_expires ON token (expires_at) WHERE expires_at IS NOT NULL",
+    ),
+    (
+        # The context of whoever asked for a job, where that is traced; of settled ones, of those that may run again.
+        "ALTER TABLE job ADD COLUMN trace TEXT",
+        "ALTER TABLE settled ADD COLUMN trace TEXT",
+    ),
+    (
+        # What went on in each minute, five minutes and hour (`grain`, in seconds), of each queue, and of all ('').
+        """CREATE TABLE figure (
+            grain INTEGER NOT NULL, queue TEXT NOT NULL, at INTEGER NOT NULL, sampled INTEGER NOT NULL DEFAULT 0,
+            started INTEGER NOT NULL, completed INTEGER NOT NULL, retried INTEGER NOT NULL, dead INTEGER NOT NULL,
+            cancelled INTEGER NOT NULL, waited REAL NOT NULL, ran REAL NOT NULL, busy REAL NOT NULL, present REAL NOT NULL,
+            waits_0 INTEGER NOT NULL, waits_1 INTEGER NOT NULL, waits_2 INTEGER NOT NULL, waits_3 INTEGER NOT NULL,
+            waits_4 INTEGER NOT NULL, waits_5 INTEGER NOT NULL, waits_6 INTEGER NOT NULL, longest REAL NOT NULL,
+            backlog INTEGER NOT NULL, PRIMARY KEY (grain, queue, at)
+        ) WITHOUT ROWID""",
+        "CREATE INDEX figure_at ON figure (grain, at)",
+        # Up to which number a member has told what it counted.
+        "ALTER TABLE member ADD COLUMN figured INTEGER NOT NULL DEFAULT 0",
+    ),
+    (
+        # Where what becomes of a job is told: None for most, and then nothing below concerns it.
+        "ALTER TABLE job ADD COLUMN reply TEXT",
+        "ALTER TABLE settled ADD COLUMN reply TEXT",
+        # What has become of such jobs, until it is sent on. Written in the transaction that changes them: how they move by triggers,
+        # that they came and ended by the statements that write that, for a trigger on an insert would cost every job. See
+        # replies.py.
+        """CREATE TABLE outbox (
+            number INTEGER PRIMARY KEY AUTOINCREMENT, job BLOB NOT NULL, kind INTEGER NOT NULL, queue TEXT NOT NULL,
+            task TEXT NOT NULL, attempt INTEGER NOT NULL, at INTEGER, progress BLOB, history BLOB, result BLOB, reason TEXT,
+            reply TEXT NOT NULL
+        )""",
+        "CREATE INDEX outbox_progress ON outbox (job) WHERE kind = 2",
+        # A run of a workflow starts once, however often it sleeps. What was handed back has not failed: its history is as it was.
+        """CREATE TRIGGER job_moved AFTER UPDATE OF state ON job WHEN NEW.reply IS NOT NULL AND (NEW.state = 2) <> (OLD.state = 2)
+        BEGIN
+            INSERT INTO outbox (job, kind, queue, task, attempt, at, history, reply)
+            SELECT NEW.id, CASE NEW.state WHEN 2 THEN 1 ELSE 3 END, NEW.queue, NEW.task, NEW.attempt,
+             CASE NEW.state WHEN 2 THEN NEW.leased_at END, CASE NEW.state WHEN 2 THEN NULL ELSE NEW.history END, NEW.reply
+            WHERE NEW.state = 2 AND (NEW.attempts < 1000000 OR NEW.fence = 1)
+             OR NEW.state <> 2 AND NEW.attempts < 1000000 AND NEW.history IS NOT OLD.history;
+        END""",
+        # Only the newest waits to be sent on.
+        """CREATE TRIGGER job_progressed AFTER UPDATE OF progress ON job
+        WHEN NEW.reply IS NOT NULL AND NEW.progress IS NOT OLD.progress
+        BEGIN
+            DELETE FROM outbox WHERE job = NEW.id AND kind = 2;
+            INSERT INTO outbox (job, kind, queue, task, attempt, progress, reply)
+            VALUES (NEW.id, 2, NEW.queue, NEW.task, NEW.attempt, NEW.progress, NEW.reply);
+        END""",
+        # What was told to channels, in the order in which it became known.
+        """CREATE TABLE event (
+            number INTEGER PRIMARY KEY AUTOINCREMENT, channel TEXT NOT NULL, queue TEXT NOT NULL, told BLOB NOT NULL,
+            expires_at INTEGER NOT NULL
+        )""",
+        "CREATE INDEX event_expires ON event (expires_at)",
+    ),
+    (
+        # Answers to requests with an Idempotency-Key, and requests of that kind that are under way.
+        """CREATE TABLE answer (
+            id BLOB PRIMARY KEY, request BLOB NOT NULL, turn INTEGER NOT NULL, until INTEGER NOT NULL, answer BLOB,
+            expires_at INTEGER NOT NULL
+        ) WITHOUT ROWID""",
+        "CREATE INDEX answer_expires ON answer (expires_at)",
+    ),
+    (
+        # What jobs are found by, and which job's attempt asked for them. Beside the jobs, so that those without have no part in it.
+        """CREATE TABLE job_tag (tag TEXT NOT NULL, job_id BLOB NOT NULL, PRIMARY KEY (tag, job_id)) WITHOUT ROWID""",
+        "CREATE INDEX job_tag_job ON job_tag (job_id)",
+        """CREATE TABLE job_parent (child BLOB PRIMARY KEY, parent BLOB NOT NULL) WITHOUT ROWID""",
+        "CREATE INDEX job_parent_parent ON job_parent (parent, child)",
+    ),
 )
 
 VERSION = len(STEPS)

@@ -12,6 +12,7 @@ from lateshift.model.job import CAREFUL, Lease, State
 from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later, Settlement
 from lateshift.store.guards import BEGUN
 from lateshift.store.sqlite.database import Connection
+from lateshift.store.sqlite.replies import tell_ended
 from lateshift.store.taking import KEEP_CANCELLED, KEEP_LEAST
 
 _MINE = "id = ?1 AND fence = ?2 AND state = 2"
@@ -21,10 +22,10 @@ _IN_TIME = "(?4 <> 4 OR complete_by IS NULL OR complete_by > ?3)"
 _GUARDS = "session, turn, sequence, tenant, limit_key, gap_after, holds, batch"
 _KEPT = f"""id, queue, lane, state, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
  leased_at, settled_at, expires_at, exclusive, task, payload, progress, checkpoint, history, result, reason,
- {_GUARDS}"""
+ {_GUARDS}, trace, reply"""
 _MOVED = f"""id, queue, lane, ?4, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
  leased_at, ?3, ?3 + ?5, exclusive, task, payload, progress, checkpoint, coalesce(?6, history), ?7, ?8,
- {_GUARDS}"""
+ {_GUARDS}, trace, reply"""
 
 # A running job whose lease still holds is settled: copied, then deleted. Primary keys.
 COPY = f"""INSERT INTO settled ({_KEPT}) SELECT {_MOVED} FROM job WHERE {_MINE} AND {_IN_TIME}
@@ -46,8 +47,8 @@ def _copy_block(guards: str) -> str:
 
 
 # Of plain lanes, which have no guards to read, and of guarded ones.
-COPY_BLOCK = _copy_block("NULL, NULL, NULL, NULL, NULL, NULL, NULL, ?")
-COPY_GUARDED_BLOCK = _copy_block(_GUARDS.replace("batch", "?"))
+COPY_BLOCK = _copy_block("NULL, NULL, NULL, NULL, NULL, NULL, NULL, ?, NULL, NULL")
+COPY_GUARDED_BLOCK = _copy_block(f"{_GUARDS.replace('batch', '?')}, NULL, reply")
 DROP_BLOCK = f"{_SAID} DELETE FROM job WHERE id IN (SELECT id FROM mine)"
 # When all of a block were copied, nothing is left to compare. Primary key.
 DROP_THESE = f"DELETE FROM job WHERE id IN ({', '.join('?' * BLOCK)})"
@@ -112,6 +113,7 @@ def settle(
             _copy_counted(connection, final, counts)
         if connection.total_changes() - before < len(final):
             lost += [lease for lease, row in final if not _settled_by(connection, row)]
+        tell_ended(connection, [lease.id.bytes for lease, _ in final if lease.lane >= CAREFUL])
         connection.executemany(DROP, [row[:4] for _, row in final])
     for key in {settlement.lease.exclusive for settlement in settlements} - {None}:
         connection.execute(READY_NEXT, (key,))
@@ -134,6 +136,8 @@ def _complete_block(
     )  # either all are plain, or none is
     connection.execute(copy, (*said, now, now, now + _kept(keep), whose))
     written = connection.total_changes() - before
+    if copy is COPY_GUARDED_BLOCK:
+        tell_ended(connection, said[::3])
     if written == len(block):
         connection.execute(DROP_THESE, said[::3])
         return [], written
@@ -195,6 +199,7 @@ def settle_one(
         case Later():
             raise TypeError(f"{outcome!r} is no end")
     written = bool(connection.execute(f"{COPY} RETURNING 1", row).fetchall())
+    tell_ended(connection, [lease.id.bytes])
     connection.execute(DROP, row[:4])
     if written and lease.batch is not None:
         counts[lease.batch.bytes, row[3]] += 1
@@ -214,6 +219,7 @@ def cancel_waiting(
     keep = KEEP_CANCELLED // MICROSECOND
     row = (id.bytes, None, now, int(State.CANCELLED), keep, None, None, reason or f"cancelled by {by}")
     moved: list[tuple[Any, ...]] = connection.execute(COPY_WAITING, row).fetchall()
+    tell_ended(connection, [id.bytes])
     connection.execute(DROP_WAITING, (id.bytes,))
     for *_, batch in moved:
         if batch is not None:

@@ -11,16 +11,24 @@ from lateshift.store import borrowed
 from lateshift.store.contract import Statements, Wakes
 from lateshift.store.hints import lines_of
 from lateshift.store.sqlite import enqueue
+from lateshift.store.sqlite.answers import SqliteAnswers
+from lateshift.store.sqlite.audit import SqliteAudit
 from lateshift.store.sqlite.batches import SqliteBatches
+from lateshift.store.sqlite.breakers import SqliteBreakers
 from lateshift.store.sqlite.database import Database
+from lateshift.store.sqlite.figures import SqliteFigures
 from lateshift.store.sqlite.jobs import SqliteJobs
 from lateshift.store.sqlite.locks import SqliteLocks
+from lateshift.store.sqlite.logs import SqliteLogs
 from lateshift.store.sqlite.members import SqliteMembers
 from lateshift.store.sqlite.queues import SqliteQueues
+from lateshift.store.sqlite.replies import SqliteReplies
 from lateshift.store.sqlite.reports import SqliteReports
 from lateshift.store.sqlite.rules import SqliteRules
 from lateshift.store.sqlite.schedules import SqliteSchedules
+from lateshift.store.sqlite.seals import SqliteSeals
 from lateshift.store.sqlite.sessions import SqliteSessions
+from lateshift.store.sqlite.tokens import SqliteTokens
 from lateshift.store.sqlite.triggers import SqliteTriggers
 from lateshift.store.sqlite.upkeep import SqliteUpkeep
 from lateshift.store.sqlite.workflows import SqliteWorkflows
@@ -48,12 +56,20 @@ class SqliteStore:
         self.members = SqliteMembers(self._database)
         self.queues = SqliteQueues(self._database, self.wakes)
         self.rules = SqliteRules(self._database)
+        self.breakers = SqliteBreakers(self._database, self.wakes)
         self.sessions = SqliteSessions(self._database, self.wakes)
         self.schedules = SqliteSchedules(self._database, self.wakes)
         self.triggers = SqliteTriggers(self._database, self.wakes)
         self.workflows = SqliteWorkflows(self._database, self.wakes)
+        self.tokens = SqliteTokens(self._database)
+        self.audit = SqliteAudit(self._database)
+        self.answers = SqliteAnswers(self._database)
         self.locks = SqliteLocks(self._database)
         self.reports = SqliteReports(self._database)
+        self.replies = SqliteReplies(self._database, self.wakes)
+        self.logs = SqliteLogs(self._database)
+        self.figures = SqliteFigures(self._database)
+        self.seals = SqliteSeals(self._database)
         self.upkeep = SqliteUpkeep(self._database)
 
     def exists(self) -> bool:

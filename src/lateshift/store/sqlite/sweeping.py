@@ -1,20 +1,34 @@
 """What the supervisor does to jobs: read, decide, then write with the fence, so that a settlement in between wins."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from lateshift.model.guard import Turns, rule_of
+from lateshift.model.ids import MemberId
 from lateshift.model.instants import MICROSECOND
-from lateshift.model.job import Line, State
+from lateshift.model.job import Line, NewJob, State
 from lateshift.store.contract import LANES, Gap, TakenBack
 from lateshift.store.crashpoints import crashpoint
+from lateshift.store.figure_contract import lost_attempts
 from lateshift.store.guards import BEGUN
-from lateshift.store.sqlite import batches, guarding, rules, sessions
+from lateshift.store.sqlite import batches, enqueue, figures, gates, guarding, rules, sessions
 from lateshift.store.sqlite.database import Connection, Database
+from lateshift.store.sqlite.locks import TERM
+from lateshift.store.sqlite.replies import tell_ended
 from lateshift.store.sqlite.settling import COPY, READY_NEXT
-from lateshift.store.taking import GRACE, KEEP_CANCELLED, KEEP_DEAD, Overdue, Verdict, left_by, split, verdict
-
-TERM = "SELECT 1 FROM lock WHERE name = 'supervisor' AND fence = ? AND owner IS NOT NULL"
+from lateshift.store.taking import (
+    GRACE,
+    KEEP_CANCELLED,
+    KEEP_DEAD,
+    Overdue,
+    Verdict,
+    alerts_of,
+    left_by,
+    split,
+    taken_back,
+    verdict,
+)
 
 # Members whose heartbeat had run out when we looked are dead, and stay so; not those who fell silent while we waited to
 # write, for they waited too. A scan of the members.
@@ -38,7 +52,8 @@ COUNT_LOSS = "UPDATE job SET losses = ? WHERE id = ? AND fence = ? AND state = 2
 
 # Keys without a holder that have a line with blocked jobs and no ready one. job_exclusive.
 STRANDED = """SELECT DISTINCT exclusive
-FROM (SELECT DISTINCT exclusive, queue, lane FROM job WHERE exclusive IS NOT NULL AND state = 3) line
+FROM (SELECT DISTINCT exclusive, queue, lane FROM job WHERE exclusive IS NOT NULL AND state = 3
+  AND blocked_by = exclusive) line
 WHERE NOT EXISTS (SELECT 1 FROM job h WHERE h.exclusive = line.exclusive AND h.state = 2)
  AND NOT EXISTS (SELECT 1 FROM job r WHERE r.exclusive = line.exclusive AND r.state = 1
   AND r.queue = line.queue AND r.lane = line.lane)
@@ -49,7 +64,13 @@ NEXT_WAIT = """SELECT blocked_by, queue FROM job WHERE state = 3 AND (blocked_by
  ORDER BY blocked_by, queue LIMIT 1"""
 
 
-def take_back(database: Database, term: int, limit: int, turns: Turns) -> list[TakenBack]:
+def take_back(
+    database: Database,
+    term: int,
+    limit: int,
+    turns: Turns,
+    alerts: Mapping[MemberId, Sequence[NewJob]] | None,
+) -> list[TakenBack]:
     """Writes only when there is something to write: the supervisor asks every second."""
     with database.read() as connection:
         [(expired,)] = connection.execute(EXPIRED, (database.clock.microseconds(),)).fetchall()
@@ -87,16 +108,18 @@ def take_back(database: Database, term: int, limit: int, turns: Turns) -> list[T
         counts: Counter[batches.Ending] = Counter()
         for number, case in enumerate(verdicts):
             if _carry_out(connection, case, now, counts):
-                dead = case.state is State.DEAD
-                taken.append(TakenBack(case.job.id, Line(case.job.queue, case.lane), case.reason, dead))
+                taken.append(taken_back(case))
             if number == len(verdicts) // 2:
                 crashpoint("sweep.mid_batch")
+        figures.put(connection, now, lost_attempts(taken))
         for key in {case.job.exclusive for case in verdicts} - {None}:
             connection.execute(READY_NEXT, (key,))
         ended = [case for case in verdicts if case.state is not State.READY and case.job.lane.careful]
         sessions.hold(connection, [case.job.id.bytes for case in ended if case.state is State.DEAD], now)
         guarding.give_on(connection, [left_by(case.job) for case in ended], turns)
         batches.count(connection, counts, now)
+        if told := alerts_of(taken, alerts):
+            enqueue.run(connection, enqueue.statements(told, now))
     return taken
 
 
@@ -109,6 +132,7 @@ def _carry_out(connection: Connection, case: Verdict, now: int, counts: Counter[
     connection.execute(COUNT_LOSS, (case.losses, job.id.bytes, job.fence))
     end = (job.id.bytes, job.fence, now, int(case.state), keep, case.history, None, case.reason)
     moved = connection.execute(COPY_TAKEN, end).fetchall()
+    tell_ended(connection, [job.id.bytes])
     connection.execute(DROP_TAKEN, (job.id.bytes, job.fence))
     for (batch,) in moved:
         if batch is not None:
@@ -155,4 +179,5 @@ def release_waiting(
         lines |= rules.ready_next(connection, limits, turns)
         rated = [name for kind, name, _ in split(waits) if kind == "rate"]
         lines |= rules.ready_for_tokens(connection, rated, known, now / rules.SECOND, turns)
+        lines |= gates.release(connection, waits, now, turns)
     return gaps, lines, waits[-1] if len(waits) >= limit else ("", "")

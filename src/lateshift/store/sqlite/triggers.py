@@ -26,10 +26,10 @@ from lateshift.store.contract import ENDINGS_LOOKED_AT, Wakes
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.schedule_contract import Declared
-from lateshift.store.sqlite import enqueue
+from lateshift.store.sqlite import enqueue, receiving
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.taking import REFUSED_KEPT
-from lateshift.store.trigger_contract import Standing, Taken
+from lateshift.store.trigger_contract import Received, Standing, Taken
 
 # Whether this is the present term of whoever reads it. Primary keys.
 TERM = """SELECT 1 FROM lock, trigger WHERE lock.name = 'trigger ' || trigger.name AND trigger.name = ? AND fence = ?
@@ -153,6 +153,21 @@ class SqliteTriggers:
             crashpoint("trigger.before_commit")
         self._wakes.hint(lines_of(jobs))
         return taken
+
+    def receive(self, name: str, arrivals: Sequence[Arrival], *, keep: timedelta) -> list[Received] | None:
+        with self._database.write() as connection:
+            if not receiving.is_open(connection, name):
+                return None
+            now = self._clock.microseconds()
+            answers, new, jobs = receiving.receive(connection, name, arrivals, now, now + keep // MICROSECOND)
+            refused = [arrival for arrival in new if arrival.refused is not None]
+            for arrival in refused:
+                self._refuse(connection, name, arrival, now)
+            counts = (len(jobs), len(arrivals) - len(new), len(refused))
+            connection.execute(MOVE, (name, None, *counts, None, now))
+            crashpoint("trigger.before_commit")
+        self._wakes.hint(lines_of(jobs))
+        return answers
 
     def receipts(self, name: str, after: str, limit: int) -> list[str]:
         with self._database.read() as connection:

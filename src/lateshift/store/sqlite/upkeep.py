@@ -4,14 +4,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lateshift.errors import OptionInvalid
+from lateshift.errors import OptionInvalid, RolesUnsupported
 from lateshift.model.ids import JobId
 from lateshift.model.instants import MICROSECOND
 from lateshift.store import private
-from lateshift.store.sqlite import batches, runs
+from lateshift.store.sqlite import answers, batches, figures, logs, marks, runs, tokens
 from lateshift.store.sqlite.database import Connection, Database
-from lateshift.store.sqlite.sweeping import TERM
-from lateshift.store.taking import AUDIT_KEPT, IDENTITY_KEPT, SESSION_KEPT, TICKS_KEPT, TRIGGER_KEPT
+from lateshift.store.sqlite.locks import TERM
+from lateshift.store.sqlite.replies import PURGE_EVENTS
+from lateshift.store.taking import (
+    AUDIT_KEPT,
+    CIRCUIT_KEPT,
+    IDENTITY_KEPT,
+    SESSION_KEPT,
+    TICKS_KEPT,
+    TRIGGER_KEPT,
+)
 
 # Settled jobs past their retention. settled_expires.
 PURGE_SETTLED = (
@@ -44,6 +52,9 @@ PURGE_AUDIT = "DELETE FROM audit WHERE rowid IN (SELECT rowid FROM audit WHERE a
 PURGE_SESSIONS = """DELETE FROM session WHERE (queue, name) IN
  (SELECT queue, name FROM session WHERE touched_at <= ? AND held_why IS NULL LIMIT ?)"""
 PURGE_BUCKETS = "DELETE FROM bucket WHERE key IN (SELECT key FROM bucket WHERE at <= ? LIMIT ?)"
+# Circuits of one version that have counted nothing for CIRCUIT_KEPT, and park nobody. Few; job_blocked.
+PURGE_CIRCUITS = """DELETE FROM circuit WHERE name <> breaker AND since <= ? AND opened_by IS NULL AND NOT EXISTS
+ (SELECT 1 FROM job WHERE state = 3 AND blocked_by = 'breaker:' || circuit.name)"""
 # Ticks of longer ago than TICKS_KEPT. Primary key.
 PURGE_TICKS = """DELETE FROM tick WHERE (at, schedule, generation) IN
  (SELECT at, schedule, generation FROM tick WHERE at <= ? LIMIT ?)"""
@@ -83,8 +94,8 @@ class SqliteUpkeep:
             if not connection.execute(TERM, (term,)).fetchall():
                 return 0
             before = connection.total_changes()
-            _forget_runs(connection, connection.execute(PURGE_SETTLED, (now, limit)).fetchall())
-            for sql in (PURGE_KEYS, PURGE_RECEIPTS, PURGE_REFUSED):
+            _forget(connection, connection.execute(PURGE_SETTLED, (now, limit)).fetchall())
+            for sql in (PURGE_KEYS, PURGE_RECEIPTS, PURGE_REFUSED, PURGE_EVENTS):
                 connection.execute(sql, (now, limit))
             identities = (now, limit, now + IDENTITY_KEPT // MICROSECOND)
             connection.execute(PURGE_IDENTITIES, identities)
@@ -94,17 +105,19 @@ class SqliteUpkeep:
             connection.execute(PURGE_AUDIT, (now - AUDIT_KEPT // MICROSECOND, limit))
             for sql in (PURGE_SESSIONS, PURGE_BUCKETS):
                 connection.execute(sql, (now - SESSION_KEPT // MICROSECOND, limit))
+            connection.execute(PURGE_CIRCUITS, (now - CIRCUIT_KEPT // MICROSECOND,))
             gone = now - TRIGGER_KEPT // MICROSECOND
             connection.execute(PURGE_ARRIVED, (gone, limit))
             connection.execute(PURGE_TRIGGERS, (gone,))
             connection.execute(PURGE_TICKS, (now - TICKS_KEPT // MICROSECOND, limit))
-            deleted = connection.total_changes() - before
-            return deleted + batches.purge(connection, now, limit)
+            figures.purge(connection, now, limit)
+            deleted = connection.total_changes() - before + answers.purge(connection, now, limit)
+            return deleted + batches.purge(connection, now, limit) + tokens.purge(connection, now, limit)
 
     def erase(self, ids: Sequence[JobId]) -> int:
         with self._database.write() as connection:
             erased = [row for id in ids for row in connection.execute(ERASE, (id.bytes,)).fetchall()]
-            _forget_runs(connection, erased)
+            _forget(connection, erased)
             return len(erased)
 
     def check(self) -> list[str]:
@@ -116,6 +129,18 @@ class SqliteUpkeep:
                 count = connection.execute(sql).fetchall()[0][0]
                 found += [sentence.format(n=count)] if count else []
         return found
+
+    def roles(self, prefix: str) -> str:
+        raise self._no_roles()
+
+    def apply_roles(self, prefix: str) -> int:
+        raise self._no_roles()
+
+    def _no_roles(self) -> RolesUnsupported:
+        return RolesUnsupported(
+            f"SQLite has no roles: whoever may open {self._database.path} may read and write all of it. Lateshift makes the file for its "
+            "owner alone (mode 0600): run every part as that user, keep the folder at 0700, and use PostgreSQL for others."
+        )
 
     def backup(self, target: Path) -> None:
         if target.exists():
@@ -131,7 +156,11 @@ class SqliteUpkeep:
                 raise
 
 
-def _forget_runs(connection: Connection, ids: Sequence[tuple[Any, ...]]) -> None:
-    """What is kept of workflows goes with the jobs that they are."""
-    if ids and connection.execute(ANY_RUN).fetchall():
+def _forget(connection: Connection, ids: Sequence[tuple[Any, ...]]) -> None:
+    """Logs, tags and parents go with their jobs, and what is kept of workflows with the jobs that they are."""
+    if not ids:
+        return
+    logs.forget(connection, ids)
+    marks.forget(connection, ids)
+    if connection.execute(ANY_RUN).fetchall():
         runs.forget(connection, ids)

@@ -8,7 +8,8 @@ from uuid import UUID
 
 from lateshift.model.ids import JobId
 from lateshift.model.instants import MICROSECOND, to_instant, to_number
-from lateshift.model.job import Line, NewJob, State
+from lateshift.model.job import STRETCHES, Line, NewJob, State
+from lateshift.model.pipeline.progress import Tally
 from lateshift.model.workflow.run import (
     LOST,
     SIGNALS_MOST,
@@ -24,31 +25,33 @@ from lateshift.model.workflow.step import LATE, Kind, StepRow, StepState, StepVi
 from lateshift.store.contract import Wakes
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
-from lateshift.store.sqlite import enqueue, runs
+from lateshift.store.sqlite import enqueue, mending, runs, tallying
 from lateshift.store.sqlite.database import Connection, Database
-from lateshift.store.sqlite.sweeping import TERM
-from lateshift.store.workflow_contract import LateStep, Told, is_ready
+from lateshift.store.sqlite.locks import TERM
+from lateshift.store.workflow_contract import Kept, LateStep, Told, is_ready, refused, step_resubmitted
 
 # Whether the lease holds, and whether it is to be cancelled. Primary key.
 MINE = "SELECT cancel_by FROM job WHERE id = ? AND fence = ? AND state = 2"
 # What it was told before it began is news. Primary keys.
 BEGIN = """INSERT INTO run (id, name, version, news, started_at)
  VALUES (?1, ?2, ?3, (SELECT count(*) FROM signal WHERE run = ?1), ?4) ON CONFLICT DO NOTHING"""
-SAY = """UPDATE run SET status = coalesce(?2, status), phase = coalesce(?3, phase), why = CASE WHEN ?3 IS NULL THEN why ELSE ?4 END
- WHERE id = ?1"""
+SAY = """UPDATE run SET status = coalesce(?2, status), phase = CASE WHEN ?3 = 2 AND phase IN (1, 3) THEN phase ELSE coalesce(?3, phase) END,
+ why = CASE WHEN ?3 IS NULL OR ?3 = 2 AND phase IN (1, 3) THEN why ELSE ?4 END WHERE id = ?1"""
 CANCEL_LATER = "UPDATE run SET cancel_by = coalesce(cancel_by, ?2) WHERE id = ?1"
 CANCEL_TOLD = "UPDATE job SET cancel_by = NULL WHERE id = ?"
-# A step as it is now. One that has completed is written once; only how it is undone still changes. Primary key.
+# A step as it is now. One that has completed is written once; only how it is undone still changes, of whatever has its place
+# among those that were done. Primary key.
 _COLUMNS = """run, path, kind, name, state, payload, result, error, place, failures, job, due_at, complete_by, started_at, ended_at,
  undo, undo_state, undo_failures, undo_error, undo_job, undone_at"""
 PUT = f"""INSERT INTO step ({_COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
  CASE WHEN ?5 > 1 THEN ?14 END, ?15, ?16, ?17, ?18, ?19, CASE WHEN ?16 = 2 THEN ?14 END)
  ON CONFLICT (run, path) DO UPDATE SET state = excluded.state, payload = coalesce(excluded.payload, payload),
  result = excluded.result, error = excluded.error, place = excluded.place, failures = excluded.failures, job = excluded.job,
- due_at = coalesce(excluded.due_at, due_at), complete_by = coalesce(excluded.complete_by, complete_by),
+ due_at = coalesce(excluded.due_at, due_at),
+ complete_by = CASE WHEN excluded.job IS job THEN coalesce(excluded.complete_by, complete_by) ELSE excluded.complete_by END,
  ended_at = excluded.ended_at, undo = excluded.undo WHERE state <> 2"""
 PUT_UNDO = """UPDATE step SET undo_state = ?3, undo_failures = ?4, undo_error = ?5, undo_job = ?6,
- undone_at = CASE WHEN ?3 = 2 THEN ?7 END WHERE run = ?1 AND path = ?2 AND state = 2 AND undo_state <> 2"""
+ undone_at = CASE WHEN ?3 = 2 THEN ?7 END WHERE run = ?1 AND path = ?2 AND state > 1 AND place > 0 AND undo_state <> 2"""
 TAKE = "UPDATE signal SET taken = ?3 WHERE run = ?1 AND number = ?2 AND taken IS NULL"
 # The lease is given up, unless something came that it does not know of. Primary keys.
 SLEEP = """UPDATE job SET state = CASE WHEN ?3 > ?4 THEN 0 ELSE 1 END, due_at = ?3, attempt = attempt - 1, losses = 0,
@@ -62,12 +65,17 @@ _RUN = "id, name, version, phase, why, news, status, cancel_by, waits_for, start
 # Primary keys.
 RUN = f"SELECT {_RUN} FROM run WHERE id = ?"
 STEPS = f"SELECT {_COLUMNS}, mended FROM step WHERE run = ? ORDER BY path"
+STEPS_AFTER = f"""SELECT {_COLUMNS}, mended FROM step WHERE run = ?1 AND path > ?2 AND (?4 IS NULL OR state = ?4)
+ ORDER BY path LIMIT ?3"""
 SIGNALS = "SELECT number, name, data FROM signal WHERE run = ? AND taken IS NULL ORDER BY number"
+FIRST_SIGNALS = f"{SIGNALS} LIMIT ?"
 
 # Primary keys; signal_key.
-UNSETTLED = "SELECT 1 FROM job WHERE id = ?"
+# Whether a job that has not ended, or has, is a run: it has begun as one, or has as many attempts as only runs have.
+_IS_RUN = f"SELECT attempts = {STRETCHES} OR EXISTS (SELECT 1 FROM run r WHERE r.id = j.id) FROM {{}} j WHERE id = ?"
+UNSETTLED = _IS_RUN.format("job")
+SETTLED = _IS_RUN.format("settled")
 IS_THERE = "SELECT 1 FROM job WHERE id = ?1 UNION ALL SELECT 1 FROM settled WHERE id = ?1"
-SETTLED = "SELECT 1 FROM settled WHERE id = ?"
 KEY_USED = "SELECT 1 FROM signal WHERE run = ? AND key = ?"
 LAST_SIGNAL = "SELECT coalesce(max(number), 0), count(*) FROM signal WHERE run = ?"
 KEEP_SIGNAL = "INSERT INTO signal (run, number, name, data, key, at) VALUES (?, ?, ?, ?, ?, ?)"
@@ -91,14 +99,16 @@ NEWEST_OF_IN = NEWEST.format("AND name = ?3 AND phase = ?4")
 _LAST = UUID(int=2**128 - 1)
 
 # What operators do. Primary keys.
-DIRECT = """UPDATE run SET why = ?3, phase = CASE WHEN EXISTS (SELECT 1 FROM step WHERE run = ?1 AND undo_state > 0) THEN 1 ELSE ?2 END
+DIRECT = """UPDATE run SET why = CASE WHEN ?2 = 0 AND phase = 3 THEN why ELSE ?3 END,
+ phase = CASE WHEN ?2 = 0 AND phase = 3 OR EXISTS (SELECT 1 FROM step WHERE run = ?1 AND undo_state > 0) THEN 1 ELSE ?2 END
  WHERE id = ?1 AND (?2 <> 0 OR phase <> 1) AND EXISTS (SELECT 1 FROM job WHERE id = ?1) RETURNING 1"""
 FORWARD = "UPDATE run SET phase = 0, why = NULL WHERE id = ?"
-MEND = """UPDATE step SET state = 1, error = NULL, ended_at = NULL, place = NULL, job = NULL, failures = 0, payload = coalesce(?3, payload),
- mended = CASE WHEN ?3 IS NULL THEN mended ELSE 1 END WHERE run = ?1 AND path = ?2 AND state = 4
- AND EXISTS (SELECT 1 FROM run WHERE id = ?1 AND phase <> 1) AND EXISTS (SELECT 1 FROM job WHERE id = ?1) RETURNING 1"""
-# Steps that hold it begin anew. Primary key.
-TRY_AGAIN = "UPDATE step SET state = 1, error = NULL, ended_at = NULL, place = NULL, job = NULL, failures = 0 WHERE run = ? AND state = 4"
+MEND = """UPDATE step SET state = 1, error = NULL, ended_at = NULL, place = NULL, job = NULL, complete_by = NULL, failures = 0,
+ payload = coalesce(?3, payload), mended = CASE WHEN ?3 IS NULL THEN mended ELSE 1 END WHERE run = ?1 AND path = ?2 AND state = 4
+ AND EXISTS (SELECT 1 FROM run WHERE id = ?1 AND phase NOT IN (1, 3)) AND EXISTS (SELECT 1 FROM job WHERE id = ?1) RETURNING path"""
+# Steps that hold it begin anew, if it goes forward. Primary keys.
+TRY_AGAIN = """UPDATE step SET state = 1, error = NULL, ended_at = NULL, place = NULL, job = NULL, complete_by = NULL, failures = 0
+ WHERE run = ?1 AND state = 4 AND EXISTS (SELECT 1 FROM run WHERE id = ?1 AND phase = 0 AND cancel_by IS NULL) RETURNING path"""
 AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 
 
@@ -155,13 +165,19 @@ class SqliteWorkflows:
                 lines |= runs.wake(connection, run, now)
             crashpoint("workflow.before_late_commit")
         self._wakes.hint(lines)
-        return [LateStep(UUID(bytes=run), path, name, UUID(bytes=job)) for run, path, name, job in found]
+        return _late(found)
+
+    def late_steps(self, limit: int) -> list[LateStep]:
+        with self._database.read() as connection:
+            return _late(connection.execute(OVERDUE_STEPS, (self._clock.microseconds(), limit)).fetchall())
 
     def signal(self, id: JobId, name: str, data: bytes | None, *, key: str | None, by: str) -> Told:
         with self._database.write() as connection:
             now = self._clock.microseconds()
-            if not connection.execute(UNSETTLED, (id.bytes,)).fetchall():
-                return Told.ENDED if connection.execute(SETTLED, (id.bytes,)).fetchall() else Told.UNKNOWN
+            waiting = connection.execute(UNSETTLED, (id.bytes,)).fetchall()
+            refusal = refused(waiting, [] if waiting else connection.execute(SETTLED, (id.bytes,)).fetchall())
+            if refusal is not None:
+                return refusal
             if key is not None and connection.execute(KEY_USED, (id.bytes, key)).fetchall():
                 return Told.REPEATED
             [(last, count)] = connection.execute(LAST_SIGNAL, (id.bytes,)).fetchall()
@@ -173,10 +189,26 @@ class SqliteWorkflows:
         self._wakes.hint(lines)
         return Told.KEPT
 
+    def told(self, id: JobId, limit: int) -> list[Signal]:
+        with self._database.read() as connection:
+            return [Signal(*row) for row in connection.execute(FIRST_SIGNALS, (id.bytes, limit)).fetchall()]
+
+    def begun(self, ids: Sequence[JobId]) -> set[JobId]:
+        with self._database.read() as connection:
+            return {id for id in ids if connection.execute(RUN, (id.bytes,)).fetchall()}
+
     def view(self, id: JobId) -> RunView | None:
         with self._database.read() as connection:
             rows = connection.execute(RUN, (id.bytes,)).fetchall()
-            return _view(connection, run_of(rows[0]), whole=True) if rows else None
+            return _view(connection, run_of(rows[0]), (STEPS, (id.bytes,))) if rows else None
+
+    def look(
+        self, id: JobId, *, after: str = "", limit: int, state: StepState | None = None
+    ) -> RunView | None:
+        asked = STEPS_AFTER, (id.bytes, after, limit, None if state is None else int(state))
+        with self._database.read() as connection:
+            rows = connection.execute(RUN, (id.bytes,)).fetchall()
+            return _view(connection, run_of(rows[0]), asked) if rows else None
 
     def newest(
         self, before: JobId | None, limit: int, *, name: str | None = None, phase: Phase | None = None
@@ -193,7 +225,7 @@ class SqliteWorkflows:
             asked = NEWEST_IN, (*start, int(phase))
         with self._database.read() as connection:
             rows = connection.execute(*asked).fetchall()
-            seen = [_view(connection, run_of(row), whole=False) for row in rows]
+            seen = [_view(connection, run_of(row)) for row in rows]
         return [view for view in seen if view is not None]
 
     def direct(self, id: JobId, phase: Phase, *, why: str, by: str) -> bool:
@@ -201,23 +233,37 @@ class SqliteWorkflows:
             now = self._clock.microseconds()
             if not connection.execute(DIRECT, (id.bytes, int(phase), why)).fetchall():
                 return False
+            lines: set[Line] = set()
             if phase is Phase.FORWARD:
-                connection.execute(TRY_AGAIN, (id.bytes,))
+                jobs = mending.held(connection, id.bytes)
+                anew = connection.execute(TRY_AGAIN, (id.bytes,)).fetchall()
+                lines = mending.resolve(connection, jobs, anew, step_resubmitted(by), now)
             connection.execute(AUDIT, (now, f"workflow {phase.label}", str(id), by))
-            lines = runs.wake(connection, id.bytes, now)
+            lines |= runs.wake(connection, id.bytes, now)
         self._wakes.hint(lines)
         return True
 
     def mend(self, id: JobId, path: str, payload: bytes | None, *, by: str) -> bool:
         with self._database.write() as connection:
             now = self._clock.microseconds()
-            if not connection.execute(MEND, (id.bytes, path, payload)).fetchall():
+            jobs = mending.held(connection, id.bytes)
+            anew = connection.execute(MEND, (id.bytes, path, payload)).fetchall()
+            if not anew:
                 return False
             connection.execute(FORWARD, (id.bytes,))
+            lines = mending.resolve(connection, jobs, anew, step_resubmitted(by), now)
             connection.execute(AUDIT, (now, "resubmit step", f"{id} {path}", by))
-            lines = runs.wake(connection, id.bytes, now)
+            lines |= runs.wake(connection, id.bytes, now)
         self._wakes.hint(lines)
         return True
+
+    def tally(self, name: str, queue: str, limit: int | None = None) -> Tally:
+        with self._database.snapshot() as connection:
+            return tallying.tally(connection, name, queue, limit)
+
+    def pipelines(self, name: str | None = None, *, limit: int) -> list[Kept]:
+        with self._database.read() as connection:
+            return tallying.kept(connection, name, limit)
 
 
 def _advance(connection: Connection, one: Advance, now: int, jobs: list[NewJob]) -> Advanced:
@@ -282,13 +328,20 @@ def _loaded(connection: Connection, id: JobId, now: datetime) -> Loaded | None:
     return Loaded(run_of(rows[0]), steps, signals, now)
 
 
-def _view(connection: Connection, run: RunRow, *, whole: bool) -> RunView | None:
+def _late(found: Sequence[Sequence[Any]]) -> list[LateStep]:
+    return [LateStep(UUID(bytes=run), path, name, UUID(bytes=job)) for run, path, name, job in found]
+
+
+def _view(
+    connection: Connection, run: RunRow, asked: tuple[str, tuple[Any, ...]] | None = None
+) -> RunView | None:
+    """`asked`: for which of its steps."""
     id = (run.id.bytes,)
     rows = connection.execute(JOB, id).fetchall() or connection.execute(SETTLED_JOB, id).fetchall()
     if not rows:
         return None
     [(state, reason, queue, parent, due_at, settled_at)] = rows
-    steps = [step_of(row) for row in connection.execute(STEPS, id).fetchall()] if whole else []
+    steps = [] if asked is None else [step_of(row) for row in connection.execute(*asked).fetchall()]
     return RunView(
         run=run, state=State(state), reason=reason, queue=queue, parent=None if parent is None else UUID(bytes=parent),
         due_at=to_instant(due_at), settled_at=_instant(settled_at), steps=steps,

@@ -1,0 +1,68 @@
+"""What every store does about tokens, and about the record of what operators did. See contract.py for what holds of all verbs.
+
+No secret is ever given to a store: a token is kept with the digest of its secret, and its name is what the audit says."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+from uuid import UUID
+
+from msgspec import Struct
+
+from lateshift.model.access import Token
+
+TOKENS_AT_ONCE = 1_000  # tokens of one listing
+AUDIT_AT_ONCE = 1_000  # lines of one page
+AUDIT_LOOKED_AT = 10_000  # lines of one filter among which those of the others are looked for
+AUDIT_TEXT_LIMIT = 500  # characters kept of each part of a line that somebody records
+USED_EVERY = timedelta(minutes=1)  # how exactly it is known when a token was last used
+
+
+class AuditRow(Struct, frozen=True, kw_only=True):
+    """What somebody did. `number` grows from line to line, and is what the next page is asked for with."""
+
+    number: int
+    at: datetime
+    action: str
+    subject: str
+    actor: str
+
+
+class Tokens(Protocol):
+    def create(self, token: Token) -> None:
+        """Keep a new token; audited. Repeating an id is harmless. Raises TokenNameTaken if another that is not revoked has its
+        name, and TokenRevoked if its parent is not there any more or is revoked."""
+
+    def find(self, ids: Sequence[UUID]) -> list[Token]:
+        """Those of these that are there, in no order, as they are at this moment: whoever was revoked says so."""
+
+    def named(self, name: str) -> Token | None:
+        """The one of this name that is not revoked."""
+
+    def list(self, limit: int) -> list[Token]:
+        """Those not revoked, the newest first; then those that were, the last revoked first. Raises OptionInvalid over
+        TOKENS_AT_ONCE."""
+
+    def revoke(self, id: UUID, *, by: str) -> bool:
+        """From this commit on it is good for nothing, and those whose parent it is with it; audited. False if there is none, or it was revoked before."""
+
+    def used(self, ids: Sequence[UUID]) -> None:
+        """These were used now. Written at most once in USED_EVERY for each."""
+
+
+class AuditLog(Protocol):
+    def list(
+        self,
+        *,
+        before: int | None = None,
+        limit: int,
+        subject: str | None = None,
+        actor: str | None = None,
+        action: str | None = None,
+    ) -> list[AuditRow]:
+        """The newest first, those with a lower number than `before`. Of several filters the first (subject, actor, action) is
+        served by an index, and the others are looked for among the newest AUDIT_LOOKED_AT lines that fit it. Raises
+        OptionInvalid over AUDIT_AT_ONCE."""
+
+    def record(self, action: str, subject: str, *, by: str) -> None:
+        """What no other verb records, such as a sign-in. Parts over AUDIT_TEXT_LIMIT characters are cut."""

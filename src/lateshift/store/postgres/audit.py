@@ -1,0 +1,69 @@
+"""What operators did, in PostgreSQL: listed, and recorded where no other verb does."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from lateshift.store.access_contract import AUDIT_LOOKED_AT
+from lateshift.store.auditing import AuditLister
+from lateshift.store.contract import Rows
+from lateshift.store.granting import recorded
+from lateshift.store.postgres.database import Connection, Database
+
+NOW = "SELECT clock_timestamp() + %s::interval"
+# Once, also if the answer to the first try was lost: of the same instant there is one. audit_at.
+RECORD = """INSERT INTO lateshift.audit (at, action, subject, actor) SELECT %(at)s, %(action)s, %(subject)s, %(actor)s
+ WHERE NOT EXISTS (SELECT 1 FROM lateshift.audit
+  WHERE at = %(at)s AND action = %(action)s AND subject = %(subject)s AND actor = %(actor)s)"""
+
+# The newest first, from a number on. What fits the first filter is read in its order, up to AUDIT_LOOKED_AT; the others are
+# looked for in it, and it is read no further than that there are enough. The first filter is a range of its index and not an
+# equation: then no other index has this order, and no plan can read the lines of everybody to find those of one.
+# Primary key; audit_subject, audit_actor, audit_action.
+_COLUMNS = "number, at, action, subject, actor"
+_LIST = f"""SELECT {_COLUMNS} FROM (SELECT {_COLUMNS}, {{first}} AS first FROM lateshift.audit WHERE {{where}}
+  ORDER BY first DESC, number DESC LIMIT {AUDIT_LOOKED_AT}) AS newest
+ WHERE (%(subject)s::text IS NULL OR subject = %(subject)s::text) AND (%(actor)s::text IS NULL OR actor = %(actor)s::text)
+ AND (%(action)s::text IS NULL OR action = %(action)s::text) ORDER BY first DESC, number DESC LIMIT %(limit)s"""
+_RANGE = """left({0}, 200) >= left(%({0})s::text, 200) AND (left({0}, 200), number) < (left(%({0})s::text, 200), %(before)s)
+  AND {0} = %({0})s::text"""
+
+
+def _list_of(column: str) -> str:
+    return _LIST.format(first=f"left({column}, 200)", where=_RANGE.format(column))
+
+
+LIST = (
+    f"SELECT {_COLUMNS} FROM lateshift.audit WHERE number < %(before)s ORDER BY number DESC LIMIT %(limit)s"
+)
+LIST_OF_SUBJECT = _list_of("subject")
+LIST_OF_ACTOR = _list_of("actor")
+LIST_OF_ACTION = _list_of("action")
+_LISTS = {None: LIST, "subject": LIST_OF_SUBJECT, "actor": LIST_OF_ACTOR, "action": LIST_OF_ACTION}
+
+
+class PostgresAudit(AuditLister):
+    """See access_contract.AuditLog."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._clock = database.clock
+
+    def _page(self, first: str | None, before: int, limit: int, filters: Mapping[str, str | None]) -> Rows:
+        given = {"before": before, "limit": limit, **filters}
+        return self._database.run(
+            lambda connection, again: connection.execute(_LISTS[first].encode(), given).fetchall()
+        )
+
+    def record(self, action: str, subject: str, *, by: str) -> None:
+        line = {"action": recorded(action), "subject": recorded(subject), "actor": recorded(by)}
+        at = self._database.run(self._now)
+
+        def work(connection: Connection, again: bool) -> None:
+            connection.execute(RECORD, {**line, "at": at})
+
+        self._database.run(work)
+
+    def _now(self, connection: Connection, again: bool) -> datetime:
+        [[now]] = connection.execute(NOW, (self._clock.offset,)).fetchall()
+        assert isinstance(now, datetime)
+        return now

@@ -1,0 +1,124 @@
+"""Tokens in PostgreSQL: who they are, what they are good for, and that they are revoked."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from lateshift.model.access import Token
+from lateshift.store.access_contract import USED_EVERY
+from lateshift.store.granting import orphan, queues_of, scopes_of, subject_of, taken, tokens_limit
+from lateshift.store.postgres.arrays import Uuids
+from lateshift.store.postgres.database import Connection, Database
+from lateshift.store.postgres.queues import AUDIT
+from lateshift.store.taking import TOKEN_KEPT
+
+_NOW = "(SELECT clock_timestamp() + %(skew)s::interval)"
+_COLUMNS = "id, name, scopes, queues, digest, created_at, created_by, expires_at, revoked_at, revoked_by, last_used_at, parent"
+# Primary key, and token_name: nothing if either is there.
+CREATE = f"""INSERT INTO lateshift.token ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+ ON CONFLICT DO NOTHING RETURNING 1"""
+# Primary key.
+FIND = f"SELECT {_COLUMNS} FROM lateshift.token WHERE id = ANY(%s)"
+_REVOKE = f"""UPDATE lateshift.token SET revoked_at = {_NOW}, revoked_by = %(by)s
+ WHERE {{}} = %(id)s AND revoked_at IS NULL RETURNING name"""
+REVOKE = _REVOKE.format("id")
+REVOKE_CHILDREN = _REVOKE.format("parent")  # token_parent
+# It stays so until this transaction ends. Primary key.
+LIVES = "SELECT 1 FROM lateshift.token WHERE id = %s AND revoked_at IS NULL FOR SHARE"
+# What was done a moment ago, asked only after an answer was lost. Primary key.
+REVOKED_BY = f"""SELECT 1 FROM lateshift.token WHERE id = %(id)s AND revoked_by = %(by)s
+ AND revoked_at > {_NOW} - interval '1 minute'"""
+# Those that another writes at this moment need no second write. Primary key.
+USED = f"""UPDATE lateshift.token SET last_used_at = {_NOW} WHERE id = ANY(ARRAY(SELECT id FROM lateshift.token
+ WHERE id = ANY(%(ids)s) AND (last_used_at IS NULL OR last_used_at <= {_NOW} - %(every)s::interval)
+ FOR NO KEY UPDATE SKIP LOCKED))"""
+# token_name
+NAMED = f"SELECT {_COLUMNS} FROM lateshift.token WHERE name = %s AND revoked_at IS NULL"
+# token_live, token_revoked
+LIVE = f"SELECT {_COLUMNS} FROM lateshift.token WHERE revoked_at IS NULL ORDER BY id DESC LIMIT %s"
+REVOKED = (
+    f"SELECT {_COLUMNS} FROM lateshift.token WHERE revoked_at IS NOT NULL ORDER BY revoked_at DESC LIMIT %s"
+)
+# Those that are good for nothing since TOKEN_KEPT. token_revoked, token_expires.
+_PURGE = f"""DELETE FROM lateshift.token WHERE id = ANY(ARRAY(SELECT id FROM lateshift.token
+ WHERE {{0}} IS NOT NULL AND {{0}} <= {_NOW} - %(kept)s::interval ORDER BY {{0}} LIMIT %(limit)s FOR UPDATE SKIP LOCKED))"""
+PURGE_REVOKED = _PURGE.format("revoked_at")
+PURGE_EXPIRED = _PURGE.format("expires_at")
+
+
+class PostgresTokens:
+    """See access_contract.Tokens."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._clock = database.clock
+
+    def create(self, token: Token) -> None:
+        row = (
+            token.id, token.name, ",".join(token.scopes), ",".join(token.queues), token.digest, token.created_at,
+            token.created_by, token.expires_at, token.revoked_at, token.revoked_by, token.last_used_at, token.parent,
+        )  # fmt: skip
+
+        def work(connection: Connection, again: bool) -> None:
+            with connection.transaction():
+                if token.parent is not None and not connection.execute(LIVES, (token.parent,)).fetchall():
+                    raise orphan(token.name)
+                if connection.execute(CREATE, row).fetchall():
+                    line = (self._clock.offset, "create", subject_of(token.name), token.created_by)
+                    connection.execute(AUDIT, line)
+                elif not connection.execute(FIND, (Uuids([token.id]),)).fetchall():
+                    raise taken(token.name)
+
+        self._database.run(work)
+
+    def find(self, ids: Sequence[UUID]) -> list[Token]:
+        rows = self._database.run(
+            lambda connection, again: connection.execute(FIND, (Uuids(ids),)).fetchall()
+        )
+        return [_token(row) for row in rows]
+
+    def named(self, name: str) -> Token | None:
+        rows = self._database.run(lambda connection, again: connection.execute(NAMED, (name,)).fetchall())
+        return _token(rows[0]) if rows else None
+
+    def list(self, limit: int) -> list[Token]:
+        tokens_limit(limit)
+
+        def look(connection: Connection) -> list[Token]:
+            rows = connection.execute(LIVE, (limit,)).fetchall()
+            rows += connection.execute(REVOKED, (limit - len(rows),)).fetchall()
+            return [_token(row) for row in rows]
+
+        return self._database.snapshot(look)
+
+    def revoke(self, id: UUID, *, by: str) -> bool:
+        def work(connection: Connection, again: bool) -> bool:
+            told = {"id": id, "by": by, "skew": self._clock.offset}
+            with connection.transaction():
+                itself = connection.execute(REVOKE, told).fetchall()
+                for (name,) in itself + connection.execute(REVOKE_CHILDREN, told).fetchall():
+                    connection.execute(AUDIT, (self._clock.offset, "revoke", subject_of(name), by))
+                return bool(itself or (again and connection.execute(REVOKED_BY, told).fetchall()))
+
+        return self._database.run(work)
+
+    def used(self, ids: Sequence[UUID]) -> None:
+        told = {"ids": Uuids(ids), "skew": self._clock.offset, "every": USED_EVERY}
+        self._database.run(lambda connection, again: connection.execute(USED, told).rowcount)
+
+
+def purge(connection: Connection, skew: timedelta, limit: int) -> int:
+    told = {"skew": skew, "kept": TOKEN_KEPT, "limit": limit}
+    return sum(connection.execute(sql, told).rowcount for sql in (PURGE_REVOKED, PURGE_EXPIRED))
+
+
+def _token(row: tuple[Any, ...]) -> Token:
+    (
+        id, name, scopes, queues, digest, created_at, created_by, expires_at, revoked_at, revoked_by, used_at, parent,
+    ) = row  # fmt: skip
+    return Token(
+        id=id, name=name, scopes=scopes_of(scopes), queues=queues_of(queues), digest=digest, created_at=created_at,
+        created_by=created_by, expires_at=expires_at, revoked_at=revoked_at, revoked_by=revoked_by, last_used_at=used_at,
+        parent=parent,
+    )  # fmt: skip
