@@ -3,7 +3,7 @@
 import inspect
 import re
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -14,6 +14,8 @@ from weakref import WeakSet
 import msgspec
 
 from lateshift import embedded
+from lateshift.agents import Agents
+from lateshift.alerting import Alerting
 from lateshift.batches.handle import Batch
 from lateshift.batches.sending import Callback, Making
 from lateshift.check import Report, check
@@ -25,21 +27,27 @@ from lateshift.errors import JobUnknown, OptionInvalid, TaskInvalid, TaskUnknown
 from lateshift.handle import Job
 from lateshift.model import checks
 from lateshift.model.batch import BatchId
+from lateshift.model.breaker import Breaker
 from lateshift.model.ids import JobId, id_of
 from lateshift.model.limit import Limit
 from lateshift.model.member import VERSION_LIMIT, Program, program_of
 from lateshift.model.placing import Then
-from lateshift.model.queue import QueueSettings, WhenFull, queue_name
+from lateshift.model.queue import QueueSettings, WhenFull, declare, queue_name
 from lateshift.model.retry import Retry
+from lateshift.model.tags import tags_of
 from lateshift.model.unique import Uniqueness
+from lateshift.pipelines import Pipelines
+from lateshift.registrar import Registrar
+from lateshift.replies.targets import Targets
+from lateshift.replying import Replying
 from lateshift.runtime.aside import aside
 from lateshift.runtime.lock import Lock
 from lateshift.scheduling import Scheduling
+from lateshift.sealing.ring import Ring, ring_of
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
 from lateshift.task import HOUR, AsyncTask, Bound, Call, Limits, Task, task_name
 from lateshift.triggering import Triggering
-from lateshift.workflows import Workflows
 
 LOCK_NAME_LIMIT = 200  # characters
 LIMIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,49}")
@@ -49,23 +57,7 @@ R = TypeVar("R")
 F = TypeVar("F")
 
 
-class Registrar:
-    """What `app.task(…)` gives: a decorator for sync and async functions alike."""
-
-    def __init__(self, app: "Lateshift", name: str | None, limits: Limits) -> None:
-        self._app = app
-        self._name = name
-        self._limits = limits
-
-    @overload
-    def __call__(self, function: Callable[P, Awaitable[R]]) -> AsyncTask[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, R]) -> Task[P, R]: ...
-    def __call__(self, function: Callable[..., Any]) -> Any:
-        return self._app._register(function, self._name, self._limits)
-
-
-class Lateshift(Scheduling, Triggering, Workflows):
+class Lateshift(Agents, Scheduling, Triggering, Pipelines, Alerting, Replying):
     """An app: a name, its tasks and its store.
 
     `store` is a URL; without it LATESHIFT_STORE or lateshift.toml name one, else it is a file, ./lateshift.db.
@@ -81,8 +73,11 @@ class Lateshift(Scheduling, Triggering, Workflows):
         self.settings: Settings = load(store=store)
         self.clock = clock
         self._queues: dict[str, QueueSettings] = {}
-        self.client = Client(lambda: self.store, self.settings.key_window, self._queues, name)
+        self._ring: Ring | None = None
         self._tasks: dict[str, Task[..., Any]] = {}
+        self.client = Client(
+            lambda: self.store, self.settings.key_window, self._queues, name, self.ring, Targets(self._tasks)
+        )
         self._starters: list[Callable[[], Any]] = []
         self._store: Store | None = None
         self._opening = threading.Lock()
@@ -107,6 +102,12 @@ class Lateshift(Scheduling, Triggering, Workflows):
                     store.ready()
                     self._store = store
         return self._store
+
+    def ring(self) -> Ring:
+        """The keys for sensitive queues that this program holds, read on first use. Raises SealKeysInvalid."""
+        if self._ring is None:
+            self._ring = ring_of(self.settings)
+        return self._ring
 
     @property
     def version(self) -> str:
@@ -137,6 +138,8 @@ class Lateshift(Scheduling, Triggering, Workflows):
         singleton: bool = False,
         limit: Limit | None = None,
         unique: Uniqueness = None,
+        breaker: Breaker | None = None,
+        tags: Collection[str] = (),
     ) -> Registrar: ...
     def task(
         self,
@@ -154,6 +157,8 @@ class Lateshift(Scheduling, Triggering, Workflows):
         singleton: bool = False,
         limit: Limit | None = None,
         unique: Uniqueness = None,
+        breaker: Breaker | None = None,
+        tags: Collection[str] = (),
     ) -> Any:
         """Register a function as a task: `@app.task`, or `@app.task(queue="images", retry=Retry(attempts=5))`.
 
@@ -161,12 +166,13 @@ class Lateshift(Scheduling, Triggering, Workflows):
         `keep`: how long a completed job and its result stay. `process`: run each attempt in a process of its own,
         killed at the complete-by, and over `memory` bytes. `singleton`: one running job over all machines.
         `limit`: how many run at once, and how many start in a time, over all machines. `unique`: which calls are one job.
+        `breaker`: while it is open, its jobs are parked, over all machines. `tags`: of all its jobs, to find them by.
         """
         limits = Limits(
             queue=queue, retry=retry or Retry(), time_limit=time_limit, priority=priority, keep=keep, process=process,
-            memory=memory, singleton=singleton, limit=limit, unique=unique,
+            memory=memory, singleton=singleton, limit=limit, unique=unique, breaker=breaker, tags=tags_of(tags),
         )  # fmt: skip
-        registrar = Registrar(self, name, limits)
+        registrar = Registrar(self._register, name, limits)
         return registrar if function is None else registrar(function)
 
     def queue(
@@ -181,6 +187,8 @@ class Lateshift(Scheduling, Triggering, Workflows):
         on_dead: Then = "go_on",
         on_gap: Then = "go_on",
         gap_after: timedelta | None = None,
+        sensitive: bool = False,
+        events: bool = False,
     ) -> QueueSettings:
         """Declare what a queue may hold. A queue need not be declared; but one that is, is declared alike everywhere, and
         before its first job.
@@ -189,23 +197,17 @@ class Lateshift(Scheduling, Triggering, Workflows):
         says: "raise" QueueFull, "shed_new", "shed_oldest" or "shed_lowest". `duplicates`: for so long, the same task with
         the same arguments gives the job that is there. `limit`: how many of its jobs run at once and start in a time, over
         all machines. `on_dead`, `on_gap`, `gap_after`: the rules of its sessions, where a call says nothing else.
+        `sensitive`: what its jobs are given and leave behind is sealed with the key ring, and its workers run nothing else.
+        `events`: what becomes of its jobs is told to the channel `jobs.QUEUE.TASK`, for `app.subscribe`.
         """
         queue_name(name)
         settings = QueueSettings(
             max_ready=max_ready, when_full=when_full, wait=wait, duplicates=duplicates, limit=limit, on_dead=on_dead,
-            on_gap=on_gap, gap_after=gap_after,
+            on_gap=on_gap, gap_after=gap_after, sensitive=sensitive, events=events,
         )  # fmt: skip
         used = [task.name for task in self._tasks.values() if task.limits.queue == name and task.used]
-        if limit is not None and name not in self._queues and used:
-            raise OptionInvalid(
-                f"The queue {name} is limited after {used[0]} was enqueued to it. Declare it before."
-            )
-        before = self._queues.setdefault(name, settings)
-        if before != settings:
-            raise OptionInvalid(
-                f"The queue {name} is declared twice, as {before} and as {settings}. Declare it once."
-            )
-        return settings
+        fed = [*self.schedules_into(name), *self.triggers_into(name)]
+        return declare(self._queues, name, settings, used=used, fed=fed)
 
     def limit(self, name: str, limit: Limit) -> None:
         """Limit the jobs of each key that callers name: `app.limit("vendor", Limit(concurrency=5))`, then
@@ -232,9 +234,8 @@ class Lateshift(Scheduling, Triggering, Workflows):
                 await aside(function)
 
     def enqueue_many(self, calls: Iterable[Call[Any]]) -> int:
-        """Enqueue any number of calls in bounded memory: one durable commit for each thousand. Gives how many jobs
-        were made; a call that was sent before is not counted. If it raises, the thousands before stay; repeating the
-        same calls makes nothing twice."""
+        """Enqueue any number of calls in bounded memory: one durable commit for each thousand. Gives how many jobs were made; a call that
+        was sent before is not counted. If it raises, the thousands before stay; repeating the same calls makes nothing twice."""
         return self.client.send_many(calls)
 
     async def aenqueue_many(self, calls: Iterable[Call[Any]]) -> int:
@@ -333,7 +334,8 @@ class Lateshift(Scheduling, Triggering, Workflows):
             self.settings,
             self.clock,
             program=self.program,
-            beside=[self.ticker(), *self.readers()],
+            beside=[self.ticker(), self.courier(), *self.readers(), *self.alarms()],
+            losses=self.losses(),
         ):
             yield
 
@@ -365,6 +367,10 @@ class Lateshift(Scheduling, Triggering, Workflows):
                 "below the others, next to the function."
             )
         known = task_name(function, name, self._tasks)
+        if limits.breaker is not None and known in self._agents:
+            raise TaskInvalid(
+                f"The agent {known!r} has a breaker of that name. Give the task another name=, or no breaker."
+            )
         kind = AsyncTask if inspect.iscoroutinefunction(function) else Task
         task: Task[..., Any] = kind(function, known, limits, self.client)
         self._tasks[known] = task

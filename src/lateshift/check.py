@@ -13,10 +13,13 @@ from lateshift.model.batch import BatchId
 from lateshift.model.fingerprint import blanked
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, JobView, State
+from lateshift.model.sealed import is_sealed
+from lateshift.model.workflow.run import ANEW, Phase, is_step
 from lateshift.store.contract import Store
 from lateshift.task import Task
 from lateshift.triggers.fitting import fault
 from lateshift.triggers.trigger import Trigger
+from lateshift.workflow.pipeline import Pipeline
 from lateshift.workflow.replaying import difference
 from lateshift.workflow.workflow import Workflow
 
@@ -27,7 +30,7 @@ FINDINGS_KEPT = 200  # what comes after so many different ones is only counted
 TO_COME = "to come"  # of what a batch enqueues when it is done
 SCHEDULED = "of a schedule"  # what its ticks will enqueue
 GONE, UNDECODABLE, INVALID = "task_gone", "arguments_undecodable", "task_invalid"
-DIVERGED = "workflow_diverged"
+DIVERGED, FILTER_GONE = "workflow_diverged", "filter_gone"
 TRIGGER_INVALID, TRIGGER_TAKEN = "trigger_invalid", "trigger_taken"
 
 
@@ -53,6 +56,7 @@ class Met(Struct, frozen=True):
     task: str
     payload: bytes
     state: str
+    reason: str | None = None
 
 
 class Report(Struct, kw_only=True):
@@ -98,7 +102,11 @@ def check(
         kind, words = wrong
         # Values in a message differ from job to job; the name of the argument, which stands first, does not.
         argument, colon, what = words.partition(": ")
-        key = (met.task, kind) if kind != UNDECODABLE else (met.task, kind, argument, colon, blanked(what))
+        key: tuple[str, ...] = (met.task, kind)
+        if kind == UNDECODABLE:
+            key = (met.task, kind, argument, colon, blanked(what))
+        elif kind == FILTER_GONE:
+            key = (met.task, kind, words)
         finding = found.get(key)
         if finding is None and len(found) < FINDINGS_KEPT:
             finding = found[key] = Finding(task=met.task, kind=kind, error=words)
@@ -133,7 +141,7 @@ def _of_triggers(store: Store, triggers: Mapping[str, Trigger], app: str | None)
 
 def _what_there_is(store: Store, app: str | None) -> Iterator[Met]:
     for view in _jobs(store):
-        yield Met(view.id, view.task, view.payload, view.state.label)
+        yield Met(view.id, view.task, view.payload, view.state.label, view.reason)
     before: BatchId | None = None
     while page := store.batches.newest(before, PAGE):
         for batch in page:
@@ -150,13 +158,15 @@ def _what_there_is(store: Store, app: str | None) -> Iterator[Met]:
 
 
 def _jobs(store: Store) -> Iterator[JobView]:
+    """What waits and runs, then what is dead; but no dead step of a run, which is not run again by itself: the run is what counts."""
     before: JobId | None = None
     while page := store.reports.unsettled(before, PAGE):
         yield from page
         before = page[-1].id
     before = None
     while page := store.reports.jobs(JobFilter(state=State.DEAD, before=before), PAGE):
-        yield from page
+        runs = store.workflows.begun([view.batch for view in page if view.batch is not None])
+        yield from (view for view in page if not is_step(view, runs))
         before = page[-1].id
 
 
@@ -166,6 +176,12 @@ def _what_diverges(store: Store, tasks: Mapping[str, Task[..., Any]], met: Met) 
     if not isinstance(task, Workflow) or not isinstance(met.id, UUID) or met.state == TO_COME:
         return None
     for loaded in store.workflows.load([met.id]):
+        if loaded.run.phase is Phase.UNDOING and met.reason in ANEW:
+            continue
+        gone = task.gone(loaded) if isinstance(task, Pipeline) else []
+        if gone:
+            which = f"the filter {gone[0]}" if len(gone) == 1 else f"the filters {', '.join(gone)}"
+            return FILTER_GONE, f"items have yet to pass {which}, and this code has no task of that name"
         found = difference(task, loaded, met.payload)
         if found is not None:
             return DIVERGED, found
@@ -177,6 +193,8 @@ def _what_is_wrong(tasks: Mapping[str, Task[..., Any]], met: Met) -> tuple[str, 
     task = tasks.get(met.task)
     if task is None:
         return GONE, "this code has no task of that name"
+    if is_sealed(met.payload):  # whoever may read it finds out when it runs
+        return None
     try:
         task.arguments.decode(met.payload)
     except TaskInvalid as error:

@@ -1,7 +1,7 @@
 """What a caller can do: enqueue one or many, look a job up, cancel, resubmit."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from types import MappingProxyType
@@ -11,20 +11,31 @@ from weakref import WeakKeyDictionary
 from lateshift.batches.sending import Making
 from lateshift.errors import OptionInvalid
 from lateshift.handle import Job
+from lateshift.model.attempt_log import AttemptLog
 from lateshift.model.batch import BatchId
+from lateshift.model.events import JobEvent
 from lateshift.model.explaining.explain import explain
 from lateshift.model.explaining.reason import Explanation
+from lateshift.model.gate import Gate
 from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId
 from lateshift.model.job import Enqueued, JobView, NewJob
 from lateshift.model.limit import Limit
 from lateshift.model.queue import QueueSettings
+from lateshift.model.sealed import START, is_sealed
+from lateshift.model.watching import BEGINNING, Position
 from lateshift.pressure import Pressure
+from lateshift.replies.hub import Hub
+from lateshift.replies.targets import Targets
 from lateshift.runtime.aside import aside
 from lateshift.runtime.together import Together
+from lateshift.sealing.jobs import opened_logs, opened_view, readable_view
+from lateshift.sealing.ring import NO_RING, Ring
 from lateshift.store.contract import Store
 from lateshift.store.crashpoints import crashpoint
+from lateshift.store.reply_contract import Published
 from lateshift.task import Call
+from lateshift.telemetry.tracing import context, spans, with_context
 
 R = TypeVar("R")
 
@@ -43,14 +54,25 @@ class Client:
         key_window: timedelta,
         queues: Mapping[str, QueueSettings] = NO_QUEUES,
         app: str = "",
+        ring: Callable[[], Ring] = lambda: NO_RING,
+        targets: Targets | None = None,
     ) -> None:
         self.app = app
+        self.ring = ring
         self.key_window = key_window
         self.queues = queues
+        self.targets = targets or Targets({})
         self._pressure = Pressure(queues)
         self.limits: dict[str, Limit] = {}  # of each key of a kind
+        # By task, its queues and those that its results go into, as pipelines join them; and by queue.
+        self.feeds: dict[str, set[tuple[str, str]]] = {}
+        self._fed: dict[str, set[str]] = {}
         self._open = store
+        self._hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
         self._waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, Together[NewJob, Enqueued]] = (
+            WeakKeyDictionary()
+        )
+        self._looking: WeakKeyDictionary[asyncio.AbstractEventLoop, Together[JobId, JobView | None]] = (
             WeakKeyDictionary()
         )
 
@@ -64,7 +86,37 @@ class Client:
         ]
         return [*(limit.rule("key", name) for name, limit in self.limits.items()), *limited]
 
+    def rooms(self, task: str) -> list[Gate]:
+        bounds = [
+            (queue, into, self.queues[into].max_ready)
+            for queue, into in sorted(self.feeds.get(task, ()))
+            if into in self.queues
+        ]
+        return [Gate(task, into, most, queue) for queue, into, most in bounds if most is not None]
+
+    def feed(self, task: str, queue: str, into: str) -> None:
+        """What this task returns, on its queue, makes jobs in another."""
+        self.feeds.setdefault(task, set()).add((queue, into))
+        self._fed.setdefault(queue, set()).add(into)
+
+    def leads(self, queue: str, to: str) -> bool:
+        """Whether what runs in one queue makes jobs in the other, at last."""
+        reached, left = {queue}, [queue]
+        while left:
+            new = self._fed.get(left.pop(), set()) - reached
+            reached |= new
+            left += new
+        return to in reached
+
     def send(self, call: Call[R], connection: object | None) -> Job[R]:
+        traced = spans()
+        if traced is None:
+            return self._send_in_turn(call, connection)
+        with traced.enqueuing([call.job]):
+            call.job = with_context(call.job, traced.context())
+            return self._send_in_turn(call, connection)
+
+    def _send_in_turn(self, call: Call[R], connection: object | None) -> Job[R]:
         store = self._open()
         if not (self.queues and self._pressure.concerns(call.job.spec)):
             return self._send(store, call, connection)
@@ -81,6 +133,14 @@ class Client:
         return self._job(call, answer)
 
     async def asend(self, call: Call[R], connection: object | None) -> Job[R]:
+        traced = spans()
+        if traced is None:
+            return await self._asend_in_turn(call, connection)
+        with traced.enqueuing([call.job]):
+            call.job = with_context(call.job, traced.context())
+            return await self._asend_in_turn(call, connection)
+
+    async def _asend_in_turn(self, call: Call[R], connection: object | None) -> Job[R]:
         if not (self.queues and self._pressure.concerns(call.job.spec)):
             return await self._asend(call, connection)
         store = await aside(self._open)
@@ -107,8 +167,8 @@ class Client:
             for chunk in _chunks(calls):
                 while chunk:
                     with self._pressure.part(store, chunk) as part:
-                        jobs = [call.take() for call in part.now]
-                        made += _made(jobs, store.jobs.enqueue(jobs)) if jobs else 0
+                        with _traced([call.take() for call in part.now]) as jobs:
+                            made += _made(jobs, store.jobs.enqueue(jobs)) if jobs else 0
                     chunk = part.later
         return made
 
@@ -119,22 +179,50 @@ class Client:
             for chunk in _chunks(calls):
                 while chunk:
                     with await self._pressure.apart(store, chunk) as part:
-                        jobs = [call.take() for call in part.now]
-                        made += _made(jobs, await aside(store.jobs.enqueue, jobs)) if jobs else 0
+                        with _traced([call.take() for call in part.now]) as jobs:
+                            made += _made(jobs, await aside(store.jobs.enqueue, jobs)) if jobs else 0
                     chunk = part.later
         return made
 
     def send_batch(self, making: Making, calls: Iterable[Call[Any]]) -> BatchId:
-        return making.send(self._open, calls)
+        with _traced([]):
+            return making.send(self._open, calls, context())
 
     async def asend_batch(self, making: Making, calls: Iterable[Call[Any]]) -> BatchId:
-        return await making.asend(self._open, calls)
+        with _traced([]):
+            return await making.asend(self._open, calls, context())
 
     def view(self, job_id: JobId) -> JobView | None:
         return self._open().reports.job(job_id)
 
+    def opened(self, view: JobView) -> JobView:
+        return opened_view(view, self.ring()) if is_sealed(view.payload) else view
+
+    def readable(self, view: JobView) -> JobView:
+        return readable_view(view, self.ring()) if is_sealed(view.payload) else view
+
     async def aview(self, job_id: JobId) -> JobView | None:
-        return await aside(self.view, job_id)
+        """Callers that look at the same time share a look."""
+        loop = asyncio.get_running_loop()
+        together = self._looking.get(loop)
+        if together is None:
+            together = self._looking[loop] = Together(self._look)
+        return await together.put(job_id)
+
+    def watch(self, job_id: JobId) -> AsyncIterator[JobEvent]:
+        """On the running loop, of which one poller serves all that are watched."""
+        return self._hub().jobs.events(job_id, BEGINNING)
+
+    def watch_places(self, job_id: JobId, after: Position) -> AsyncIterator[tuple[Position, JobEvent]]:
+        """The same with the place of each, after which somebody can go on."""
+        return self._hub().jobs.told(job_id, after)
+
+    def listen(self, after: int | None) -> AsyncIterator[Sequence[Published]]:
+        """What all channels are told after this number, else from now on, page by page."""
+        return self._hub().channels.pages(after)
+
+    def _hub(self) -> Hub:
+        return self._hubs.setdefault(asyncio.get_running_loop(), Hub(self._open))
 
     def explain(self, job_id: JobId) -> Explanation | None:
         facts = self._open().reports.facts(job_id)
@@ -142,6 +230,15 @@ class Client:
 
     async def aexplain(self, job_id: JobId) -> Explanation | None:
         return await aside(self.explain, job_id)
+
+    def logs(self, job_id: JobId) -> list[AttemptLog] | None:
+        found = self._open().logs.of(job_id)
+        if any(line.message.startswith(START) for log in found for line in log.lines):
+            found = opened_logs(found, self.ring())
+        return found if found or self.view(job_id) is not None else None
+
+    async def alogs(self, job_id: JobId) -> list[AttemptLog] | None:
+        return await aside(self.logs, job_id)
 
     def cancel(self, job_id: JobId, by: str = "the caller") -> bool:
         return bool(self._open().jobs.cancel([job_id], by=by))
@@ -151,6 +248,9 @@ class Client:
 
     def resubmit(self, ids: Sequence[JobId], by: str = "the caller") -> list[JobId]:
         return self._open().jobs.resubmit(ids, by=by)
+
+    def _look(self, ids: Sequence[JobId]) -> list[JobView | None]:
+        return self._open().reports.named(ids)
 
     def _enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         return self._open().jobs.enqueue(jobs)
@@ -176,6 +276,18 @@ def _chunks(calls: Iterable[Call[Any]]) -> Iterator[Sequence[Call[Any]]]:
             chunk, size = [], 0
     if chunk:
         yield chunk
+
+
+@contextmanager
+def _traced(jobs: list[NewJob]) -> Iterator[list[NewJob]]:
+    """They are written within the block, as they come out of it: with its context, where anything is traced."""
+    traced = spans()
+    if traced is None:
+        yield jobs
+        return
+    with traced.enqueuing(jobs):
+        trace = traced.context()
+        yield [with_context(job, trace) for job in jobs]
 
 
 @contextmanager

@@ -14,6 +14,9 @@ from lateshift.errors import OptionInvalid
 
 FILE = "lateshift.toml"
 QUEUE_PATTERN = re.compile(r"[A-Za-z0-9_.:\-*?\[\]]+")
+LOG_FORMATS = ("plain", "json")
+NO_JOB_LOG = "off"
+JOB_LOGS = ("DEBUG", "INFO", "WARNING", "ERROR", NO_JOB_LOG)
 NEARLY = 0.92  # how alike two names are, of 1, when one is taken for a misspelling of the other
 
 
@@ -31,6 +34,10 @@ class Settings:
     heartbeat: timedelta = timedelta(seconds=30)  # silence after which a member is dead
     unknown_delay: timedelta = timedelta(seconds=5)  # how long a job waits that this worker has no task for
     key_window: timedelta = timedelta(hours=24)  # how long an idempotency key counts
+    log_format: str = "plain"  # of the lines that Lateshift's own commands log: plain, or json
+    job_log: str = "INFO"  # from which level up what a body logs is kept with its job; off keeps nothing
+    keys: tuple[str, ...] = field(default=(), repr=False)  # the key ring for sensitive queues, ID:BASE64 each
+    keys_file: str = ""  # a file with the key ring instead, a key on each line
     sources: dict[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
@@ -40,6 +47,11 @@ class Settings:
         for name in ("stop_time", "heartbeat", "key_window"):
             if getattr(self, name) < timedelta(0):
                 raise OptionInvalid(f"{name} must not be negative.")
+        for name, known in (("log_format", LOG_FORMATS), ("job_log", JOB_LOGS)):
+            if getattr(self, name) not in known:
+                raise OptionInvalid(
+                    f"{name} cannot be {getattr(self, name)!r}: it is one of {', '.join(known)}."
+                )
         for pattern in self.queues:
             if not QUEUE_PATTERN.fullmatch(pattern):
                 raise OptionInvalid(

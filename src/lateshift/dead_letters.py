@@ -3,6 +3,7 @@ be. Made by `app.dead_letters(…)`."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from itertools import islice
 
 from msgspec import structs
 
@@ -13,6 +14,7 @@ from lateshift.model.fingerprint import FINGERPRINT, fingerprint
 from lateshift.model.groups import Groups
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.rate import Rate
+from lateshift.model.workflow.run import is_step
 from lateshift.resubmission import Course, Plan, Resubmission, Resubmitted, Tasks, up_to
 from lateshift.store.contract import Store
 
@@ -33,7 +35,9 @@ class DeadLetters:
                 f"{like!r} is no fingerprint: eight hexadecimal digits, as `lateshift jobs dead` shows them."
             )
         self.like = like
-        self.cut = False  # whether the last look at them ended at DEAD_LOOKED_AT
+        self.most = DEAD_LOOKED_AT  # of the newest that grouping and `like` look at
+        self.cut = False  # whether the last look at them ended at the most
+        self.steps = 0  # of workflows, which the last look at those that can be resubmitted left out
         self.wanted = JobFilter(queue=queue, task=task, reason=reason, state=State.DEAD)
         self._store = store
         self._tasks = tasks
@@ -42,17 +46,29 @@ class DeadLetters:
     def __iter__(self) -> Iterator[JobView]:
         self.cut = False
         for looked_at, view in enumerate(self._all()):
-            if self.like is not None and looked_at == DEAD_LOOKED_AT:
+            if self.like is not None and looked_at == self.most:
                 self.cut = True
                 return
             if self.like is None or fingerprint(view) == self.like:
                 yield view
 
+    def resubmittable(self) -> Iterator[JobView]:
+        """All but those that were steps of workflows: a run has another job made of its step."""
+        self.steps, views = 0, iter(self)
+        while page := list(islice(views, PAGE)):
+            within = [view.batch for view in page if view.batch is not None]
+            runs = self._store.workflows.begun(within) if within else set()
+            for view in page:
+                if is_step(view, runs):
+                    self.steps += 1
+                else:
+                    yield view
+
     def groups(self, told: Callable[[int], None] = lambda count: None) -> Groups:
-        """Those that died of the same, together. Looks at the newest DEAD_LOOKED_AT; `cut` says if there are more."""
+        """Those that died of the same, together. Looks at the newest of them; `cut` says if there are more."""
         groups = Groups()
         for looked_at, view in enumerate(self._all()):
-            if looked_at == DEAD_LOOKED_AT:
+            if looked_at == self.most:
                 groups.cut = True
                 break
             if self.like is None or fingerprint(view) == self.like:
@@ -62,13 +78,13 @@ class DeadLetters:
 
     def plan(self, change: Change | None = None, *, limit: int = 1_000) -> Plan:
         """What `resubmit` would do with the same arguments; nothing is written."""
-        return self._resubmission(change, "").plan(up_to(limit, self))
+        return self._resubmission(change, "").plan(up_to(limit, self.resubmittable()))
 
     def resubmit(
         self, change: Change | None = None, *, by: str = "the caller", limit: int = 1_000, first: int = 0,
         wait: timedelta = timedelta(minutes=5), rate: str | None = None,
     ) -> Resubmitted:  # fmt: skip
-        """Make them ready again with fresh attempts, and with some arguments changed: `{"width": 300}`, or a function from
+        """Make them ready again with fresh attempts, but for steps of workflows, which their runs would not hear of; and with some arguments changed: `{"width": 300}`, or a function from
         the old arguments to the new ones. All are checked by this code's types before anything is written.
 
         `first`: let so many go, and the rest only when they have completed within `wait`. `rate`: the rest at `10/s`,
@@ -77,8 +93,8 @@ class DeadLetters:
         course = Course(first=first, wait=wait, rate=None if rate is None else Rate.read(rate))
         resubmission = self._resubmission(change, by)
         if change is not None:
-            refuse_problems(resubmission.plan(up_to(limit, self)))
-        return resubmission.carry_out(up_to(limit, self), course, self._clock)
+            refuse_problems(resubmission.plan(up_to(limit, self.resubmittable())))
+        return resubmission.carry_out(up_to(limit, self.resubmittable()), course, self._clock)
 
     def _resubmission(self, change: Change | None, by: str) -> Resubmission:
         tasks = None if change is None else self._tasks

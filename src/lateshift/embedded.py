@@ -16,6 +16,7 @@ from lateshift.runtime.log import log
 from lateshift.runtime.loop import Part, drive, resign
 from lateshift.runtime.patience import patiently, pause
 from lateshift.store.contract import MemberView, Store
+from lateshift.supervisor.losses import Losses
 from lateshift.supervisor.sweep import Sweep
 from lateshift.task import Task
 from lateshift.worker.executors.contract import Executor, Report
@@ -102,11 +103,12 @@ class Embedded:
 async def running(
     store: Store, tasks: Mapping[str, Task[..., Any]], settings: Settings, clock: Clock,
     processes: Callable[[Report], Executor] | None = None, program: Callable[[], Program] | None = None,
-    beside: Sequence[Part] = (),
+    beside: Sequence[Part] = (), losses: Losses | None = None,
 ) -> AsyncIterator[None]:  # fmt: skip
-    """Work and supervise until the block ends, then stop gracefully. `beside`: other parts, turned meanwhile."""
+    """Work and supervise until the block ends, then stop gracefully. `beside`: other parts, turned meanwhile. `losses`: who is told of
+    lost workers."""
     embedded = Embedded(store, tasks, settings, clock, processes, program)
-    sweep = Sweep(store, new_member_id(), clock, heartbeat=settings.heartbeat)
+    sweep = Sweep(store, new_member_id(), clock, heartbeat=settings.heartbeat, losses=losses)
     ending = asyncio.Event()
     parts = [asyncio.create_task(embedded.run())]
     parts += [asyncio.create_task(drive(part, ending)) for part in (sweep, *beside)]

@@ -17,6 +17,8 @@ from lateshift.model.triggering.naming import event_name, matches
 from lateshift.model.triggering.trigger import Subscription
 from lateshift.runtime.aside import aside
 from lateshift.store.contract import Store
+from lateshift.telemetry.context import parent
+from lateshift.telemetry.tracing import context, with_context
 from lateshift.triggers.trigger import Trigger
 
 HEARD_FOR = 1.0  # seconds that what other programs subscribed to is taken to be as it was
@@ -47,27 +49,31 @@ class Emitting:
     def emit(self, name: str, data: Any = None, *, connection: object | None = None) -> list[JobId]:
         """Tell of something that has happened: every task that subscribed to the name, in this program or another on the same
         store, gets one job, all of them in one commit. `connection`: in the caller's own open transaction. Gives the jobs."""
-        jobs = self._jobs(name, data)
+        return self._emit(name, data, connection, context())
+
+    def _emit(self, name: str, data: Any, connection: object | None, trace: str | None) -> list[JobId]:
+        jobs = self._jobs(name, data, trace)
         if jobs and connection is None:
             return [answer.id for answer in self.store.jobs.enqueue(jobs)]
         return [answer.id for answer in self.store.enqueue_on(connection, jobs)] if jobs else []
 
     async def aemit(self, name: str, data: Any = None, *, connection: object | None = None) -> list[JobId]:
         """The same from async code."""
+        trace = context()
         if connection is None:
-            return await aside(self.emit, name, data)
-        jobs = await aside(self._jobs, name, data)
+            return await aside(self._emit, name, data, None, trace)
+        jobs = await aside(self._jobs, name, data, trace)
         answers = await self.store.aenqueue_on(connection, jobs) if jobs else []
         return [answer.id for answer in answers]
 
-    def _jobs(self, name: str, data: Any) -> list[NewJob]:
+    def _jobs(self, name: str, data: Any, trace: str | None = None) -> list[NewJob]:
         event = Event(name=event_name(name), data=data, at=self.clock.now())
         calls = [trigger.call(event) for trigger in self.triggers.values() if trigger.hears(name)]
         jobs = [call.take() for call in calls if call is not None]
         others = [told for _, known, told in self._subscriptions() if known not in self.triggers]
         jobs += [_job(told, event) for told in others if matches(name, told.pattern)]
         self._refuse_full({job.spec.queue for job in jobs})
-        return jobs
+        return [with_context(job, trace) for job in jobs]
 
     def _subscriptions(self) -> list[tuple[str, str, Subscription]]:
         """Of this store, whoever's: a program that is newer, or another one, may have subscribed."""
@@ -95,4 +101,4 @@ def _job(told: Subscription, event: Event) -> NewJob:
         raise EventInvalid(
             f"The data of the event {event.name} is {len(payload):,} bytes, over the limit of {PAYLOAD_LIMIT:,}."
         )
-    return NewJob(new_job_id(), told.spec, payload, None, True, told.place)
+    return NewJob(new_job_id(), told.spec, payload, None, True, told.place, tags=told.tags, parent=parent())

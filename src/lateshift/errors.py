@@ -4,15 +4,20 @@ LateshiftError
 ├── UsageError            the call was wrong; nothing was written
 │   ├── TaskInvalid · TaskUnknown · ArgumentsInvalid · OptionInvalid · AppInvalid
 │   ├── PayloadTooLarge · KeyConflict · SequenceUsed · ConnectionUnsupported
-│   ├── ScheduleInvalid · ScheduleUnknown · TriggerInvalid · TriggerUnknown · EventInvalid
-│   ├── WorkflowInvalid · RunUnknown · RunEnded
+│   ├── ScheduleInvalid · ScheduleUnknown · TriggerInvalid · TriggerUnknown · EventInvalid · SignatureInvalid
+│   ├── WorkflowInvalid (PipelineInvalid) · RunUnknown · RunEnded · PipelineUnknown · BreakerUnknown
+│   ├── TokenUnknown · TokenNameTaken · TokenRevoked · SealKeysInvalid · SealKeyMissing · RolesUnsupported
 │   └── JobUnknown · BatchUnknown
 ├── StoreError            the store refused, or did not answer
 │   ├── StoreUrlInvalid · StoreUnavailable · StoreReadOnly · StoreFull · StoreUnsafe · StoreCorrupt
 │   └── SchemaTooNew · SchemaTooOld
+├── ResultWithheld        the job has completed, and this role in the database may not read its result
 ├── JobNotCompleted       what `job.result()` raises: JobDead · JobCancelled · ResultTimeout
 ├── StepFailed            raised in a workflow: a step of it has failed for good
 ├── BatchClosed           a batch that takes no more jobs
+├── SealBroken            a sealed value that was changed, or is another job's
+├── WebhookFailed         a webhook that was not taken; it is tried again (WebhookGone, a Permanent: never)
+├── WebhookClosed         a webhook that takes nothing for now; its sender tries again
 ├── ResultInvalid         a result that this code's annotation cannot read
 ├── StateInvalid          a session's state, or a checkpoint, that is not of the type asked for
 ├── QueueFull             as many jobs wait as the queue may hold; nothing was written
@@ -42,7 +47,11 @@ class TaskUnknown(UsageError):
 
 
 class ArgumentsInvalid(UsageError, TypeError):
-    """The arguments do not fit the task's signature or annotations."""
+    """The arguments do not fit the task's signature or annotations. `field`: which of them, and where in it, as far as it is one."""
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class OptionInvalid(UsageError, ValueError):
@@ -58,7 +67,11 @@ class PayloadTooLarge(UsageError, ValueError):
 
 
 class ScheduleInvalid(UsageError, ValueError):
-    """A schedule that cannot be: its expression, its time zone or one of its rules."""
+    """A schedule that cannot be: its expression, its time zone or one of its rules. `field`: which of them, as far as it is one."""
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class ScheduleUnknown(UsageError, LookupError):
@@ -77,8 +90,20 @@ class EventInvalid(UsageError, ValueError):
     """An event that no job can be made of: its name, its data, or a message's body."""
 
 
+class SignatureInvalid(UsageError):
+    """A webhook that is not signed with a secret of ours, or too old, or that says too little. Nothing was taken."""
+
+
 class WorkflowInvalid(UsageError, ValueError):
     """A workflow, or a step of one, that cannot be."""
+
+
+class PipelineInvalid(WorkflowInvalid):
+    """A pipeline that cannot be: a filter that is no task, or filters whose types do not fit. Found when it is built."""
+
+
+class PipelineUnknown(UsageError, LookupError):
+    """No item of a pipeline of that name is in the store."""
 
 
 class RunUnknown(UsageError, LookupError):
@@ -87,6 +112,34 @@ class RunUnknown(UsageError, LookupError):
 
 class RunEnded(UsageError):
     """The run has ended: nobody will take what it is told."""
+
+
+class BreakerUnknown(UsageError, LookupError):
+    """No circuit breaker of that name is in the store."""
+
+
+class TokenUnknown(UsageError, LookupError):
+    """No token of that name or id is in the store."""
+
+
+class TokenNameTaken(UsageError):
+    """Another token that is not revoked has this name."""
+
+
+class TokenRevoked(UsageError):
+    """The token from which a browser's would be made is revoked, or gone."""
+
+
+class SealKeysInvalid(UsageError, ValueError):
+    """The key ring for sensitive queues cannot be read, or what it needs is not installed."""
+
+
+class SealKeyMissing(UsageError):
+    """This program's key ring lacks the key to seal with, or the one that something was sealed with. Nothing was written."""
+
+
+class RolesUnsupported(UsageError):
+    """The store has no roles of its own to give rights to."""
 
 
 class KeyConflict(UsageError):
@@ -150,6 +203,10 @@ class QueueFull(LateshiftError):
     """As many jobs wait in the queue as its `max_ready`. Nothing was enqueued; it may be tried again."""
 
 
+class ResultWithheld(LateshiftError):
+    """The job has completed, but the role that this program has in the database may not read what it returned."""
+
+
 class JobNotCompleted(LateshiftError):
     """`job.result()` has no result to give."""
 
@@ -160,6 +217,10 @@ class JobDead(JobNotCompleted):
 
 class JobCancelled(JobNotCompleted):
     """The job was cancelled."""
+
+
+class SealBroken(LateshiftError):
+    """What should be sealed is not, or was changed after it was, or belongs to another job."""
 
 
 class ResultInvalid(LateshiftError, ValueError):
@@ -188,6 +249,18 @@ class StepFailed(LateshiftError):
 
 class BatchClosed(LateshiftError):
     """The batch was cancelled, or sealed, before all of its jobs were in. What is in stays."""
+
+
+class WebhookFailed(LateshiftError):
+    """The receiver of a webhook was not reached, or did not take it. `retry_after`: how long it wants to be left alone, if it said."""
+
+    def __init__(self, message: str, retry_after: timedelta | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class WebhookClosed(LateshiftError):
+    """A webhook of ours is paused, has no secret to verify with, or is another app's. Nothing was taken; its sender tries again."""
 
 
 class LeaseLost(LateshiftError):
@@ -220,6 +293,10 @@ class Snooze(Exception):
 
 class Permanent(Exception):
     """Raise in a task, or derive from it: no retry can help, make this job a dead letter now."""
+
+
+class WebhookGone(Permanent):
+    """The receiver of a webhook says that it wants no more of them (410)."""
 
 
 class Cancel(Exception):

@@ -2,15 +2,17 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
-from lateshift.errors import JobCancelled, JobDead, JobUnknown, ResultTimeout
+from lateshift.errors import JobCancelled, JobDead, JobUnknown, ResultTimeout, ResultWithheld
 from lateshift.model import checks
+from lateshift.model.attempt_log import AttemptLog
+from lateshift.model.events import JobEvent
 from lateshift.model.explaining.reason import Explanation
 from lateshift.model.ids import JobId
-from lateshift.model.job import JobView, State
+from lateshift.model.job import WITHHELD, JobView, State
 
 R = TypeVar("R")
 V = TypeVar("V")
@@ -24,10 +26,19 @@ class Looker(Protocol):
 
     def view(self, job_id: JobId) -> JobView | None: ...
     async def aview(self, job_id: JobId) -> JobView | None: ...
+    def opened(self, view: JobView) -> JobView:
+        """With its result, if it is sealed. Raises SealKeyMissing, SealBroken."""
+
+    def readable(self, view: JobView) -> JobView:
+        """With what its attempts said, if it is sealed; masked where the key is missing."""
+
     def explain(self, job_id: JobId) -> Explanation | None: ...
     async def aexplain(self, job_id: JobId) -> Explanation | None: ...
+    def logs(self, job_id: JobId) -> list[AttemptLog] | None: ...
+    async def alogs(self, job_id: JobId) -> list[AttemptLog] | None: ...
     def cancel(self, job_id: JobId) -> bool: ...
     async def acancel(self, job_id: JobId) -> bool: ...
+    def watch(self, job_id: JobId) -> AsyncIterator[JobEvent]: ...
 
 
 class Job(Generic[R]):
@@ -69,6 +80,19 @@ class Job(Generic[R]):
 
     async def aexplain(self) -> Explanation:
         return self._found(await self._client.aexplain(self.id))
+
+    def logs(self) -> list[AttemptLog]:
+        """What its attempts have logged, the oldest first; of one that runs, up to two seconds ago. An attempt that logged nothing
+        has none."""
+        return self._found(self._client.logs(self.id))
+
+    async def alogs(self) -> list[AttemptLog]:
+        return self._found(await self._client.alogs(self.id))
+
+    def events(self) -> AsyncIterator[JobEvent]:
+        """`async for event in job.events():` what becomes of it, from the beginning, until it has ended. Of what was quicker than
+        the looks at it, an attempt that was handed back or progress, some may be left out."""
+        return self._client.watch(self.id)
 
     @property
     def state(self) -> State:
@@ -131,10 +155,16 @@ class Job(Generic[R]):
         )
 
     def _result(self, view: JobView) -> R:
+        if view.state is State.COMPLETED and view.payload == WITHHELD:
+            raise ResultWithheld(
+                f"Job {self.id} of {self.task} has completed, and this program's role in the database may not read what it returned. Ask with the "
+                "role of a worker, a server or a reader."
+            )
         if view.state is State.COMPLETED:
-            return self._decode(view.result)
+            return self._decode(self._client.opened(view).result)
         if view.state is State.CANCELLED:
             raise JobCancelled(f"Job {self.id} of {self.task} was cancelled: {view.reason}.")
+        view = self._client.readable(view)
         last: Any = view.history[-1] if view.history else None
         why = view.reason
         if last:

@@ -9,12 +9,14 @@ from typing import Any, TypeAlias
 from msgspec import Struct, field
 
 from lateshift.clock import Clock
-from lateshift.errors import ArgumentsInvalid, TaskUnknown, UsageError
+from lateshift.errors import ArgumentsInvalid, SealKeyMissing, TaskUnknown, UsageError
 from lateshift.model.arguments import Change
 from lateshift.model.edit import RESUBMITTED, Edit, changes
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView, State
+from lateshift.model.queue import is_sensitive
 from lateshift.model.rate import Rate
+from lateshift.model.sealed import is_sealed
 from lateshift.store.contract import Store
 from lateshift.task import Task
 
@@ -146,6 +148,8 @@ class Resubmission:
         task = self._tasks.get(view.task)
         if task is None:
             raise TaskUnknown(f"The app has no task {view.task!r}. Narrow the filter, or keep the task.")
+        if is_sealed(view.payload) or is_sensitive(task.sender.queues, view.queue):
+            return self._sealed_edit(view, task)
         try:
             if self._change is None:
                 task.arguments.decode(view.payload)
@@ -156,6 +160,27 @@ class Resubmission:
         except Exception as error:  # the caller's own function, or a type of the task's own
             raise ArgumentsInvalid(f"{view.task}: {type(error).__name__}: {error}.") from error
         return edit if changes(edit) else None
+
+    def _sealed_edit(self, view: JobView, task: Task[..., Any]) -> Edit | None:
+        """Only where the key ring is. What came into a sensitive queue unsealed is sealed now: an operator has looked at it. Of what goes
+        wrong the type alone is said."""
+        seal = task.sender.ring().of_job(view.id)
+        try:
+            plain = seal.open("payload", view.payload) if is_sealed(view.payload) else view.payload
+            if self._change is None:
+                task.arguments.decode(plain)
+                after = plain
+            else:
+                after = task.arguments.edit(plain, self._change)
+        except SealKeyMissing:
+            raise
+        except Exception as error:
+            raise ArgumentsInvalid(
+                f"{view.task}: {type(error).__name__}. What it says is not shown: the queue is sensitive."
+            ) from None
+        if is_sealed(view.payload) and after == plain:
+            return None
+        return Edit(view.payload, seal.close("payload", after))
 
     def _wait_for(
         self, tried: list[JobView], wait: timedelta, clock: Clock, done: Resubmitted,

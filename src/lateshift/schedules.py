@@ -1,7 +1,7 @@
 """A schedule in the hands of its caller, and its ticks of the past as a batch."""
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
@@ -13,7 +13,7 @@ from lateshift.model.batch import JOBS_LIMIT, BatchId, NewBatch, job_id_at
 from lateshift.model.ids import JobId, new_job_id
 from lateshift.model.job import NewJob
 from lateshift.model.scheduling.schedule import ScheduleView
-from lateshift.model.scheduling.timing import count_ticks, ticks, upcoming
+from lateshift.model.scheduling.timing import count_ticks, in_zone, ticks, upcoming
 from lateshift.runtime.aside import aside
 from lateshift.store.contract import Store
 from lateshift.store.firing import with_tick
@@ -150,4 +150,4 @@ class _Backfill:
 def _aware(name: str, given: Any) -> datetime:
     if not isinstance(given, datetime) or given.tzinfo is None:
         raise OptionInvalid(f"{name} is a datetime with a time zone, not {given!r}.")
-    return given.astimezone(UTC)
+    return in_zone(name, given)

@@ -11,6 +11,7 @@ from msgspec import structs
 
 from lateshift.errors import ArgumentsInvalid, OptionInvalid, ScheduleInvalid, TaskUnknown, UsageError
 from lateshift.model import checks
+from lateshift.model.queue import is_sensitive
 from lateshift.model.scheduling.plan import CATCH_UP_MOST, GRACE, CatchUp, Overlap, Plan, plan_of, told
 from lateshift.model.scheduling.schedule import SCHEDULE_NAME_LIMIT, NewSchedule
 from lateshift.model.scheduling.timing import EPOCH, Timing, next_tick, timing_of
@@ -88,6 +89,12 @@ class Scheduling:
     def schedules(self) -> Mapping[str, NewSchedule]:
         """Those that this app's code makes, by name."""
         return MappingProxyType(self._schedules)
+
+    def schedules_into(self, queue: str) -> list[str]:
+        """Those whose jobs go into a queue, in words."""
+        return [
+            f"the schedule {name}" for name, new in self._schedules.items() if new.job.spec.queue == queue
+        ]
 
     def ticker(self) -> Ticker:
         """What fires schedules, for whoever runs the parts of this app."""
@@ -176,6 +183,11 @@ def _refuse_no_parameter(task: Task[..., Any], name: str | None) -> None:
 
 def _refuse_unfit(call: Call[Any], plan: Plan) -> None:
     job = call.job
+    if is_sensitive(call.task.sender.queues, job.spec.queue):
+        raise ScheduleInvalid(
+            f"{call.task.name} is in the sensitive queue {job.spec.queue}, and the store makes the jobs of a schedule, without a key. Schedule a "
+            "task of another queue that enqueues it."
+        )
     if job.key is not None:
         raise ScheduleInvalid(
             "A key would make one job of all ticks. Leave key= out: each tick makes one job as it is."

@@ -2,8 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property, update_wrapper
 from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar, cast
 
@@ -13,21 +12,29 @@ from lateshift.errors import OptionInvalid, TaskInvalid
 from lateshift.handle import Job
 from lateshift.model import checks
 from lateshift.model.arguments import Arguments, Results, refuse_stars
+from lateshift.model.breaker import Breaker
+from lateshift.model.calling import priority_of, when
+from lateshift.model.gate import Gate
 from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId, new_job_id
-from lateshift.model.job import PRIORITIES, Identity, Key, Lane, NewJob, Place, Spec
-from lateshift.model.limit import Limit
+from lateshift.model.job import STRETCHES, Identity, Key, Lane, NewJob, Place, Spec
+from lateshift.model.pipeline.chain import Joins
 from lateshift.model.placing import Then
 from lateshift.model.placing import place as placed
-from lateshift.model.queue import PLAIN, QueueSettings, queue_name
-from lateshift.model.retry import Retry
+from lateshift.model.queue import PLAIN, QueueSettings, is_sensitive, queue_name
+from lateshift.model.reply import Target, reply_of
+from lateshift.model.running import HOUR as HOUR
+from lateshift.model.running import Limits as Limits
+from lateshift.model.running import check
+from lateshift.model.tags import Tags, tags_of
 from lateshift.model.unique import Unique, Uniqueness, rule_of
+from lateshift.sealing.jobs import sealed
+from lateshift.sealing.ring import Ring
+from lateshift.telemetry.context import parent
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-HOUR = timedelta(hours=1)
-DEFAULT_RETRY = Retry()
 KEY_LIMIT = 200
 
 
@@ -39,16 +46,39 @@ class Call(Struct, Generic[R], eq=False, gc=False):
     sent: bool = False
 
     def take(self) -> NewJob:
-        """The job to send now. From the second time on it says that it may be there already."""
-        job = self.job
-        if self.sent:
-            return NewJob(job.id, job.spec, job.payload, job.key, False, job.place, job.unique)
+        """The job to send now, sealed if its queue is sensitive. From the second time on it says that it may be there already."""
+        job, asker, first = self.job, parent(), not self.sent
+        if not first or asker is not None:
+            job = NewJob(
+                job.id,
+                job.spec,
+                job.payload,
+                job.key,
+                first,
+                job.place,
+                job.unique,
+                job.trace,
+                job.tags,
+                asker,
+            )
+        if self.is_sensitive:
+            job = sealed(job, self.task.sender.ring())
         self.sent = True
         return job
 
     @property
     def id(self) -> JobId:
         return self.job.id
+
+    @property
+    def is_sensitive(self) -> bool:
+        return is_sensitive(self.task.sender.queues, self.job.spec.queue)
+
+
+class Receivers(Protocol):
+    """What `reply_to` may name."""
+
+    def find(self, reply_to: Any) -> list[Target]: ...
 
 
 class Sender(Protocol):
@@ -58,52 +88,39 @@ class Sender(Protocol):
     key_window: timedelta
     queues: Mapping[str, QueueSettings]
 
+    @property
+    def targets(self) -> Receivers: ...
+
     def kinds(self) -> Collection[str]:
         """The limits that callers may name keys of."""
 
     def rules(self) -> Sequence[Rule]:
         """What limits more than one task."""
 
+    def rooms(self, task: str) -> Sequence[Gate]:
+        """The bounded queues that a task feeds."""
+
+    def ring(self) -> Ring: ...
     def send(self, call: Call[R], connection: object | None) -> Job[R]: ...
     async def asend(self, call: Call[R], connection: object | None) -> Job[R]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How a task runs."""
-
-    queue: str = "default"
-    retry: Retry = DEFAULT_RETRY
-    time_limit: timedelta | None = HOUR
-    priority: int = 0
-    keep: timedelta = timedelta(days=1)
-    keep_dead: timedelta = timedelta(days=90)
-    process: bool = False
-    memory: int | None = None
-    singleton: bool = False
-    limit: Limit | None = None
-    unique: Uniqueness = None
-
-    @property
-    def guarded(self) -> bool:
-        """Whether others decide when its jobs may run."""
-        return self.singleton or self.limit is not None
-
-
-class Bound(Generic[P, R]):
-    """A task with options for the calls that follow. Made by `task.options(…)`."""
+class Bound(Joins[P, R]):
+    """A task with options for the calls that follow. Made by `task.options(…)`. `|` makes it a filter of a pipeline."""
 
     def __init__(
         self, task: "Task[P, R]", spec: Spec, place: Place | None, key: str | None, window: timedelta,
-        connection: object, unique: Unique | Literal[False] | None = None,
+        connection: object, unique: Unique | Literal[False] | None = None, replies: bool = False, tags: Tags = (),
     ) -> None:  # fmt: skip
         self.task = task
         self.spec = spec
         self.place = place
         self.key = key
         self._window = window
-        self._connection = connection
+        self.connection = connection
+        self.replies = replies
         self._unique = unique
+        self.tags = tags
 
     @property
     def is_numbered(self) -> bool:
@@ -113,25 +130,34 @@ class Bound(Generic[P, R]):
     def bare(self) -> bool:
         """Whether a call of it is its arguments and its spec, and nothing else."""
         unique = self.task.has_identity(self.spec.queue, self._unique)
-        return self.place is None and self.key is None and self._connection is None and not unique
+        return not (self.place or self.key is not None or self.connection or self.tags or unique)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
-        return self.task.sender.send(self.call(*args, **kwargs), self._connection)
+        return self.task.sender.send(self.call(*args, **kwargs), self.connection)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
-        return await self.task.sender.asend(self.call(*args, **kwargs), self._connection)
+        return await self.task.sender.asend(self.call(*args, **kwargs), self.connection)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
-        payload = self.task.arguments.encode(args, kwargs)
+        return self._call(self.task.arguments.encode(args, kwargs))
+
+    def call_of(self, raw: bytes) -> Call[R]:
+        """A call whose arguments came as JSON, by name: checked by the same types."""
+        return self._call(self.task.arguments.given(raw))
+
+    def _call(self, payload: bytes) -> Call[R]:
         key = None
         if self.key is not None:
             key = Key(self.key, self.task.arguments.digest(payload), self._window)
         unique = self.task.identity(payload, self.spec.queue, self._unique)
-        return Call(self.task, NewJob(new_job_id(), self.spec, payload, key, True, self.place, unique))
+        return Call(
+            self.task,
+            NewJob(new_job_id(), self.spec, payload, key, True, self.place, unique, None, self.tags),
+        )
 
 
-class Task(Generic[P, R]):
-    """Calling it runs the function here and now; `enqueue` makes a job of the call."""
+class Task(Joins[P, R]):
+    """Calling it runs the function here and now; `enqueue` makes a job of the call; `|` makes it a filter of a pipeline."""
 
     is_workflow = False
 
@@ -142,7 +168,11 @@ class Task(Generic[P, R]):
         self.limits = limits
         self.sender = sender
         self.is_async = inspect.iscoroutinefunction(function)
-        _check(name, limits, is_async=self.is_async)
+        check(name, limits, is_async=self.is_async)
+        if limits.retry.attempts >= STRETCHES and not self.is_workflow:
+            raise OptionInvalid(
+                f"{name}: a job has fewer than {STRETCHES:,} attempts; only a workflow's has so many."
+            )
         refuse_stars(name, function)
         self._unique = rule_of(name, limits.unique, list(inspect.signature(function).parameters))
 
@@ -166,11 +196,17 @@ class Task(Generic[P, R]):
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """A call to hand to `app.enqueue_many`."""
-        payload = self.arguments.encode(args, kwargs)
+        return self._call(self.arguments.encode(args, kwargs))
+
+    def call_of(self, raw: bytes) -> Call[R]:
+        """A call whose arguments came as JSON, by name: checked by the same types."""
+        return self._call(self.arguments.given(raw))
+
+    def _call(self, payload: bytes) -> Call[R]:
         unique = None
         if self._unique is not None or self.sender.queues:
             unique = self.identity(payload, self.spec.queue)
-        return Call(self, NewJob(new_job_id(), self.spec, payload, None, True, None, unique))
+        return Call(self, NewJob(new_job_id(), self.spec, payload, None, True, None, unique, None, self.tags))
 
     def options(
         self,
@@ -190,6 +226,10 @@ class Task(Generic[P, R]):
         limit_key: str | None = None,
         connection: object | None = None,
         unique: Uniqueness = None,
+        reply_to: Any = None,
+        correlation_id: str | None = None,
+        reply_on: Sequence[str] | None = None,
+        tags: Collection[str] | None = None,
     ) -> Bound[P, R]:
         """The same task with other settings for the calls made on what this returns.
 
@@ -198,7 +238,9 @@ class Task(Generic[P, R]):
         that is missing is waited for until `gap_after`; then `on_gap`, and at a dead letter `on_dead`, say whether the
         session goes on or is held, unless said as its queue does. `tenant`: tenants have turns in the queue. `limit_key`: a key of a limit that
         `app.limit` has declared, such as "vendor:acme". `connection`: enqueue in the caller's own open transaction.
-        `unique`: instead of the task's; False for none.
+        `unique`: instead of the task's; False for none. `tags`: to find it by, besides the task's. `reply_to`: who is told what
+        becomes of the job, with `correlation_id`: a task, "channel:NAME", or a webhook or broker that the app declared; or several.
+        `reply_on`: of what, else of all but progress.
         """
         spec = self.spec
         if queue is not None:
@@ -216,12 +258,20 @@ class Task(Generic[P, R]):
             raise OptionInvalid(
                 f"{self.name} is a singleton: its jobs run one at a time as it is. Leave session out."
             )
-        if place is not None or settings.limit is not None:
+        reply = reply_of(
+            self.sender.targets.find(reply_to),
+            correlation_id,
+            reply_on,
+            (spec.queue, self.name) if settings.events else None,
+        )
+        if reply != spec.reply:
+            spec = _changed(spec, reply=reply)
+        if place is not None or settings.limit is not None or reply is not None:
             spec = _changed(spec, lane=spec.lane.guarded)
         if delay is not None or at is not None:
-            spec = _changed(spec, **_when(delay, at))
+            spec = _changed(spec, **when(delay, at))
         if priority is not None:
-            spec = _changed(spec, priority=_priority(priority))
+            spec = _changed(spec, priority=priority_of(priority))
         if key is not None:
             checks.text("key", key, KEY_LIMIT)
         elif key_window is not None:
@@ -230,12 +280,17 @@ class Task(Generic[P, R]):
         if window <= timedelta(0):
             raise OptionInvalid("key_window must be longer than nothing.")
         rule = rule_of(self.name, unique, self.arguments.names)
-        return Bound(self, spec, place, key, window, connection, rule)
+        both = self.tags if tags is None else tags_of([*self.tags, *tags_of(tags)])
+        return Bound(self, spec, place, key, window, connection, rule, reply_to is not None, both)
+
+    @property
+    def tags(self) -> Tags:
+        return self.limits.tags
 
     @property
     def bare(self) -> bool:
         """Whether a call of it is its arguments and its spec, and nothing else."""
-        return not self.has_identity(self.spec.queue)
+        return not (self.tags or self.has_identity(self.spec.queue))
 
     def has_identity(self, queue: str, rule: Unique | Literal[False] | None = None) -> bool:
         """Whether other calls may be duplicates of one."""
@@ -262,17 +317,25 @@ class Task(Generic[P, R]):
     def results(self) -> Results:
         return Results(self.name, self.function)
 
+    @property
+    def breakers(self) -> dict[str, Breaker]:
+        """Those that it is parked behind while they are open: its agent's, and its own."""
+        found = dict([self.limits.agent] if self.limits.agent else [])
+        return found | ({self.name: self.limits.breaker} if self.limits.breaker else {})
+
     @cached_property
     def spec(self) -> Spec:
         limits, queue = self.limits, self.sender.queues.get(self.limits.queue, PLAIN)
+        guarded = limits.guarded or queue.limit is not None or queue.events
         return Spec(
             task=self.name,
             queue=limits.queue,
-            lane=self.lane.guarded if limits.guarded or queue.limit is not None else self.lane,
+            lane=self.lane.guarded if guarded else self.lane,
             priority=limits.priority,
             attempts=limits.retry.attempts,
             time_limit=limits.time_limit,
             exclusive=f"task:{self.name}" if limits.singleton else None,
+            reply=reply_of([], None, None, (limits.queue, self.name)) if queue.events else None,
         )
 
     @property
@@ -303,55 +366,6 @@ def task_name(function: Callable[..., Any], name: str | None, taken: Collection[
     if known in taken:
         raise TaskInvalid(f"There is a task {known!r} already. Give one of the two another name=.")
     return known
-
-
-def _check(name: str, limits: Limits, *, is_async: bool) -> None:
-    if not 0 < len(name) <= 200:
-        raise TaskInvalid("A task's name has 1 to 200 characters.")
-    queue_name(limits.queue)
-    _priority(limits.priority)
-    if not isinstance(limits.retry, Retry):
-        raise OptionInvalid(f"{name}: retry is a Retry, such as Retry(attempts=3), not {limits.retry!r}.")
-    for what in ("time_limit", "keep", "keep_dead"):
-        if getattr(limits, what) is not None:
-            checks.duration(f"{name}: {what}", getattr(limits, what))
-    if limits.time_limit is not None and limits.time_limit <= timedelta(0):
-        raise OptionInvalid(f"{name}: time_limit must be longer than nothing, or None for no limit.")
-    if limits.limit is not None and not isinstance(limits.limit, Limit):
-        raise OptionInvalid(f"{name}: limit is a Limit, such as Limit(concurrency=5), not {limits.limit!r}.")
-    if limits.limit is not None and limits.singleton:
-        raise OptionInvalid(f"{name}: a singleton is a limit of one: give singleton or limit, not both.")
-    if limits.memory is not None and not limits.process:
-        raise OptionInvalid(f"{name}: a memory cap needs process=True; a thread cannot be killed alone.")
-    if limits.process and is_async:
-        raise OptionInvalid(
-            f"{name}: process=True is for plain functions; an async one shares its worker's loop."
-        )
-
-
-def _priority(priority: Any) -> int:
-    if not isinstance(priority, int) or priority not in PRIORITIES:
-        raise OptionInvalid(
-            f"priority must be a whole number from {PRIORITIES[0]} to {PRIORITIES[-1]}, not {priority}."
-        )
-    return priority
-
-
-def _when(delay: Any, at: Any) -> dict[str, Any]:
-    if delay is not None and at is not None:
-        raise OptionInvalid("Give delay or at, not both.")
-    if delay is not None and not isinstance(delay, timedelta):
-        raise OptionInvalid(f"delay is a timedelta, such as timedelta(seconds=5), not {delay!r}.")
-    if at is not None and not isinstance(at, datetime):
-        raise OptionInvalid(f"at is a datetime with a time zone, not {at!r}.")
-    if at is not None and at.tzinfo is None:
-        raise OptionInvalid("at needs a time zone: datetime(…, tzinfo=UTC), or your own zone.")
-    if delay is not None and delay < timedelta(0):
-        raise OptionInvalid("delay must not be negative.")
-    if delay is not None:
-        checks.duration("delay", delay)
-    # In UTC: two times that a clock shows twice in autumn are equal in their own zone.
-    return {"delay": delay, "at": None if at is None else at.astimezone(UTC)}
 
 
 def _changed(spec: Spec, **changes: Any) -> Spec:

@@ -1,5 +1,7 @@
-"""`@app.on_message(…)`, `@app.on_file(…)`, `@app.on_row(…)`, `@app.on(…)` and `app.emit(…)`: triggers as a program makes them."""
+"""`@app.on_message(…)`, `@app.on_file(…)`, `@app.on_row(…)`, `@app.on_webhook(…)`, `@app.on(…)` and `app.emit(…)`: triggers as a
+program makes them."""
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -13,7 +15,7 @@ from lateshift.emitting import Emitting
 from lateshift.errors import OptionInvalid, TriggerInvalid, TriggerUnknown
 from lateshift.model import checks
 from lateshift.model.ids import JobId, new_member_id
-from lateshift.model.queue import PLAIN, QueueSettings
+from lateshift.model.queue import PLAIN, QueueSettings, is_sensitive
 from lateshift.model.triggering.naming import event_pattern
 from lateshift.model.triggering.sources import (
     MESSAGE_WINDOW,
@@ -26,6 +28,8 @@ from lateshift.model.triggering.sources import (
     MessageSource,
     RowSource,
     Source,
+    Verify,
+    WebhookSource,
 )
 from lateshift.model.triggering.trigger import BY_DATABASE, TRIGGER_NAME_LIMIT
 from lateshift.runtime.loop import Part
@@ -34,6 +38,7 @@ from lateshift.store.urls import shown
 from lateshift.task import Bound, Task
 from lateshift.triggers.addresses import bare
 from lateshift.triggers.declaring import Declaring
+from lateshift.triggers.hooks import Delivered, deliver
 from lateshift.triggers.open import open_source
 from lateshift.triggers.patterns import PathPattern, literal
 from lateshift.triggers.reader import Reader
@@ -43,6 +48,8 @@ from lateshift.triggers.trigger import Decode, Trigger, first_parameter
 T = TypeVar("T")
 
 PREFETCH_MOST = 10_000
+WINDOW_LEAST = timedelta(minutes=10)  # a signature is good for five minutes before its time and after it
+HOOK_NAME = re.compile(r"[A-Za-z0-9_\-][A-Za-z0-9_.\-]*")
 
 
 class Triggering(Emitting):
@@ -74,6 +81,10 @@ class Triggering(Emitting):
     def triggers(self) -> Mapping[str, Trigger]:
         """Those that this app's code makes, by name."""
         return MappingProxyType(self._triggers)
+
+    def triggers_into(self, queue: str) -> list[str]:
+        """Those whose jobs go into a queue, in words."""
+        return [f"the trigger {name}" for name, it in self._triggers.items() if it.task.limits.queue == queue]
 
     def on_message(
         self,
@@ -179,6 +190,31 @@ class Triggering(Emitting):
         about = f"{bare(url)} table {table}{BY_DATABASE if by == 'database' else ''}"
         return self._registering(where, about, name, decode)
 
+    def on_webhook(
+        self, name: str, *, verify: Verify, window: timedelta = MESSAGE_WINDOW, decode: Decode | None = None
+    ) -> Callable[[T], T]:
+        """Each delivery that is posted to /hooks/NAME of the HTTP API, and is genuine, is one job.
+
+        `verify`: `github(…)`, `stripe(…)` or `standard_webhooks(…)` of lateshift.webhooks, with names of secrets; or a function of
+        the headers, the body and the time that gives the delivery's id, or raises SignatureInvalid. The task's first parameter is
+        given the body, read as JSON, or all of the delivery where it is annotated Message. For `window`, the same id makes no
+        second job.
+        """
+        if not HOOK_NAME.fullmatch(checks.text("The name of a webhook", name, TRIGGER_NAME_LIMIT)):
+            raise TriggerInvalid(
+                f"{name!r} is no name of a webhook: it stands in its URL, so letters, digits and any of _ . - will do."
+            )
+        if not callable(verify):
+            raise TriggerInvalid(
+                'verify= says who may post, such as github("env:GITHUB_SECRET") of lateshift.webhooks.'
+            )
+        if checks.duration("window", window) < WINDOW_LEAST:
+            raise TriggerInvalid(
+                f"window must be at least {WINDOW_LEAST}: for so long a signature may be good."
+            )
+        where = WebhookSource(verify=verify, window=window)
+        return self._registering(where, f"POST /hooks/{name}", name, decode)
+
     def on(self, pattern: str, *, name: str | None = None) -> Callable[[T], T]:
         """Each event that `app.emit` tells under a matching name, such as `order.*`, is one job: its first parameter is given
         the data, or the whole event where it is annotated Event."""
@@ -200,6 +236,22 @@ class Triggering(Emitting):
                 for trigger in read
             ),
         ]
+
+    def declare_webhooks(self) -> None:
+        """For a process that serves, with or without workers elsewhere: what is posted to it is known in the store. Blocking."""
+        hooks = [trigger.declared for trigger in self._triggers.values() if trigger.is_webhook]
+        if hooks:
+            self.store.triggers.declare(hooks, app=self.name, whole=False)
+
+    def deliver(self, name: str, headers: Mapping[str, str], body: bytes) -> Delivered:
+        """Take what was posted to the webhook `name`; the HTTP API calls this. `headers`: names in small letters; one that stands
+        twice is left out. Blocking. Raises TriggerUnknown, SignatureInvalid, QueueFull."""
+        trigger = self._triggers.get(name)
+        if trigger is None or not trigger.is_webhook:
+            raise TriggerUnknown(
+                f"There is no webhook {name!r} here. `lateshift triggers list` shows those there are."
+            )
+        return deliver(self.store, trigger, self.name, self.declare_webhooks, headers, body)
 
     def retry_refused(self, id: UUID, *, by: str = "the caller") -> JobId | None:
         """Make a job of an event that was refused, with the code as it is now. None if the code passes it over. Raises what is
@@ -262,6 +314,12 @@ class Triggering(Emitting):
 
 
 def _refuse_unfit(what: Task[..., Any] | Bound[..., Any]) -> None:
+    task, queue = (what.task, what.spec.queue) if isinstance(what, Bound) else (what, what.limits.queue)
+    if is_sensitive(task.sender.queues, queue):
+        raise TriggerInvalid(
+            f"{task.name} is in the sensitive queue {queue}, and what a trigger cannot use is kept as it came, unsealed. Let it start a task of "
+            "another queue that enqueues this one."
+        )
     if isinstance(what, Bound) and (what.key is not None or what.is_numbered):
         raise TriggerInvalid(
             "A key or a number in a session is used once, and a trigger makes many jobs. Leave key= and sequence= out: each event "

@@ -13,7 +13,7 @@ from lateshift.clock import Clock
 from lateshift.errors import OptionInvalid, PayloadTooLarge, RunEnded, RunUnknown
 from lateshift.model import checks
 from lateshift.model.ids import JobId, id_of
-from lateshift.model.job import PAYLOAD_LIMIT, NewJob
+from lateshift.model.job import PAYLOAD_LIMIT, STRETCHES, NewJob
 from lateshift.model.retry import Retry
 from lateshift.model.workflow.policy import OnFailure, Policy
 from lateshift.model.workflow.run import SIGNAL_NAME_LIMIT, SIGNALS_MOST
@@ -21,8 +21,9 @@ from lateshift.runtime.aside import aside
 from lateshift.store.contract import Store
 from lateshift.store.workflow_contract import Told
 from lateshift.task import KEY_LIMIT, Limits, Task, task_name
+from lateshift.telemetry.tracing import context
 from lateshift.workflow.flow import Flow, policy_of
-from lateshift.workflow.workflow import STRETCHES, Workflow
+from lateshift.workflow.workflow import Workflow
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,7 +49,7 @@ class Workflows:
 
     if TYPE_CHECKING:
 
-        def _jobs(self, name: str, data: Any) -> list[NewJob]: ...
+        def _jobs(self, name: str, data: Any, trace: str | None = None) -> list[NewJob]: ...
 
     @property
     @abstractmethod
@@ -81,6 +82,7 @@ class Workflows:
         priority: int = 0,
         keep: timedelta = timedelta(days=1),
         on_failure: OnFailure | Policy = "raise",
+        **others: Any,
     ) -> Any:
         """Register an async function as a workflow: `@app.workflow` over `async def fulfil(flow, order_id)`. It is started like a task,
         `fulfil.enqueue(7)`; the job's id is the run's.
@@ -89,6 +91,11 @@ class Workflows:
         undoes the run if nobody catches it; "hold" the run until an operator mends the step; or a Policy. `keep`: how long a completed
         run and its steps stay.
         """
+        for other in others:
+            raise OptionInvalid(
+                f"A workflow has no {other}=: it has name, queue, priority, keep and on_failure. What else a task may have is given to the "
+                "tasks that are its steps; retry= and time_limit= to flow.step."
+            )
         policy = policy_of(on_failure)
         limits = Limits(
             queue=queue, retry=Retry(attempts=STRETCHES), time_limit=None, priority=priority, keep=keep
@@ -109,7 +116,8 @@ class Workflows:
         self, run: UUID | str, name: str, data: Any = None, *, key: str | None = None, by: str = "the caller"
     ) -> bool:
         """Tell a run something: its `flow.wait_for(name)` gives the data. One that comes before the wait is kept. `key`: the same key
-        again is the same signal. False if it was told before. Raises RunEnded if nobody will take it."""
+        again is the same signal. False if it was told before. Raises RunEnded if nobody will take it, and RunUnknown if there is no such
+        run."""
         return tell(self.store, id_of(run, "run"), name, data, key=key, by=by)
 
     async def asignal(
@@ -123,7 +131,7 @@ class Workflows:
         return self.clock.now()
 
     async def _jobs_of_event(self, name: str, data: Any) -> list[NewJob]:
-        return await aside(self._jobs, name, data)
+        return await aside(self._jobs, name, data, context())
 
 
 def tell(store: Store, id: JobId, name: str, data: Any, *, key: str | None, by: str) -> bool:
@@ -135,6 +143,10 @@ def tell(store: Store, id: JobId, name: str, data: Any, *, key: str | None, by: 
     match told:
         case Told.UNKNOWN:
             raise RunUnknown(f"There is no run {id} in the store; it may have passed its retention.")
+        case Told.NO_RUN:
+            raise RunUnknown(
+                f"The job {id} is no run of a workflow: nobody in it waits for a signal. Nothing was kept. `lateshift jobs show` says what it is."
+            )
         case Told.ENDED:
             raise RunEnded(f"The run {id} has ended: nobody will take the signal {name!r}. Nothing was kept.")
         case Told.FULL:

@@ -14,7 +14,10 @@ from lateshift.model import checks
 from lateshift.model.batch import JOBS_LIMIT, BatchId, BatchView, job_id_at, place_of
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView, State
+from lateshift.model.sealed import is_sealed
 from lateshift.runtime.aside import aside
+from lateshift.sealing.jobs import readable_view
+from lateshift.sealing.ring import NO_RING, Ring
 from lateshift.store import batching
 from lateshift.store.contract import Store
 from lateshift.task import Task
@@ -105,9 +108,9 @@ class Batch:
             raise OptionInvalid(f"A place in a batch is a number from 0 to {JOBS_LIMIT - 1:,}, not {place}.")
         return job_id_at(self.id, place)
 
-    def seal(self) -> bool:
+    def seal(self, by: str = "the caller") -> bool:
         """No more jobs will come: for a batch whose producer died. False if it was sealed."""
-        return self._open().batches.seal(self.id)
+        return self._open().batches.seal(self.id, by=by)
 
     async def aseal(self) -> bool:
         return await aside(self.seal)
@@ -198,18 +201,27 @@ class Results:
 
     def _result(self, view: JobView) -> BatchResult:
         task = self._tasks.get(view.task)
+        decode: Callable[[bytes | None], Any] = _raw if task is None else task.results.decode
+        if is_sealed(view.payload):
+            decode = _opening(decode, view.id, NO_RING if task is None else task.sender.ring())
+            view = readable_view(view, NO_RING if task is None else task.sender.ring())
         last = view.history[-1] if view.history else None
         error = None if view.state is State.COMPLETED else view.reason
         if error is not None and last is not None and last.error is not None:
             error = f"{last.error}: {last.message}"
         return BatchResult(
             id=view.id, place=place_of(view.id), task=view.task, state=view.state, error=error, encoded=view.result,
-            decode=_raw if task is None else task.results.decode,
+            decode=decode,
         )  # fmt: skip
 
 
 def _raw(result: bytes | None) -> Any:
     return None if result is None else msgspec.json.decode(result)
+
+
+def _opening(decode: Callable[[bytes | None], Any], id: JobId, ring: Ring) -> Callable[[bytes | None], Any]:
+    """Of a sealed job: its result is opened when somebody asks for it."""
+    return lambda result: decode(None if result is None else ring.of_job(id).open("result", result))
 
 
 def _looks(timeout: timedelta | None) -> Iterator[float]:

@@ -14,10 +14,14 @@ from lateshift.model import checks
 from lateshift.model.batch import BATCH_NAME_LIMIT, BatchId, BatchView, NewBatch
 from lateshift.model.ids import new_job_id
 from lateshift.model.job import NewJob
+from lateshift.model.queue import is_sensitive
+from lateshift.model.sealed import is_sealed
 from lateshift.runtime.aside import aside
+from lateshift.sealing.jobs import sealed
 from lateshift.store import batching
 from lateshift.store.contract import Store
 from lateshift.task import KEY_LIMIT, Call, Task
+from lateshift.telemetry.tracing import with_context
 
 Callback: TypeAlias = Call[Any] | Callable[[BatchId], Call[Any]] | None
 
@@ -40,19 +44,24 @@ class Making:
             on_failure=self._callback("on_failure", on_failure, id),
         )  # fmt: skip
 
-    def send(self, store: Callable[[], Store], calls: Iterable[Call[Any]]) -> BatchId:
+    def send(
+        self, store: Callable[[], Store], calls: Iterable[Call[Any]], trace: str | None = None
+    ) -> BatchId:
+        """`trace`: the context of all its jobs."""
         with self._spool() as spool:
             for call in calls:
                 spool.put(call)
-            return self._write(store(), spool)
+            return self._write(store(), spool, trace)
 
-    async def asend(self, store: Callable[[], Store], calls: Iterable[Call[Any]]) -> BatchId:
+    async def asend(
+        self, store: Callable[[], Store], calls: Iterable[Call[Any]], trace: str | None = None
+    ) -> BatchId:
         with self._spool() as spool:
             for call in calls:
                 spool.put(call)
                 if spool.total % CHUNK == 0:
                     await asyncio.sleep(0)
-            return await aside(lambda: self._write(store(), spool))
+            return await aside(lambda: self._write(store(), spool, trace))
 
     @contextmanager
     def _spool(self) -> Iterator[Spool]:
@@ -62,8 +71,16 @@ class Making:
         finally:
             spool.close()
 
-    def _write(self, store: Store, spool: Spool) -> BatchId:
-        opened = store.batches.open(structs.replace(self._new, total=spool.total, digest=spool.digest))
+    def _write(self, store: Store, spool: Spool, trace: str | None) -> BatchId:
+        then, on_failure = [
+            None if job is None else self._sealed(with_context(job, trace))
+            for job in (self._new.then, self._new.on_failure)
+        ]
+        opened = store.batches.open(
+            structs.replace(
+                self._new, total=spool.total, digest=spool.digest, then=then, on_failure=on_failure
+            )
+        )
         self._refuse_other_callbacks(opened)
         try:
             if opened.total < spool.total:  # somebody sealed it when so many were in
@@ -71,7 +88,9 @@ class Making:
             if not opened.sealed and opened.added >= opened.total:
                 store.batches.add(opened.id, opened.added, [])
             for place, jobs in spool.chunks(opened.id, opened.added):
-                store.batches.add(opened.id, place, jobs)
+                store.batches.add(
+                    opened.id, place, [with_context(job, trace) for job in jobs] if trace else jobs
+                )
         except Exception as error:
             if not (isinstance(error, UsageError) and self._discarded(store, opened.id)):
                 error.add_note(_left(opened))
@@ -94,8 +113,20 @@ class Making:
         """The same task with the same arguments; the ids of the jobs differ."""
         if ours is None or kept is None:
             return ours is kept
-        digest = self._tasks[ours.spec.task].arguments.digest
-        return ours.spec.task == kept.spec.task and digest(ours.payload) == digest(kept.payload)
+        task = self._tasks[ours.spec.task]
+        payload = kept.payload
+        if is_sealed(payload):
+            payload = task.sender.ring().of_job(kept.id).open("payload", payload)
+        digest = task.arguments.digest
+        return ours.spec.task == kept.spec.task and digest(ours.payload) == digest(payload)
+
+    def _sealed(self, callback: NewJob | None) -> NewJob | None:
+        """As the store keeps it, if its queue is sensitive."""
+        if callback is None:
+            return None
+        sender = self._tasks[callback.spec.task].sender
+        sensitive = is_sensitive(sender.queues, callback.spec.queue)
+        return sealed(callback, sender.ring()) if sensitive else callback
 
     def _discarded(self, store: Store, id: BatchId) -> bool:
         """Nothing of ours came into it: then there is no batch. One that was there before us is somebody's."""

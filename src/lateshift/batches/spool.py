@@ -13,6 +13,9 @@ from msgspec import Struct, structs
 from lateshift.errors import OptionInvalid, TaskUnknown
 from lateshift.model.batch import JOBS_LIMIT, BatchId, job_id_at
 from lateshift.model.job import NewJob, Spec
+from lateshift.model.sealed import is_sealed
+from lateshift.sealing.jobs import sealed
+from lateshift.sealing.ring import Ring
 from lateshift.task import Call, Task
 
 IN_MEMORY = 4 * 1024 * 1024  # bytes of calls that are not worth a file
@@ -35,6 +38,7 @@ class Spool:
     def __init__(self, tasks: Mapping[str, Task[..., Any]], *, digest: bool) -> None:
         self.total = 0
         self._tasks = tasks
+        self._ring: Ring | None = None  # once a call of a sensitive queue is among them
         self._digest = blake2b(digest_size=16) if digest else None
         self._specs: dict[Spec, int] = {}
         self._file: IO[bytes] = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - closed by close()
@@ -42,8 +46,10 @@ class Spool:
 
     @property
     def digest(self) -> bytes | None:
-        """The same for the same calls in the same order."""
-        return None if self._digest is None else self._digest.digest()
+        """The same for the same calls in the same order. If some are sensitive, the same only to those who have the ring."""
+        if self._digest is None:
+            return None
+        return self._digest.digest() if self._ring is None else self._ring.digest(self._digest.digest())
 
     def put(self, call: Call[Any]) -> None:
         if not isinstance(call, Call):
@@ -55,8 +61,15 @@ class Spool:
         number = self._specs.get(job.spec, -1)
         if number < 0 and len(self._specs) < SPECS_KEPT:
             number = self._specs[job.spec] = len(self._specs)
-        plain = number >= 0 and job == NewJob(job.id, job.spec, job.payload, None, job.first)
-        kept = self._encoder.encode(_Kept(number, job.payload) if plain else _Kept(-1, b"", job))
+        if call.is_sensitive:
+            self._ring = call.task.sender.ring()
+        plain = (
+            not call.is_sensitive
+            and number >= 0
+            and job == NewJob(job.id, job.spec, job.payload, None, job.first)
+        )
+        whole = _spooled(call) if call.is_sensitive else job
+        kept = self._encoder.encode(_Kept(number, job.payload) if plain else _Kept(-1, b"", whole))
         self._file.write(len(kept).to_bytes(4, "big") + kept)
         if self._digest is not None:
             self._digest.update(call.task.arguments.digest(job.payload) + job.spec.task.encode() + b"\0")
@@ -73,13 +86,24 @@ class Spool:
             encoded = self._file.read(int.from_bytes(self._file.read(4), "big"))
             if place < start:
                 continue
-            chunk.append(_job(decoder.decode(encoded), specs, job_id_at(batch, place)))
+            chunk.append(self._job(decoder.decode(encoded), specs, job_id_at(batch, place)))
             size += len(encoded)
             if len(chunk) >= CHUNK or size >= CHUNK_BYTES:
                 yield place + 1 - len(chunk), chunk
                 chunk, size = [], 0
         if chunk:
             yield self.total - len(chunk), chunk
+
+    def _job(self, kept: _Kept, specs: list[Spec], id: UUID) -> NewJob:
+        whole = kept.whole
+        if whole is None:
+            return NewJob(id, specs[kept.spec], kept.payload, None, True)
+        spec = structs.replace(whole.spec, batch=specs[0].batch)
+        job = structs.replace(whole, id=id, spec=spec, first=True)
+        if not is_sealed(job.payload):
+            return job
+        ring = self._tasks[spec.task].sender.ring()
+        return sealed(structs.replace(job, payload=ring.of_spool().open("payload", job.payload)), ring)
 
     def close(self) -> None:
         self._file.close()
@@ -104,8 +128,7 @@ def refuse_unfit(call: Call[Any], tasks: Mapping[str, Task[..., Any]], what: str
         )
 
 
-def _job(kept: _Kept, specs: list[Spec], id: UUID) -> NewJob:
-    if kept.whole is None:
-        return NewJob(id, specs[kept.spec], kept.payload, None, True)
-    spec = structs.replace(kept.whole.spec, batch=specs[0].batch)
-    return structs.replace(kept.whole, id=id, spec=spec, first=True)
+def _spooled(call: Call[Any]) -> NewJob:
+    """What waits in the file is sealed there, too."""
+    seal = call.task.sender.ring().of_spool()
+    return structs.replace(call.job, payload=seal.close("payload", call.job.payload))

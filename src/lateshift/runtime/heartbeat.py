@@ -11,6 +11,7 @@ from lateshift.errors import StoreError
 from lateshift.model.ids import MemberId
 from lateshift.runtime.log import log
 from lateshift.store.contract import Members
+from lateshift.telemetry.liveness import living
 
 BEATS = 3  # in each lifetime
 SOONER = 10  # parts of a beat after which one that failed is tried again
@@ -92,11 +93,14 @@ class Heartbeat:
                 log.exception("a member that was lost could not be told")
 
     def _run(self) -> None:
-        while not self._stopping.wait(self.pause):
-            try:
-                self.beat()
-            except Exception:  # whatever it is, the others' leases hang on the next beat
-                log.exception("a heartbeat failed; the next one follows")
+        with living("Heartbeat") as loop:
+            loop.has_turned(self.pause)
+            while not self._stopping.wait(self.pause):
+                try:
+                    self.beat()
+                except Exception:  # whatever it is, the others' leases hang on the next beat
+                    log.exception("a heartbeat failed; the next one follows")
+                loop.has_turned(self.pause)
 
 
 def _is_alive(kept: _Kept) -> bool:

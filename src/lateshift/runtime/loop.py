@@ -7,6 +7,7 @@ from typing import Protocol
 
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
+from lateshift.telemetry.liveness import living
 
 AFTER_A_FAULT = timedelta(seconds=1)
 
@@ -21,20 +22,22 @@ class Wakeable(Part, Protocol):
 
 async def drive(part: Part, stopping: asyncio.Event) -> None:
     """Turn until told to stop. A turn that raises is logged and tried again: no loop stops in silence."""
-    while not stopping.is_set():
-        try:
-            pause = await part.turn()
-        except Exception:
-            log.exception("%s failed; it goes on in %s", type(part).__name__, AFTER_A_FAULT)
-            pause = AFTER_A_FAULT
-        if pause <= timedelta(0):
-            await asyncio.sleep(0)
-        elif hasattr(part, "wait"):
-            await part.wait(pause)
-        else:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause.total_seconds()):
-                    await stopping.wait()
+    with living(type(part).__name__) as loop:
+        while not stopping.is_set():
+            try:
+                pause = await part.turn()
+            except Exception:
+                log.exception("%s failed; it goes on in %s", type(part).__name__, AFTER_A_FAULT)
+                pause = AFTER_A_FAULT
+            loop.has_turned(pause.total_seconds())
+            if pause <= timedelta(0):
+                await asyncio.sleep(0)
+            elif hasattr(part, "wait"):
+                await part.wait(pause)
+            else:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause.total_seconds()):
+                        await stopping.wait()
 
 
 async def resign(*parts: Part) -> None:

@@ -2,16 +2,19 @@
 
 import asyncio
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from lateshift.clock import Clock
 from lateshift.errors import StoreError
+from lateshift.model.figures import BACKLOG_COUNTED, Grain
 from lateshift.model.ids import MemberId
+from lateshift.model.outcome import LATE
 from lateshift.runtime.aside import aside
 from lateshift.runtime.heartbeat import BEATS
 from lateshift.runtime.leadership import TTL, Leadership
 from lateshift.runtime.log import log
-from lateshift.store.contract import Gap, Store
+from lateshift.store.contract import Gap, Store, TakenBack
+from lateshift.supervisor.losses import Losses
 
 EVERY = timedelta(seconds=1)
 STAND_BY = timedelta(seconds=2)
@@ -26,14 +29,17 @@ class Sweep:
     """Turned by a loop; `wake()` when somebody knows that a member has died."""
 
     def __init__(
-        self, store: Store, member: MemberId, clock: Clock, *, heartbeat: timedelta = timedelta(seconds=30)
-    ) -> None:
+        self, store: Store, member: MemberId, clock: Clock, *, heartbeat: timedelta = timedelta(seconds=30),
+        losses: Losses | None = None,
+    ) -> None:  # fmt: skip
         self._store = store
+        self._losses = losses
         self._clock = clock
         # A leader that died is followed before the members that died with it have fallen silent.
         self._leadership = Leadership(store.locks, "supervisor", member, clock, min(TTL, heartbeat / 2))
         self._wake = asyncio.Event()
         self._purge_at = clock.monotonic()
+        self._sampled: datetime | None = None  # the minute for which it was looked last what waits
         self._purge_time = min(PURGE_TIME, heartbeat / 20).total_seconds()  # the term must outlast it
         self._beat = (heartbeat / BEATS).total_seconds()
         self._quiet_until = 0.0
@@ -81,7 +87,7 @@ class Sweep:
             return STAND_BY
         if self._clock.monotonic() < self._quiet_until:
             return EVERY
-        taken = self._store.jobs.take_back(term=term, limit=BATCH)
+        taken = self._take_back(term)
         for job in taken:
             log.warning(
                 "job %s taken back: %s%s", job.id, job.reason, ", now a dead letter" if job.dead else ""
@@ -90,9 +96,17 @@ class Sweep:
         self._release_waiting(term)
         self._look_for_late_steps(term)
         finished = self._store.batches.finish(limit=BATCH)
+        self._sample(term)
         if self._clock.monotonic() >= self._purge_at:
             self._purge(term)
         return timedelta(0) if max(len(taken), finished) >= BATCH else EVERY
+
+    def _take_back(self, term: int) -> list[TakenBack]:
+        alerts = {} if self._losses is None else self._losses.alerts()
+        taken = self._store.jobs.take_back(term=term, limit=BATCH, alerts=alerts)
+        if self._losses is not None:
+            self._losses.tell(taken)
+        return taken
 
     def _look_for_late_steps(self, term: int) -> None:
         """What becomes of such a step is for its workflow's policy to say; its job, if it still waits or runs, is told to stop."""
@@ -100,7 +114,7 @@ class Sweep:
         for step in late:
             log.warning("step %s of workflow %s was not done by its complete-by", step.name, step.run)
         if late:
-            self._store.jobs.cancel([step.job for step in late], by="the supervisor: past its complete-by")
+            self._store.jobs.cancel([step.job for step in late], by=LATE)
 
     def _release_waiting(self, term: int) -> None:
         for gap in self._store.jobs.release_waiting(term=term, limit=BATCH):
@@ -116,6 +130,18 @@ class Sweep:
         while full and self._clock.monotonic() < end:
             full = self._store.upkeep.purge(term=term, limit=PURGE_BATCH) >= PURGE_BATCH
         self._purge_at = self._clock.monotonic() + (0.0 if full else PURGE_EVERY)
+
+    def _sample(self, term: int) -> None:
+        """What waits, and who is there to take it, once in each minute; a leader that comes meanwhile finds that it is told."""
+        minute = Grain.MINUTE.begins(self._clock.now())
+        if minute == self._sampled:
+            return
+        backlog = {
+            queue.name: queue.ready + queue.blocked for queue in self._store.queues.list(BACKLOG_COUNTED)
+        }
+        workers = sum(not member.dead and member.kind == "worker" for member in self._store.reports.members())
+        self._store.figures.sample(term=term, backlog=backlog, workers=workers)
+        self._sampled = minute
 
     def resign(self) -> None:
         with suppress(StoreError):

@@ -29,7 +29,7 @@ OTHER_WRITES = {
     "queues.resume": "resume of a queue",
     "upkeep.erase": "erase",
 }
-SUPERVISOR = "supervisor"  # its term is a lock too, and no step of a task
+OWN_LOCKS = ("supervisor", "courier")  # their terms are locks too, and no steps of a task
 
 
 class Crash:
@@ -146,10 +146,10 @@ class Crash:
             case "workflows.advance":
                 advances: Sequence[Advance] = args[0]
                 return f"steps of {', '.join(sorted({one.lease.task for one in advances}))}"
-            case "locks.acquire" if args[0] != SUPERVISOR:
+            case "locks.acquire" if args[0] not in OWN_LOCKS:
                 self.lock_time = max(self.lock_time, args[2].total_seconds())
                 return f"lock of {args[0]}"
-            case "locks.release" if args[0].name != SUPERVISOR:
+            case "locks.release" if args[0].name not in OWN_LOCKS:
                 return f"unlock of {args[0].name}"
             case _:
                 return OTHER_WRITES.get(verb)

@@ -12,7 +12,7 @@ from lateshift.client import Client
 from lateshift.handle import Job
 from lateshift.model.batch import BatchId
 from lateshift.task import Call
-from lateshift.worker.current import running
+from lateshift.telemetry.context import running
 
 R = TypeVar("R")
 
@@ -23,7 +23,9 @@ class InlineClient(Client):
     def __init__(
         self, app: Lateshift, drain: Callable[[], Any], adrain: Callable[[], Coroutine[Any, Any, Any]]
     ) -> None:
-        super().__init__(lambda: app.store, app.settings.key_window, app.queues)
+        super().__init__(
+            lambda: app.store, app.settings.key_window, app.queues, ring=app.ring, targets=app.client.targets
+        )
         self.limits = app.client.limits
         self._drain = drain
         self._adrain = adrain

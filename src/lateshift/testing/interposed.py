@@ -6,16 +6,24 @@ from typing import Any, Protocol, cast
 
 from lateshift.model.job import Enqueued, NewJob
 from lateshift.store.contract import (
+    Answers,
+    AuditLog,
     Batches,
+    Breakers,
+    FigureBook,
     Jobs,
     Locks,
+    Logs,
     Members,
     Queues,
+    Replies,
     Reports,
     RuleBook,
     Schedules,
+    Seals,
     Sessions,
     Store,
+    Tokens,
     Triggers,
     Upkeep,
     Workflows,
@@ -56,9 +64,17 @@ class Interposed:
         self.schedules = cast(Schedules, Verbs("schedules", store.schedules, around))
         self.triggers = cast(Triggers, Verbs("triggers", store.triggers, around))
         self.workflows = cast(Workflows, Verbs("workflows", store.workflows, around))
+        self.logs = cast(Logs, Verbs("logs", store.logs, around))
+        self.figures = cast(FigureBook, Verbs("figures", store.figures, around))
+        self.breakers = cast(Breakers, Verbs("breakers", store.breakers, around))
         self.sessions = cast(Sessions, Verbs("sessions", store.sessions, around))
+        self.tokens = cast(Tokens, Verbs("tokens", store.tokens, around))
+        self.answers = cast(Answers, Verbs("answers", store.answers, around))
+        self.audit = cast(AuditLog, Verbs("audit", store.audit, around))
         self.locks = cast(Locks, Verbs("locks", store.locks, around))
         self.reports = cast(Reports, Verbs("reports", store.reports, around))
+        self.seals = cast(Seals, Verbs("seals", store.seals, around))
+        self.replies = cast(Replies, Verbs("replies", store.replies, around))
         self.upkeep = cast(Upkeep, Verbs("upkeep", store.upkeep, around))
         self.wakes = store.wakes
         self._store = store

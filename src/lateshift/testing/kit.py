@@ -13,6 +13,8 @@ from lateshift.errors import UsageError
 from lateshift.handle import Job
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, JobView, State
+from lateshift.replies.courier import Courier
+from lateshift.runtime.aside import aside
 from lateshift.scheduler.ticker import Ticker
 from lateshift.store.open import open_store
 from lateshift.task import Task
@@ -45,6 +47,7 @@ class Kit:
         self._stack = ExitStack()
         self._opened = False
         self._ticker: Ticker | None = None
+        self._courier: Courier | None = None
 
     def __enter__(self) -> "Kit":
         if self._opened:
@@ -81,7 +84,10 @@ class Kit:
     async def adrain(self, *, limit: int = LIMIT, patience: timedelta = PATIENCE) -> list[Ran]:
         """The same in async code: coroutines run on this loop, sync bodies on threads."""
         before = len(self._ledger.ran)
-        await self._shift(Bounds(limit=limit, patience=patience), self.app.settings, self.app.tasks).run()
+        more = True
+        while more:
+            await self._shift(Bounds(limit=limit, patience=patience), self.app.settings, self.app.tasks).run()
+            more = await aside(self._tell)
         return self._ledger.ran[before:]
 
     def travel(self, **parts: float) -> list[Ran]:
@@ -127,14 +133,23 @@ class Kit:
             return run()
 
         with_this_thread(shift)
+        while self._tell():
+            with_this_thread(shift)
         return self._ledger.ran[before:]
+
+    def _tell(self) -> bool:
+        """Whether jobs were made that tell of breakers which have opened, or of what became of other jobs."""
+        if self._courier is None:
+            self._courier = self.app.courier()
+        told = sum(alarm.round() for alarm in self.app.alarms())
+        return (self._courier.round() or 0) + told > 0
 
     def _shift(
         self, bounds: Bounds, settings: Settings, tasks: Mapping[str, Task[..., Any]], start: Start | None = None,
         dead: Callable[[], bool] = lambda: False,
     ) -> Shift:  # fmt: skip
         self._refuse_closed()
-        return Shift(self.app.store, tasks, settings, self._ledger, bounds, start, dead)
+        return Shift(self.app.store, tasks, settings, self._ledger, bounds, start, dead, self.app.losses())
 
     def _journey(self, parts: Mapping[str, float]) -> Iterator[datetime]:
         """Moves the clock, and gives each instant at which there is something to do."""

@@ -1,14 +1,17 @@
 """What a test can look up: every job that was enqueued, and every attempt that was settled."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from lateshift.errors import SealBroken, SealKeysInvalid
 from lateshift.model.history import read
 from lateshift.model.ids import JobId
 from lateshift.model.job import Enqueued, JobView, Lease, NewJob, Place
 from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later, Outcome, Settlement
+from lateshift.model.sealed import is_sealed
 from lateshift.store.contract import Exchanged
 from lateshift.task import Task
 
@@ -81,7 +84,7 @@ class Ledger:
 
     def _sent(self, job: NewJob) -> Sent:
         spec, key = job.spec, None if job.key is None else job.key.text
-        named = arguments_of(self._tasks.get(spec.task), job.payload)
+        named = arguments_of(self._tasks.get(spec.task), job.id, job.payload)
         place = job.place or Place()
         guards = place.session, place.sequence, place.tenant or None, place.limit_key
         return Sent(job.id, spec.task, named, spec.queue, spec.priority, spec.delay, spec.at, key, *guards)
@@ -100,13 +103,16 @@ class Ledger:
         for job in jobs:
             if job.id not in self._ids:
                 self._ids.add(job.id)
-                named = arguments_of(self._tasks.get(job.task), job.payload)
+                named = arguments_of(self._tasks.get(job.task), job.id, job.payload)
                 self.sent.append(Sent(job.id, job.task, named, job.queue, 0, None, None, None))
 
     def _ran(self, lease: Lease, outcome: Outcome) -> Ran:
         result = None
         if isinstance(outcome, Completed) and lease.task in self._tasks:
-            result = self._tasks[lease.task].results.decode(outcome.result)
+            task, result = self._tasks[lease.task], outcome.result
+            if result is not None and is_sealed(result):
+                result = task.sender.ring().of_job(lease.id).open("result", result)
+            result = task.results.decode(result)
         history = None if isinstance(outcome, Completed) else read(outcome.history)
         last = history[-1] if history else None
         error = None if last is None else f"{last.error}: {last.message}" if last.error else last.message
@@ -128,9 +134,12 @@ def how(outcome: Outcome) -> str:
             return "snoozed"
 
 
-def arguments_of(task: Task[..., Any] | None, payload: bytes) -> dict[str, Any]:
-    """By name, as the task will get them."""
-    if task is None:
+def arguments_of(task: Task[..., Any] | None, id: JobId, payload: bytes) -> dict[str, Any]:
+    """By name, as the task will get them; of a sealed job, if this program has its key."""
+    if task is not None and is_sealed(payload) and task.sender.ring().opens(payload):
+        with suppress(SealBroken, SealKeysInvalid):
+            payload = task.sender.ring().of_job(id).open("payload", payload)
+    if task is None or is_sealed(payload):
         return {"payload": payload.decode(errors="replace")}
     args, kwargs = task.arguments.decode(payload)
     return dict(zip(task.arguments.names, args, strict=False)) | kwargs

@@ -14,6 +14,7 @@ from lateshift.model.job import Lane, Line
 from lateshift.model.outcome import Ended, Failed, Stopped
 from lateshift.runtime.aside import aside
 from lateshift.store.contract import Store
+from lateshift.supervisor.losses import Losses
 from lateshift.supervisor.sweep import Sweep
 from lateshift.task import Task
 from lateshift.testing.ledger import Ledger
@@ -68,7 +69,7 @@ class Shift:
 
     def __init__(
         self, store: Store, tasks: Mapping[str, Task[..., Any]], settings: Settings, ledger: Ledger, bounds: Bounds,
-        start: Start | None = None, dead: Callable[[], bool] = lambda: False,
+        start: Start | None = None, dead: Callable[[], bool] = lambda: False, losses: Losses | None = None,
     ) -> None:  # fmt: skip
         clock = store.clock
         self._store = store
@@ -76,7 +77,7 @@ class Shift:
         self._ledger = ledger
         self._bounds = bounds
         self._dead = dead
-        self._sweep = Sweep(store, new_member_id(), clock, heartbeat=settings.heartbeat)
+        self._sweep = Sweep(store, new_member_id(), clock, heartbeat=settings.heartbeat, losses=losses)
         self._worker = Worker(store, tasks, new_member_id(), settings, clock)
         self._ear = Ear(self._worker)
         now = clock.monotonic

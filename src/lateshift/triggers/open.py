@@ -7,6 +7,7 @@ from lateshift.model.triggering.sources import (
     FileSource,
     MessageSource,
     RowSource,
+    WebhookSource,
 )  # fmt: skip
 from lateshift.model.triggering.sources import (
     Source as Where,
@@ -37,8 +38,8 @@ def open_source(where: Where, store: str = "") -> Source:
                 from lateshift.triggers.rows import Rows
 
                 return Rows(where, store)
-            case EventSource():
-                raise TypeError("events come by app.emit, not from a source")
+            case EventSource() | WebhookSource():
+                raise TypeError("these are told, not read from a source")
     except ModuleNotFoundError as error:
         extra = EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:

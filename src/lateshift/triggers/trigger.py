@@ -16,6 +16,7 @@ from lateshift.model.triggering.sources import (
     FileSource,
     MessageSource,
     RowSource,
+    WebhookSource,
 )
 from lateshift.model.triggering.sources import Source as Where
 from lateshift.model.triggering.trigger import Arrival, NewTrigger, Subscription, known_by
@@ -27,6 +28,7 @@ Decode = Callable[[Any], Any]
 
 GIVES: dict[type[Where], type[Seen]] = {
     MessageSource: Message, FileSource: FileChange, BlobSource: FileChange, RowSource: RowChange, EventSource: Event,
+    WebhookSource: Message,
 }  # fmt: skip
 # What the content is, in words, and plain types that it never is.
 CONTENTS: dict[type[Seen], tuple[str, tuple[type, ...]]] = {
@@ -67,7 +69,11 @@ class Trigger:
     @property
     def is_read(self) -> bool:
         """Whether somebody must look; the others are written where they happen."""
-        return not isinstance(self.where, EventSource) and not self.by_database
+        return not isinstance(self.where, EventSource | WebhookSource) and not self.by_database
+
+    @property
+    def is_webhook(self) -> bool:
+        return isinstance(self.where, WebhookSource)
 
     @property
     def by_database(self) -> bool:
@@ -85,7 +91,7 @@ class Trigger:
         spec = self._what.spec
         if spec.lane.careful or not self._what.bare:
             raise TriggerInvalid(
-                f"{self.task.name} has a session, a tenant, a limit, a key, or is a singleton or unique, which only Lateshift's own enqueue looks "
+                f"{self.task.name} has a session, a tenant, a limit, a key, tags, or is a singleton or unique, which only Lateshift's own enqueue looks "
                 'after. Leave by="database" out, or have a plain task enqueue it.'
             )
         return RowTrigger(
@@ -152,7 +158,8 @@ class Trigger:
             return None
         whole = takes_whole(self.task, Event)
         place = self._what.place if isinstance(self._what, Bound) else None
-        return Subscription(self.where.pattern, self._what.spec, first_parameter(self.task), whole, place)
+        parameter = first_parameter(self.task)
+        return Subscription(self.where.pattern, self._what.spec, parameter, whole, place, self._what.tags)
 
 
 def takes_whole(task: Task[..., Any], kind: type[Seen]) -> bool:

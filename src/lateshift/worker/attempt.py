@@ -2,10 +2,17 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from lateshift.model.attempt_log import AttemptLog
 from lateshift.model.job import Lease, Progress
+from lateshift.sealing.jobs import sealed_log
+from lateshift.sealing.ring import Seal
 from lateshift.task import Task
+from lateshift.telemetry.attempt_log import Log
+
+if TYPE_CHECKING:
+    from lateshift.telemetry.spans import AttemptSpan
 from lateshift.worker.room import Room
 
 
@@ -13,16 +20,19 @@ class Attempt:
     """What the worker knows of a job it holds. Only the executor that runs it starts and ends it."""
 
     __slots__ = (
-        "args", "cancelled_by", "checkpoint", "deadline", "desk", "ended", "kwargs", "lease", "lost", "progress",
-        "received", "rooms", "runner", "session_state", "started", "stopping", "task",
+        "args", "cancelled_by", "checkpoint", "deadline", "desk", "ended", "kwargs", "lease", "log", "lost",
+        "progress",
+        "received", "rooms", "runner", "seal", "session_state", "span", "started", "stopping", "task",
     )  # fmt: skip
 
     def __init__(
-        self, lease: Lease, task: Task[..., Any], received: float, desk: Any, rooms: Sequence[Room] = ()
-    ) -> None:
+        self, lease: Lease, task: Task[..., Any], received: float, desk: Any, rooms: Sequence[Room] = (),
+        seal: Seal | None = None,
+    ) -> None:  # fmt: skip
         self.lease = lease
         self.task = task
         self.args, self.kwargs = task.arguments.decode(lease.payload)
+        self.seal = seal  # what it leaves behind is sealed with, if its job is
         self.rooms = rooms  # where it takes a place
         self.desk = desk  # where checkpoints are saved: the worker's, or in a child the pipe to it
         self.received = received  # monotonic, from before the lease was asked for
@@ -36,8 +46,22 @@ class Attempt:
         self.checkpoint = lease.checkpoint
         self.session_state: bytes | None = None  # what its session is to keep, if it completes
         self.runner: asyncio.Task[None] | None = None
+        self.log: Log | None = None  # what its body has logged, if anything
+        self.span: AttemptSpan | None = None  # where attempts are traced
+
+    @property
+    def sealed(self) -> bool:
+        return self.seal is not None
+
+    def kept_log(self, log: Log) -> AttemptLog:
+        """The attempt has ended: what it logged, as the store keeps it."""
+        kept = log.close(self.lease)
+        return kept if self.seal is None else sealed_log(kept, self.seal)
 
     def begin(self, now: float) -> bool:
         """False if its complete-by passed before it could begin: then its body must not run at all."""
         self.started = now
-        return self.deadline is None or now < self.deadline
+        in_time = self.deadline is None or now < self.deadline
+        if self.span is not None and in_time:
+            self.span.begin()
+        return in_time

@@ -8,13 +8,18 @@ from lateshift.errors import StoreError
 from lateshift.model.job import Note, Progress
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
+from lateshift.sealing.jobs import sealed_log, sealed_progress
 from lateshift.store.contract import Store
+from lateshift.telemetry.liveness import ages
 from lateshift.worker.attempt import Attempt
+from lateshift.worker.counting import TOLD_EVERY
 from lateshift.worker.introduction import Introduction
 from lateshift.worker.worker import Worker
 
 EVERY = timedelta(milliseconds=250)
 IN_HAND_AT_MOST = 0.25  # seconds that a leased job waits for a slot before it is handed back
+LIVE_LOG_EVERY = 2.0  # seconds after which what an attempt has logged is kept, while it runs on
+LIVE_LOGS_AT_ONCE = 50  # logs of attempts that run on, kept in one look
 STORE_EVERY = 2  # turns between looks into the store: half a second
 STRAYS_EVERY = 20  # turns between looks for leases that this worker does not know of: five seconds
 
@@ -32,6 +37,7 @@ class Control:
         self._turns = 0
         self._kept: dict[Attempt, Progress] = {}
         self._reported: dict[str, object] = {}
+        self._told_at = clock.monotonic()
 
     async def turn(self) -> timedelta:
         self._turns += 1
@@ -62,10 +68,22 @@ class Control:
                     attempt.cancelled_by = told
                     self._worker.cancel(attempt)
         await self._keep_progress(held)
+        await self._keep_logs(held)
         stats = self._stats()
         if stats != self._reported:
             await aside(self._store.members.report, self._worker.member, stats)
             self._reported = stats
+        if self._clock.monotonic() - self._told_at >= TOLD_EVERY:
+            await self.tell()
+
+    async def tell(self) -> None:
+        """What was counted, to the store; what it may not have heard stays to be told again."""
+        told = self._worker.counting.telling(self._worker.held)
+        if told is not None:
+            member = self._worker.member
+            await aside(self._store.figures.add, member, told.number, told.queues, busy=told.busy)
+            self._worker.counting.told()
+        self._told_at = self._clock.monotonic()
 
     async def _keep_progress(self, held: list[Attempt]) -> None:
         said = {attempt: attempt.progress for attempt in held if attempt.progress is not None}
@@ -73,7 +91,13 @@ class Control:
             attempt: progress for attempt, progress in said.items() if self._kept.get(attempt) != progress
         }
         if fresh:
-            notes = [Note(attempt.lease, progress=progress) for attempt, progress in fresh.items()]
+            notes = [
+                Note(
+                    attempt.lease,
+                    progress=sealed_progress(progress, attempt.seal) if attempt.seal else progress,
+                )
+                for attempt, progress in fresh.items()
+            ]
             lost = {(lease.id, lease.fence) for lease in await aside(self._store.jobs.save, notes)}
             for attempt in fresh:
                 if (attempt.lease.id, attempt.lease.fence) in lost and not attempt.ended:
@@ -81,10 +105,27 @@ class Control:
                     self._worker.cancel(attempt)
         self._kept = said
 
+    async def _keep_logs(self, held: list[Attempt]) -> None:
+        """So that they can be read while it runs, and after its worker was killed."""
+        since = self._clock.monotonic()
+        due = [
+            (attempt, log)
+            for attempt in held
+            if (log := attempt.log) is not None
+            and log.logged > log.written
+            and since - log.written_at >= LIVE_LOG_EVERY
+        ]
+        if due:
+            kept = [(attempt, log.so_far(attempt.lease, since)) for attempt, log in due[:LIVE_LOGS_AT_ONCE]]
+            logs = [sealed_log(log, attempt.seal) if attempt.seal else log for attempt, log in kept]
+            await aside(self._store.logs.keep, logs)
+
     def _stats(self) -> dict[str, object]:
         return {
-            **self._worker.tally.numbers(),
+            **self._worker.numbers,
             "running": len(self._worker.held),
             "held": self._worker.filled,
             "pace": self._worker.starts.per_second(),
+            "tasks": self._worker.measures.by_task(),
+            "late_loops": {it.loop: round(it.age) for it in ages() if it.is_late},
         }

@@ -1,7 +1,6 @@
 """What a task's own code may ask and tell while it runs: progress, checkpoints, who it is, and whether to stop."""
 
 import math
-from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar
 
@@ -13,6 +12,7 @@ from lateshift.model.batch import BatchId
 from lateshift.model.ids import JobId
 from lateshift.model.job import PAYLOAD_LIMIT, Lease, Progress
 from lateshift.model.outcome import clip
+from lateshift.telemetry.context import Running, running
 
 T = TypeVar("T")
 
@@ -25,23 +25,6 @@ class Desk(Protocol):
     def save_checkpoint(self, lease: Lease, state: bytes) -> bool: ...
     async def asave_checkpoint(self, lease: Lease, state: bytes) -> bool: ...
     def now(self) -> float: ...
-
-
-class Running(Protocol):
-    """An attempt, as its own code sees it."""
-
-    lease: Lease
-    desk: Any
-    deadline: float | None
-    progress: Progress | None
-    checkpoint: bytes | None
-    session_state: bytes | None
-    cancelled_by: str | None
-    lost: bool
-    stopping: bool
-
-
-running: ContextVar[Running] = ContextVar("lateshift_running")
 
 
 class Current:

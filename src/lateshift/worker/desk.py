@@ -3,6 +3,7 @@
 from lateshift.clock import Clock
 from lateshift.model.job import Lease, Note
 from lateshift.runtime.aside import aside
+from lateshift.sealing.ring import Seal
 from lateshift.store.contract import Store
 from lateshift.workflow.journal import Journal
 
@@ -24,3 +25,19 @@ class StoreDesk:
 
     def now(self) -> float:
         return self._clock.monotonic()
+
+
+class SealedDesk:
+    """The same for an attempt of a sealed job."""
+
+    def __init__(self, desk: StoreDesk, seal: Seal) -> None:
+        self._desk = desk
+        self._seal = seal
+        self.journal = desk.journal
+        self.now = desk.now
+
+    def save_checkpoint(self, lease: Lease, state: bytes) -> bool:
+        return self._desk.save_checkpoint(lease, self._seal.close("checkpoint", state))
+
+    async def asave_checkpoint(self, lease: Lease, state: bytes) -> bool:
+        return await self._desk.asave_checkpoint(lease, self._seal.close("checkpoint", state))

@@ -3,9 +3,11 @@ commit. The next may set out before the leases of the last are begun, so that st
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from msgspec import Struct
 
+from lateshift.model.attempt_log import AttemptLog
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Lease
 from lateshift.model.outcome import HANDED_BACK, Settlement
@@ -23,6 +25,7 @@ class UnderWay(Struct, frozen=True):
     """What was said, when (monotonic), and the answer to come."""
 
     settlements: list[Settlement]
+    logs: list[AttemptLog]
     wants: Sequence[Want]
     asked: float
     answer: asyncio.Future[Exchanged]
@@ -32,6 +35,7 @@ class Exchanges:
     """Everything here runs on the worker's loop but the store's calls."""
 
     def __init__(self, jobs: Jobs, member: MemberId, settler: Settler, now: Callable[[], float]) -> None:
+        self.took = 0.0  # seconds, of the last that was answered
         self.unsure = False  # an answer was lost: there may be leases we do not know of
         self._jobs = jobs
         self._member = member
@@ -60,14 +64,23 @@ class Exchanges:
         if not wants and not len(self._settler):
             return
         settlements = self._settler.take(AT_ONCE)
+        logs = self._settler.take_logs()
         asked = self._now()
         try:
-            answer = send_aside(self._jobs.exchange, self._member, settlements, wants)
+            said = (settlements, wants, logs) if logs else (settlements, wants)
+            answer = send_aside(self._speak, *said)
         except BaseException:  # no thread to be had
-            self._settler.put_back(settlements)
+            self._settler.put_back(settlements, logs)
             raise
         self._sent += 1
-        self._under_way = UnderWay(settlements, wants, asked, answer)
+        self._under_way = UnderWay(settlements, logs, wants, asked, answer)
+
+    def _speak(self, *said: Any) -> Exchanged:
+        """On a thread: how long the store took is not how long the loop was busy meanwhile."""
+        begun = self._now()
+        answer = self._jobs.exchange(self._member, *said)
+        self.took = self._now() - begun
+        return answer
 
     async def answered(self) -> tuple[UnderWay, Exchanged] | None:
         """The one under way, and its answer; None where there was nothing to say."""
@@ -77,7 +90,7 @@ class Exchanges:
         try:
             answer = await said.answer
         except BaseException:
-            self._settler.put_back(said.settlements)
+            self._settler.put_back(said.settlements, said.logs)
             self.unsure = self.unsure or bool(said.wants)
             raise
         finally:

@@ -7,6 +7,7 @@ from typing import Any
 from lateshift.config import Settings
 from lateshift.model.ids import MemberId
 from lateshift.model.member import Program, Serves
+from lateshift.sealing.ring import ring_of
 from lateshift.store.contract import Members
 
 
@@ -32,7 +33,7 @@ class Introduction:
         program = self._program()
         serves = Serves(
             app=program.app, version=program.version, code=program.digest, queues=self._settings.queues, slots=slots,
-            heartbeat=self._settings.heartbeat.total_seconds(),
+            heartbeat=self._settings.heartbeat.total_seconds(), keys=ring_of(self._settings).ids,
         )  # fmt: skip
         if self._members.introduce(member, serves, program):
             self._told = count

@@ -2,7 +2,6 @@
 
 import asyncio
 import ctypes
-import gc
 import logging
 import os
 import signal
@@ -12,8 +11,11 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+from lateshift.config import load
+from lateshift.runtime.collecting import settle_down
 from lateshift.runtime.log import set_up
 from lateshift.runtime.stopping import stop_on_signals
+from lateshift.telemetry.structured import identify
 from lateshift.worker.executors.processes import Processes
 from lateshift.worker.program import find_app
 from lateshift.worker.service import Service
@@ -22,12 +24,10 @@ from lateshift.worker.service import Service
 def main(program: str, member: str, descriptor: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the host decides
     _end_with_the_host(int(descriptor))
-    set_up(os.environ.get("LATESHIFT_LOG", "WARNING"))
+    set_up(os.environ.get("LATESHIFT_LOG", "WARNING"), load(), bodies=True)
     app = find_app(program)
-    # What is loaded now stays: the collector need not look at it again. A batch of jobs makes thousands of objects that
-    # die young, so it looks at those less often than by default.
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
+    identify(app=app.name, version=app.version, member=member)
+    settle_down()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_work(app, program, UUID(member)))
     # Threads that run jobs which do not listen would keep us; their jobs have gone back.

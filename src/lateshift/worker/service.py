@@ -68,6 +68,7 @@ class Service:
             await aside(unlisten)
             await self.worker.close()
         with suppress(StoreError):
+            await self._control.tell()
             await aside(self._store.members.leave, [self.worker.member])
 
     def lose(self) -> None:

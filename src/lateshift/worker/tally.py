@@ -14,18 +14,21 @@ class Tally:
     cancelled: int = 0
     lost: int = 0
 
-    def count(self, outcome: Outcome) -> None:
+    def count(self, outcome: Outcome) -> str:
+        """Gives the word for it."""
         match outcome:
             case Completed():
-                self.completed += 1
+                word = "completed"
             case DeadLettered():
-                self.dead += 1
+                word = "dead"
             case Cancelled():
-                self.cancelled += 1
+                word = "cancelled"
             case Later(counts=True):
-                self.retried += 1
+                word = "retried"
             case Later():
-                self.snoozed += 1
+                word = "snoozed"
+        setattr(self, word, getattr(self, word) + 1)
+        return word
 
     def numbers(self) -> dict[str, int]:
         return asdict(self)

@@ -2,17 +2,21 @@
 
 from collections.abc import Callable
 
-from lateshift.model.job import Lease
+from lateshift.model.job import STRETCHES, Lease
 from lateshift.model.outcome import DeadLettered, Decided, Ended, Failed, Killed, Later, Outcome, said
 from lateshift.model.remote import name_of
+from lateshift.model.sealed import MASK
 from lateshift.runtime.log import log
+from lateshift.telemetry.keeping import about
 
 AGAIN_AFTER = 60.0  # seconds until a task that is missing here is named again
 
 
-def tell(lease: Lease, how: Ended | Decided, outcome: Outcome) -> None:
-    """A failure is worth a line; snoozing, cancelling and stopping are not."""
+def tell(lease: Lease, how: Ended | Decided, outcome: Outcome, *, sealed: bool = False) -> None:
+    """A failure is worth a line; snoozing, cancelling and stopping are not. Of a sealed job what it raised, and not what that said."""
     match how:
+        case Failed(error) if sealed:
+            what = f"{name_of(error)}: {MASK}"
         case Failed(error):
             what = f"{name_of(error)}: {said(error)}"
         case Killed(_, message):
@@ -23,14 +27,9 @@ def tell(lease: Lease, how: Ended | Decided, outcome: Outcome) -> None:
             what = ""
     match outcome:
         case DeadLettered(reason):
-            log.error(
-                "%s %s is a dead letter (%s) at attempt %d: %s",
-                lease.task,
-                lease.id,
-                reason,
-                lease.attempt,
-                what,
-            )
+            when = "" if lease.attempts == STRETCHES else f" at attempt {lease.attempt}"
+            said_of = (lease.task, lease.id, reason, when, what)
+            log.error("%s %s is a dead letter (%s)%s: %s", *said_of, extra=about(lease))
         case Later(delay, counts=True):
             wait = delay.total_seconds()
             log.warning(
@@ -40,6 +39,7 @@ def tell(lease: Lease, how: Ended | Decided, outcome: Outcome) -> None:
                 lease.attempt,
                 wait,
                 what,
+                extra=about(lease),
             )
 
 
@@ -58,4 +58,5 @@ class Missing:
                 "this worker has no task %s: its jobs, such as %s, go back for one that has",
                 lease.task,
                 lease.id,
+                extra=about(lease),
             )

@@ -9,7 +9,7 @@ from typing import Any
 
 from lateshift.clock import Clock
 from lateshift.config import Settings
-from lateshift.errors import Permanent, StoreError
+from lateshift.errors import StoreError
 from lateshift.model.ids import MemberId
 from lateshift.model.job import Lane, Lease, Line
 from lateshift.model.outcome import (
@@ -22,22 +22,31 @@ from lateshift.model.outcome import (
     Killed,
     Later,
     Outcome,
+    ResultNotKept,
     Settlement,
+    fault_of,
     outcome_of,
 )
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
+from lateshift.sealing.jobs import sealed_outcome
+from lateshift.sealing.ring import Seal
 from lateshift.store.contract import Promoted, Store, Want
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.lines import served
 from lateshift.task import Task
+from lateshift.telemetry.keeping import keep_from
+from lateshift.telemetry.measures import PROCESS
+from lateshift.telemetry.tracing import spans
 from lateshift.worker.attempt import Attempt
+from lateshift.worker.counting import Counting
 from lateshift.worker.declaring import declare
-from lateshift.worker.desk import StoreDesk
+from lateshift.worker.desk import SealedDesk, StoreDesk
 from lateshift.worker.exchanges import Exchanges, Key
 from lateshift.worker.executors.contract import Executor
 from lateshift.worker.executors.coroutines import Coroutines
 from lateshift.worker.executors.threads import Threads
+from lateshift.worker.gatekeeper import Gatekeeper, concerns
 from lateshift.worker.lines import Lines
 from lateshift.worker.room import Room, rooms, rooms_of
 from lateshift.worker.settler import Settler
@@ -60,6 +69,8 @@ class Worker:
         self.member = member
         self.held: set[Attempt] = set()
         self.tally = Tally()
+        self.measures = PROCESS.begin()
+        self.counting = Counting(clock.monotonic)
         self.starts = Starts(clock.monotonic)
         self.stopping = False
         self._store = store
@@ -71,11 +82,13 @@ class Worker:
         self._rooms = rooms(settings.concurrency, settings.threads, settings.process_slots)
         self._desk = StoreDesk(store, clock)
         self._lines = Lines(store.poll)
+        keep_from(settings.job_log)
         self._turns = 0
         self._declared = False
         self._careful = False  # whether jobs of such lanes were ever leased
         self._exchanges = Exchanges(store.jobs, member, self._settler, clock.monotonic)
         self._missing = Missing(clock.monotonic)
+        self._gatekeeper = Gatekeeper(settings, str(member), clock)
         self._executors: dict[Lane, Executor] = {
             Lane.COROUTINE: Coroutines(settings.concurrency, self, clock.monotonic),
             Lane.THREAD: Threads(settings.threads, self, clock.monotonic),
@@ -95,6 +108,13 @@ class Worker:
     def filled(self) -> dict[str, int]:
         """How many it has of each lane; a lane without any is left out."""
         return {lane.label: room.held for lane, room in self._rooms.items() if room.held}
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """How its attempts ended. What returned is counted by task alone: one count for each job."""
+        numbers = self.tally.numbers()
+        numbers["completed"] += sum(self.measures.completed.values())
+        return numbers
 
     @property
     def quiet(self) -> bool:
@@ -140,8 +160,8 @@ class Worker:
             return AFTER_A_FAULT
 
     def _declare(self) -> None:
-        """The limits that this program's code has now are those that hold."""
-        declare(self._store.rules, self._tasks)
+        """The limits and breakers that this program's code has now are those that hold."""
+        declare(self._store, self._tasks)
         self._declared = True
 
     async def _look_for_lines(self) -> None:
@@ -161,9 +181,15 @@ class Worker:
         if exchanged is None:
             return self._lines.pause(self._clock.monotonic())
         said, answer = exchanged
+        if answer.leases:
+            self.measures.lease.observe(self._exchanges.took)
+        if said.settlements:
+            self.measures.settle.observe(self._exchanges.took)
         if answer.lost:
             log.warning("%d settlements came too late: the leases were lost", len(answer.lost))
             self.tally.lost += len(answer.lost)
+            for lease in answer.lost:
+                self.measures.others[lease.task, "lost"] += 1
         self.starts.add(self._lines.answered(said.wants, answer.leases, said.asked, self._clock.monotonic()))
         if answer.leases:
             crashpoint("worker.after_claim")
@@ -224,6 +250,10 @@ class Worker:
             for lease in leases:
                 self._settler.put(Settlement(lease, HANDED_BACK))
             return
+        traced = spans()
+        received = (
+            traced.leased(leases, self._exchanges.took, str(self.member)) if traced and leases else None
+        )
         lots: dict[Lane, list[Attempt]] = {}
         taken: dict[tuple[Lane, Lane], list[Room]] = {}
         for lease in leases:
@@ -232,25 +262,39 @@ class Worker:
                 self._missing.tell(lease)
                 self._settler.put(Settlement(lease, Later(self._settings.unknown_delay, counts=False)))
                 continue
+            seal = None
+            if concerns(lease, task):
+                admitted = self._gatekeeper.admit(lease, task.limits.keep_dead)
+                if not isinstance(admitted, tuple):
+                    self._settler.put(Settlement(lease, admitted))
+                    continue
+                lease, seal = admitted
             if (lease.lane, task.lane) not in taken:
                 taken[lease.lane, task.lane] = [self._rooms[it] for it in rooms_of(lease.lane, task.lane)]
             try:
-                attempt = Attempt(lease, task, asked, self._desk, taken[lease.lane, task.lane])
+                desk = self._desk if seal is None else SealedDesk(self._desk, seal)
+                attempt = Attempt(lease, task, asked, desk, taken[lease.lane, task.lane], seal)
             except Exception as error:  # reading arguments runs user code, which may raise anything
-                self._settle_unreadable(lease, task, error)
+                self._settle_unreadable(lease, task, error, seal)
                 continue
+            if received is not None:
+                attempt.span = received.attempt(lease)
             for room in attempt.rooms:
                 room.held += 1
             self.held.add(attempt)
+            self.counting.start(lease)
             lots.setdefault(task.lane, []).append(attempt)
+        if lots:
+            self.counting.hold()
         for lane, attempts in lots.items():
             self._executors[lane].submit(attempts)
 
-    def _settle_unreadable(self, lease: Lease, task: Task[..., Any], error: Exception) -> None:
-        history = getattr(self._outcome(lease, task, Failed(error), 0.0), "history", None) or b"[]"
+    def _settle_unreadable(self, lease: Lease, task: Task[..., Any], error: Exception, seal: Seal | None) -> None:  # fmt: skip
+        history = getattr(self._outcome(lease, task, Failed(error), 0.0, seal), "history", None) or b"[]"
         outcome = DeadLettered("undecodable", history, task.limits.keep_dead)
+        self.counting.end(lease.queue, "dead")
         self._settler.put(Settlement(lease, outcome))
-        tell(lease, Failed(error), outcome)
+        tell(lease, Failed(error), outcome, sealed=seal is not None)
 
     # -- what executors report --------------------------------------------------------------------------------
 
@@ -265,18 +309,27 @@ class Worker:
     def returned_encoded(self, attempt: Attempt, result: bytes | None) -> None:
         if not attempt.ended:
             self._close(attempt)
-            self.tally.completed += 1
+            self.measures.completed[attempt.lease.task] += 1
+            self.counting.complete(attempt.lease.queue)
             outcome = Completed(result, attempt.task.limits.keep, attempt.session_state)
+            if attempt.seal is not None:
+                outcome = self._gatekeeper.sealed(outcome, attempt.lease, attempt.seal)
             self._settler.put(Settlement(attempt.lease, outcome))
+            if attempt.span is not None:
+                attempt.span.end("completed")
 
     def ended(self, attempt: Attempt, how: Ended) -> None:
         if attempt.ended:
             return
-        outcome = self._outcome(attempt.lease, attempt.task, how, self._close(attempt))
-        self.tally.count(outcome)
+        seal, seconds = attempt.seal, self._close(attempt)
+        outcome = self._outcome(attempt.lease, attempt.task, how, seconds, seal, attempt.cancelled_by)
+        word = self.tally.count(outcome)
+        self._count(attempt.lease, word)
+        if attempt.span is not None:
+            attempt.span.end(word, fault_of(how))
         if not attempt.lost:
             self._settler.put(Settlement(attempt.lease, outcome))
-            tell(attempt.lease, how, outcome)
+            tell(attempt.lease, how, outcome, sealed=seal is not None)
             if isinstance(outcome, Later):
                 self._lines.due_in(outcome.delay, self._clock.monotonic())
 
@@ -284,28 +337,42 @@ class Worker:
         if attempt.ended:
             return
         self._close(attempt)
+        word = "snoozed" if how.outcome is None else self.tally.count(how.outcome)
+        if attempt.span is not None:
+            attempt.span.end(word, how.outcome.reason if isinstance(how.outcome, DeadLettered) else None)
         if how.outcome is not None and not attempt.lost:
-            self.tally.count(how.outcome)
+            self._count(attempt.lease, word)
             self._settler.put(Settlement(attempt.lease, how.outcome))
             tell(attempt.lease, how, how.outcome)
 
-    def _outcome(self, lease: Lease, task: Task[..., Any], how: Ended, seconds: float) -> Outcome:
+    def _count(self, lease: Lease, word: str) -> None:
+        self.measures.others[lease.task, word] += 1
+        self.counting.end(lease.queue, word)
+
+    def _outcome(
+        self, lease: Lease, task: Task[..., Any], how: Ended, seconds: float, seal: Seal | None, by: str | None = None
+    ) -> Outcome:  # fmt: skip
         def follows(how: Ended) -> Outcome:
             retry, keep, member = task.limits.retry, task.limits.keep_dead, str(self.member)
-            return outcome_of(
+            outcome = outcome_of(
                 how, lease, retry, at=self._clock.now(), ran_for=seconds, keep=keep, member=member
             )
+            return outcome if seal is None else sealed_outcome(outcome, seal, by)
 
         try:
             return follows(how)
         except Exception:  # the error is user code too: what it says of itself may raise
-            log.exception("the error of %s %s cannot be read", lease.task, lease.id)
+            log.error("the error of %s %s cannot be read", lease.task, lease.id, exc_info=seal is None)
             return follows(Killed("failed", "it raised an error that cannot be read"))
 
     def _close(self, attempt: Attempt) -> float:
         attempt.ended = True
         self.held.discard(attempt)
-        seconds = self._clock.monotonic() - (attempt.started or attempt.received)
+        if attempt.log is not None:
+            self._settler.put_log(attempt.kept_log(attempt.log))
+        now = self._clock.monotonic()
+        self.counting.close(attempt, now, last=not self.held)
+        seconds = now - (attempt.started or attempt.received)
         for room in attempt.rooms:
             room.end(seconds)
         return seconds
@@ -326,9 +393,6 @@ class Worker:
                 self._settler.put(Settlement(attempt.lease, HANDED_BACK))
 
     async def close(self) -> None:
+        PROCESS.retire(self.measures)
         for executor in self._executors.values():
             await executor.close()
-
-
-class ResultNotKept(Permanent):
-    """The body's work is done, but its result cannot be stored."""

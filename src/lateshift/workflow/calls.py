@@ -5,28 +5,27 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
+from copy import deepcopy
 from datetime import timedelta
 from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
 
-from lateshift.errors import PayloadTooLarge, Permanent, WorkflowInvalid
+from lateshift.errors import PayloadTooLarge, WorkflowInvalid
 from lateshift.model.arguments import Arguments, Results
 from lateshift.model.job import PAYLOAD_LIMIT
-from lateshift.model.outcome import MESSAGE_LIMIT, clip, plain, said, trace_of
+from lateshift.model.outcome import MESSAGE_LIMIT, ResultNotKept, clip, plain, said, trace_of
 from lateshift.model.remote import name_of
 from lateshift.model.workflow.step import StepError, written_error
+from lateshift.workflow.control import Undoable, Wants
 
 THREADS = 100  # on which plain functions of workflows run, in one process
 
 _threads: ThreadPoolExecutor | None = None
 _encode = msgspec.json.Encoder(order="deterministic").encode
-
-
-class Unstorable(Permanent):
-    """A step returned something that cannot be kept. It did its work; no retry can help."""
 
 
 class Inline:
@@ -49,8 +48,10 @@ class Inline:
 
     def mended(self, payload: bytes) -> "Inline":
         """The same function with the arguments that an operator gave it, by name."""
-        args, kwargs = Arguments(named(self.function), self.function).decode(payload)
-        return Inline(self.function, args, kwargs)
+        return Inline(self.function, *self.arguments(payload))
+
+    def arguments(self, payload: bytes) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        return Arguments(named(self.function), self.function).decode(payload)
 
     async def run(self, limit: timedelta | None) -> Any:
         """A plain function runs on a thread, which cannot be stopped: past its limit nobody waits for it."""
@@ -104,7 +105,10 @@ def encoded(function: Callable[..., Any], result: Any) -> bytes | None:
     try:
         return results_of(function).encode(result)
     except (PayloadTooLarge, TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise Unstorable(f"the result of {named(function)} cannot be kept: {error}") from error
+        raise ResultNotKept(
+            f"it was done, but the result of {named(function)} cannot be kept: {error}. If the run is undone, so is this step, unless its undo "
+            "needs the result."
+        ) from error
 
 
 def decoded(function: Callable[..., Any], result: bytes | None) -> Any:
@@ -120,14 +124,55 @@ def kept(error: BaseException) -> bytes:
     )
 
 
-def bound_undo(undo: Callable[..., Any], step: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether it wants the step's result, too. Raises WorkflowInvalid if it does not fit the step's arguments."""
-    function = getattr(undo, "function", undo)
+def undoable(
+    undo: Callable[..., Any], step: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], *,
+    decode: Callable[[bytes | None], Any], mended: Callable[[bytes], tuple[Sequence[Any], Mapping[str, Any]]],
+) -> Undoable:  # fmt: skip
+    """`function`: the step's own. Raises WorkflowInvalid if the undo does not fit the step's arguments. They are copied, for the step and
+    the code after it may change what they were given; what cannot be copied is given as it is."""
+    wants = _wants(undo, step, args, kwargs)
+    with suppress(Exception):
+        args, kwargs = deepcopy((args, kwargs))
+
+    def shaped(payload: bytes) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        return _as_called(function, args, kwargs, mended(payload), undo)
+
+    return Undoable(undo, args, kwargs, wants, decode, shaped)
+
+
+def _as_called(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any],
+    given: tuple[Sequence[Any], Mapping[str, Any]], undo: Callable[..., Any],
+) -> tuple[Sequence[Any], Mapping[str, Any]]:  # fmt: skip
+    """What an operator gave a step, handed over as its call did: by position what was given so, by name the rest. What he left out is
+    what the step had instead, its default. What the call did not have goes by name to an undo that takes it."""
+    parameters = inspect.signature(function).parameters
+    if any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters.values()):
+        return given
+    values = dict(zip(parameters, given[0], strict=False)) | dict(given[1])
+    known = {name: each.default for name, each in parameters.items()} | values
+    by_position = list(parameters)[: len(args)]
+    added = {name: value for name, value in values.items() if name not in {*by_position, *kwargs}}
+    by_name = {name: known[name] for name in kwargs}
+    return [known[name] for name in by_position], {**_taken(undo, len(args), added), **by_name}
+
+
+def _taken(undo: Callable[..., Any], by_position: int, added: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Those of the arguments that it has a parameter for, beside those that it gets by position."""
+    parameters = list(inspect.signature(_function_of(undo)).parameters.values())
+    free = {each.name for each in parameters[by_position:] if each.kind is not each.POSITIONAL_ONLY}
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        free |= added.keys() - {each.name for each in parameters}
+    return {name: value for name, value in added.items() if name in free}
+
+
+def _wants(undo: Callable[..., Any], step: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Wants:
     try:
-        signature = inspect.signature(function)
+        signature = inspect.signature(_function_of(undo))
     except (TypeError, ValueError) as error:
         raise WorkflowInvalid(f"The step {step}: undo={undo!r} cannot be called: {error}") from error
-    wants = "result" in signature.parameters and "result" not in kwargs
+    result = signature.parameters.get("result")
+    wants = result is not None and "result" not in kwargs
     try:
         signature.bind(*args, **kwargs, **({"result": None} if wants else {}))
     except TypeError as error:
@@ -135,4 +180,12 @@ def bound_undo(undo: Callable[..., Any], step: str, args: Sequence[Any], kwargs:
             f"The step {step} cannot be undone by {named(undo)}: {error}. An undo gets the step's arguments, and its result if it has a "
             "parameter of that name."
         ) from error
-    return wants
+    if result is None or not wants:
+        return Wants.NOTHING
+    return Wants.RESULT if result.default is result.empty else Wants.RESULT_OR_DEFAULT
+
+
+def _function_of(undo: Callable[..., Any]) -> Callable[..., Any]:
+    """Its own, if it is a task."""
+    function: Callable[..., Any] = getattr(undo, "function", undo)
+    return function

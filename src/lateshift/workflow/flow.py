@@ -1,9 +1,11 @@
 """What a workflow's code asks for: steps, and whatever else must be the same when the code is run again."""
 
+import asyncio
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from contextvars import ContextVar
 from datetime import datetime, timedelta
+from inspect import isawaitable
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 from msgspec import UNSET, UnsetType
@@ -18,10 +20,11 @@ from lateshift.model.triggering.naming import event_name
 from lateshift.model.workflow.policy import OnFailure, Policy
 from lateshift.model.workflow.run import SIGNAL_NAME_LIMIT, STATUS_LIMIT
 from lateshift.model.workflow.step import Kind, path_of
-from lateshift.task import HOUR, Bound, Task
+from lateshift.task import HOUR, Bound, Call, Task
 from lateshift.workflow import steps
-from lateshift.workflow.calls import Inline, bound_undo, decoded, named
-from lateshift.workflow.control import Branch, Undoable
+from lateshift.workflow.asked import Asked, asked
+from lateshift.workflow.calls import Inline, decoded, is_cancelled, named, undoable
+from lateshift.workflow.control import Branch, drop
 from lateshift.workflow.run import Run
 
 T = TypeVar("T")
@@ -34,27 +37,53 @@ _branch: ContextVar[Branch] = ContextVar("lateshift_branch")
 
 
 class Step(Generic[T]):
-    """A step that was asked for, and begins when it is awaited. It has its number from the moment it was asked for."""
+    """A step that was asked for, and begins when it is awaited. It has its number from the moment it was asked for. Only the run itself
+    calls it off: code that did so, by the worker's clock or because another step failed first, would do otherwise when it is run again."""
 
-    __slots__ = ("_begin", "_body")
+    __slots__ = ("_begin", "_body", "_name", "_path", "_run")
 
-    def __init__(self, begin: Callable[[], Coroutine[Any, Any, T]]) -> None:
+    def __init__(
+        self, run: Run, path: str, name: str, begin: Callable[[], Coroutine[Any, Any, T]], said: str | None = None
+    ) -> None:  # fmt: skip
+        self._run = run
+        self._path = path
+        self._name = name
         self._begin = begin
         self._body: Coroutine[Any, Any, T] | None = None
+        run.asked.made(path, said or name)
+
+    def __del__(self) -> None:
+        if getattr(self, "_body", self) is None:
+            self._run.dropped(self._path)
 
     def __await__(self) -> Generator[Any, Any, T]:
         if self._body is not None:
             raise WorkflowInvalid("A step is awaited once. Keep its result, and use that.")
+        self._run.asked.awaited(self._path)
         self._body = self._begin()
-        return self._body.__await__()
+        try:
+            return (yield from self._body.__await__())
+        except asyncio.CancelledError as error:
+            if self._run.evicted or self._run.over or not is_cancelled(error):
+                raise
+            raise WorkflowInvalid(
+                f"{self._name} was cancelled while the workflow waited for it, as asyncio.timeout does, or asyncio.TaskGroup when another of "
+                "its tasks fails. Give the step a time_limit=, wait_for a timeout=, and parallel steps to flow.gather."
+            ) from None
+        except Exception:
+            self._run.asked.pardon()
+            raise
 
 
 class Flow:
     """The first argument of a workflow. Between steps, the code must do the same whenever it is run again: what it asks of the world,
     the time and chance, it asks through this."""
 
-    def __init__(self, run: Run, *, now: Callable[[], datetime], policy: Policy) -> None:
+    def __init__(
+        self, run: Run, *, now: Callable[[], datetime], policy: Policy, is_ours: Callable[[Task[..., Any]], bool]
+    ) -> None:  # fmt: skip
         self._run = run
+        self._is_ours = is_ours
         self._now = now
         self._policy = policy
         _branch.set(Branch())
@@ -66,7 +95,7 @@ class Flow:
 
     @overload
     def step(
-        self, function: "Task[..., T] | Bound[..., T]", *args: Any, undo: Callable[..., Any] | None = None, name: str | None = None,
+        self, function: "Task[..., T] | Bound[..., T] | Call[T]", *args: Any, undo: Callable[..., Any] | None = None, name: str | None = None,
         retry: Retry | None = None, time_limit: Limit = UNSET, on_failure: Then = None, **kwargs: Any,
     ) -> Step[T]: ...  # fmt: skip
     @overload
@@ -88,53 +117,61 @@ class Flow:
 
         `undo`: called with the same arguments, and with the step's result if it has a parameter `result`, when the run is undone.
         `retry`: of a function; a task has its own. `time_limit`: of each try of a function, an hour unless said; of a task the complete-by of the whole
-        step, with its queueing and its retries, none unless said. `on_failure`: "raise" StepFailed here, "hold" the run for an
+        step, with its queueing and its retries, none unless said. A function with a parameter of one of these names gets its own by
+        position, by a functools.partial, or in `task.call(…)`. `on_failure`: "raise" StepFailed here, "hold" the run for an
         operator, or a Policy, by which a task is asked for again first.
         """
-        if not (isinstance(function, Bound) or callable(function)):
-            raise WorkflowInvalid(
-                f"flow.step takes a function and its arguments, flow.step(charge, 7), not {function!r}."
-            )
-        task = function.task if isinstance(function, Bound) else function
-        known = checks.text("The name of a step", name, STEP_NAME_LIMIT) if name is not None else named(task)
-        limit = (
-            (None if isinstance(task, Task) else HOUR) if isinstance(time_limit, UnsetType) else time_limit
+        options = _given(undo=undo, name=name, retry=retry, on_failure=on_failure, time_limit=time_limit)
+        step = asked(function, args, kwargs, options)
+        known = (
+            checks.text("The name of a step", name, STEP_NAME_LIMIT)
+            if name is not None
+            else named(step.task or step.what)
         )
+        limit = (None if step.task is not None else HOUR) if isinstance(time_limit, UnsetType) else time_limit
         rules = self._rules(retry, limit, on_failure, undo)
-        if isinstance(task, Task):
+        if step.task is not None:
             if retry is not None:
                 raise OptionInvalid(f"The step {known} is a task, which has its own retry: leave retry= out.")
-            return self._of_task(function, known, args, kwargs, rules, undo, Kind.JOB)
-        inline = Inline(function, args, kwargs)
+            return self._of_task(step, step.task, known, rules, undo, Kind.JOB)
+        inline = Inline(step.what, step.args, step.kwargs)
         payload = inline.payload()
-        path = self._run.number(_branch.get(), Kind.CALL, known, payload)
+        path = self._next(Kind.CALL, known, payload)
         if undo is not None:
-            wants = bound_undo(undo, known, args, kwargs)
-            self._run.undos[path] = Undoable(
-                undo, args, kwargs, wants, lambda result: decoded(function, result)
+            self._run.undos[path] = undoable(
+                undo,
+                known,
+                step.what,
+                step.args,
+                step.kwargs,
+                decode=lambda result: decoded(step.what, result),
+                mended=inline.arguments,
             )
-        return Step(lambda: steps.call(self._run, path, known, inline, payload, rules))
+        begin = lambda: steps.call(self._run, path, known, inline, payload, rules)  # noqa: E731
+        return Step(self._run, path, known, begin, f"flow.step({known}, …)")
 
     def child(
-        self, workflow: "Task[..., T]", *args: Any, undo: Callable[..., Any] | None = None, name: str | None = None,
+        self, workflow: "Task[..., T] | Bound[..., T] | Call[T]", *args: Any, undo: Callable[..., Any] | None = None, name: str | None = None,
         time_limit: timedelta | None = None, on_failure: Then = None, **kwargs: Any,
     ) -> Step[T]:  # fmt: skip
         """Run another workflow, and wait for its result. If this run is undone before that, the child is cancelled."""
-        if not getattr(workflow, "is_workflow", False):
+        options = _given(undo=undo, name=name, on_failure=on_failure, time_limit=time_limit)
+        step = asked(workflow, args, kwargs, options)
+        task = step.task
+        if task is None or not task.is_workflow:
             raise WorkflowInvalid(
                 f"flow.child takes a workflow, not {workflow!r}. For tasks there is flow.step."
             )
-        known = (
-            checks.text("The name of a step", name, STEP_NAME_LIMIT) if name is not None else workflow.name
-        )
+        known = checks.text("The name of a step", name, STEP_NAME_LIMIT) if name is not None else task.name
         rules = self._rules(None, time_limit, on_failure, undo)
-        return self._of_task(workflow, known, args, kwargs, rules, undo, Kind.CHILD)
+        return self._of_task(step, task, known, rules, undo, Kind.CHILD)
 
     def sleep(self, time: timedelta) -> Step[None]:
         """Wait so long, without a worker."""
         wait = checks.duration("flow.sleep", time)
-        path = self._run.number(_branch.get(), Kind.SLEEP, "")
-        return Step(lambda: steps.sleep(self._run, path, wait))
+        path = self._next(Kind.SLEEP, "")
+        begin = lambda: steps.sleep(self._run, path, wait)  # noqa: E731
+        return Step(self._run, path, "flow.sleep", begin, "flow.sleep(…)")
 
     def wait_for(
         self, name: str, *, timeout: timedelta | None = None, type: type[T] | Any = Any
@@ -144,22 +181,41 @@ class Flow:
         known = checks.text("The name of a signal", name, SIGNAL_NAME_LIMIT)
         if timeout is not None:
             checks.duration("timeout", timeout)
-        path = self._run.number(_branch.get(), Kind.SIGNAL, known)
-        return Step(lambda: steps.signal(self._run, path, known, timeout, type))
+        path = self._next(Kind.SIGNAL, known)
+        begin = lambda: steps.signal(self._run, path, known, timeout, type)  # noqa: E731
+        return Step(self._run, path, f"flow.wait_for {known}", begin, f"flow.wait_for({known!r})")
 
     async def gather(self, *branches: Awaitable[Any]) -> list[Any]:
         """All of these at once: steps, or coroutines that make steps. Waits until each has ended; then raises the first error, if
         there was one."""
-        path = self._run.number(_branch.get(), Kind.GATHER, str(len(branches)))
-        steps.mark(self._run, path, Kind.GATHER, str(len(branches)))
-        prefix = path_of(path, 1)
-        return await self._run.together(
-            [_in_branch(Branch(path_of(prefix, number)), each) for number, each in enumerate(branches, 1)]
-        )
+        try:
+            self._refuse_other(branches)
+            path = self._next(Kind.GATHER, str(len(branches)))
+            steps.mark(self._run, path, Kind.GATHER, str(len(branches)))
+            prefix = path_of(path, 1)
+            parts = [
+                _in_branch(Branch(path_of(prefix, number)), each) for number, each in enumerate(branches, 1)
+            ]
+            return await Step(self._run, path, "flow.gather", lambda: self._run.together(parts))
+        finally:
+            drop(branches)
+
+    def _refuse_other(self, branches: tuple[object, ...]) -> None:
+        for each in branches:
+            if isawaitable(each):
+                continue
+            self._run.asked.pardon()  # what is wrong is not that they were forgotten
+            if isinstance(each, Iterable):
+                raise WorkflowInvalid(
+                    "flow.gather takes steps one by one: flow.gather(*steps), not a list of them."
+                )
+            raise WorkflowInvalid(
+                f"flow.gather takes steps, or coroutines that make steps: flow.gather(flow.step(charge, 7), …), not {each!r}."
+            )
 
     def now(self) -> datetime:
         """The time, the same whenever the code is run again."""
-        return steps.moment(self._run, self._run.number(_branch.get(), Kind.NOW, ""), self._now())
+        return steps.moment(self._run, self._next(Kind.NOW, ""), self._now())
 
     def random(self) -> random.Random:
         """Chance that is the same whenever the code is run again."""
@@ -170,8 +226,10 @@ class Flow:
     def emit(self, name: str, data: Any = None) -> Step[None]:
         """Tell of something that has happened, once: see `app.emit`."""
         known = event_name(name)
-        path = self._run.number(_branch.get(), Kind.EMIT, known)
-        return Step(lambda: steps.emit(self._run, path, known, lambda: self._run.jobs_of_event(known, data)))
+        path = self._next(Kind.EMIT, known)
+        made = lambda: self._run.jobs_of_event(known, data)  # noqa: E731
+        begin = lambda: steps.emit(self._run, path, known, made)  # noqa: E731
+        return Step(self._run, path, f"flow.emit {known}", begin, f"flow.emit({known!r}, …)")
 
     def status(self, text: str) -> None:
         """Say what the run is at: `lateshift workflows list` shows it."""
@@ -181,11 +239,18 @@ class Flow:
         """Whether this run goes by code that has this patch: not if it passed here before there was one. For both, old runs and
         new: `if flow.patched("2026-12-refund"): … else: …`. When no old run is left, the old branch and the patch may go."""
         known = checks.text("The name of a patch", name, STEP_NAME_LIMIT)
-        branch = _branch.get()
-        if self._run.next_is(branch, Kind.PATCH, known) is False:
+        if self._next_is(Kind.PATCH, known) is False:
             return False
-        steps.mark(self._run, self._run.number(branch, Kind.PATCH, known), Kind.PATCH, known)
+        steps.mark(self._run, self._next(Kind.PATCH, known), Kind.PATCH, known)
         return True
+
+    def _next(self, kind: Kind, name: str, payload: bytes | None = None) -> str:
+        """The path of the step that comes next in this branch."""
+        return self._run.number(_branch.get(), kind, name, payload)
+
+    def _next_is(self, kind: Kind, name: str) -> bool | None:
+        """Whether it is recorded so; None if nothing is recorded there."""
+        return self._run.next_is(_branch.get(), kind, name)
 
     def _rules(
         self, retry: Retry | None, limit: timedelta | None, on_failure: Then, undo: Callable[..., Any] | None
@@ -193,6 +258,10 @@ class Flow:
         policy = self._policy if on_failure is None else policy_of(on_failure)
         if limit is not None and checks.duration("time_limit", limit) <= timedelta(0):
             raise OptionInvalid("time_limit must be longer than nothing, or None for no limit.")
+        if undo is not None and not callable(undo):
+            raise WorkflowInvalid(f"undo= is a function or a task, such as undo=refund, not {undo!r}.")
+        if isinstance(undo, Task):
+            self._refuse_foreign(undo)
         if retry is not None and not isinstance(retry, Retry):
             raise OptionInvalid(f"retry is a Retry, such as Retry(attempts=3), not {retry!r}.")
         return steps.Rules(
@@ -202,21 +271,36 @@ class Flow:
             undo=None if undo is None else named(undo),
         )
 
+    def _refuse_foreign(self, task: Task[..., Any]) -> None:
+        if not self._is_ours(task):
+            raise WorkflowInvalid(
+                f"{task.name} is a task of another app: a workflow's steps are functions, and tasks of its own app. Register it with this "
+                f"app, or enqueue it in a step: a function that calls {task.name}.enqueue(…)."
+            )
+
     def _of_task(
-        self, function: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], rules: steps.Rules,
-        undo: Callable[..., Any] | None, kind: Kind,
+        self, step: Asked, task: Task[..., Any], name: str, rules: steps.Rules, undo: Callable[..., Any] | None, kind: Kind,
     ) -> Step[Any]:  # fmt: skip
-        task = function.task if isinstance(function, Bound) else function
-        new = function.call(*args, **kwargs).job
-        path = self._run.number(_branch.get(), kind, name, new.payload)
+        self._refuse_foreign(task)
+        new = step.job()
+        path = self._next(kind, name, new.payload)
         if undo is not None:
-            wants = bound_undo(undo, name, args, kwargs)
-            self._run.undos[path] = Undoable(undo, args, kwargs, wants, task.results.decode)
+            self._run.undos[path] = undoable(
+                undo, name, task.function, step.args, step.kwargs,
+                decode=task.results.decode, mended=task.arguments.decode,
+            )  # fmt: skip
 
         def make(payload: bytes | None, wait: timedelta) -> NewJob:
             return steps.of_run(new, self.id, payload, wait)
 
-        return Step(lambda: steps.job(self._run, path, kind, name, make, task.results.decode, rules))
+        begin = lambda: steps.job(self._run, path, kind, name, make, task.results.decode, rules)  # noqa: E731
+        said = "flow.child" if kind is Kind.CHILD else "flow.step"
+        return Step(self._run, path, name, begin, f"{said}({name}, …)")
+
+
+def _given(**options: object) -> list[str]:
+    """The names of those that were."""
+    return [name for name, value in options.items() if value is not None and value is not UNSET]
 
 
 async def _in_branch(branch: Branch, body: Awaitable[T]) -> T:

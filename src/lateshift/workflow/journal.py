@@ -60,5 +60,9 @@ class Journal:
 
 def _again(one: Advance) -> Advance:
     """It may have been written though its answer was lost: its jobs may be there, and may have run."""
-    jobs = [NewJob(job.id, job.spec, job.payload, job.key, False, job.place, job.unique) for job in one.jobs]
-    return structs.replace(one, jobs=jobs) if jobs else one
+    return structs.replace(one, jobs=[again(job) for job in one.jobs]) if one.jobs else one
+
+
+def again(job: NewJob) -> NewJob:
+    """One that may be there already."""
+    return NewJob(job.id, job.spec, job.payload, job.key, False, job.place, job.unique, job.trace, job.tags)

@@ -11,17 +11,20 @@ from msgspec import structs
 from lateshift.errors import WorkflowInvalid
 from lateshift.model.job import NewJob
 from lateshift.model.outcome import clip
-from lateshift.model.workflow.run import Phase
 from lateshift.model.workflow.step import STEPS_MOST, Kind, StepRow, StepState, path_of, shown_path
 from lateshift.runtime.log import log
 from lateshift.workflow.control import (
+    STOPS,
     Branch,
     CancelledItself,
     Diverged,
     Evicted,
     Stint,
     Stop,
+    Unawaited,
     Undoable,
+    drop,
+    stop_in,
     without_exit,
 )
 from lateshift.workflow.record import Lost, Record
@@ -45,6 +48,7 @@ class Run:
         self.jobs_of_event = jobs_of_event
         self.stint = stint
         self.record = record
+        record.refused = self._wake_all
         self.active = 1
         self.inline = 0
         self.over = False
@@ -52,6 +56,7 @@ class Run:
         self.undoing = False
         self.undos: dict[str, Undoable] = {}
         self._met: set[str] = set()
+        self.asked = Unawaited()
         self._waits: dict[str, tuple[asyncio.Future[None], str]] = {}
         self._sleeping: asyncio.Task[None] | None = None
         self._main: asyncio.Task[Any] | None = None
@@ -67,6 +72,8 @@ class Run:
         has dropped is passed over."""
         if self.evicted:
             raise Evicted
+        if not self.stops:
+            self.asked.refuse_dropped()
         while True:
             branch.number += 1
             if branch.number > STEPS_MOST:
@@ -95,6 +102,11 @@ class Run:
             or there.path in self.record.mended
         )
 
+    def dropped(self, path: str) -> None:
+        """Nobody has this step any more: if it was not awaited, it never will be."""
+        if not (self.evicted or self.over or self.stops):
+            self.asked.drop(path)
+
     def next_is(self, branch: Branch, kind: Kind, name: str) -> bool | None:
         """Whether the next step is recorded so; None if nothing is recorded there."""
         there = self.record.steps.get(path_of(branch.prefix, branch.number + 1))
@@ -103,7 +115,7 @@ class Run:
     @property
     def stops(self) -> bool:
         """Whether nothing new is to begin."""
-        return self.looks or self.record.phase is Phase.UNDOING or self.record.cancel_by is not None
+        return self.looks or self.record.phase.is_undone or self.record.cancel_by is not None
 
     def begin(self) -> None:
         """Before a step that is not recorded."""
@@ -195,9 +207,12 @@ class Run:
     async def together(self, branches: list[Coroutine[Any, Any, T]]) -> list[T]:
         """All of them, until each has ended; then the first error, if there was one."""
         self.active += len(branches) - 1
-        ended = await asyncio.gather(*(self._part(branch) for branch in branches), return_exceptions=True)
-        self.active += 1
-        for kind in (Evicted, Diverged, Stop, BaseException):
+        try:
+            ended = await asyncio.gather(*(self._part(branch) for branch in branches), return_exceptions=True)
+        finally:
+            self.active += 1
+            drop(branches)
+        for kind in (*STOPS, BaseException):
             for outcome in ended:
                 if isinstance(outcome, kind):
                     raise outcome
@@ -206,6 +221,8 @@ class Run:
     async def _part(self, branch: Coroutine[Any, Any, T]) -> T:
         try:
             return await branch
+        except BaseExceptionGroup as group:
+            raise stop_in(group) or group from None
         finally:
             self.active -= 1
             self.look_soon()
@@ -218,8 +235,10 @@ class Run:
         loop = asyncio.get_running_loop()
         if self.active <= 0 and self.inline == 0:
             self._sleeping = loop.create_task(self._sleep())
-        elif self.inline and "news" not in self._timers:
-            self._timers["news"] = loop.call_later(LOOK_EVERY, self._look_for_news)
+        elif self.inline:
+            self.record.write_soon()  # jobs begin, though a function goes on for long
+            if "news" not in self._timers:
+                self._timers["news"] = loop.call_later(LOOK_EVERY, self._look_for_news)
 
     def _look_for_news(self) -> None:
         self._timers.pop("news", None)

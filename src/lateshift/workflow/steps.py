@@ -7,26 +7,30 @@ from typing import Any
 
 import msgspec
 
-from lateshift.errors import Permanent, StepFailed
+from lateshift.errors import Permanent, StepFailed, UsageError
 from lateshift.model.ids import JobId, new_job_id
 from lateshift.model.job import NewJob
+from lateshift.model.outcome import ResultNotKept, clip
 from lateshift.model.remote import is_a
 from lateshift.model.retry import Retry
 from lateshift.model.workflow.policy import Again, GiveUp, Policy, decide
 from lateshift.model.workflow.run import ITS_TIME, Phase
 from lateshift.model.workflow.step import Kind, StepRow, StepState, error_of, shown_path
 from lateshift.runtime.log import log
+from lateshift.telemetry.tracing import context
 from lateshift.workflow.calls import Inline, decoded, encoded, is_cancelled, kept
-from lateshift.workflow.control import Stop
+from lateshift.workflow.control import Diverged, Stop
 from lateshift.workflow.run import Run
 
 NO_TIME = timedelta(0)
 FOR_GOOD = 0  # in the place of a step that failed: no policy is asked again
+NULL = b"null"
+DATA_SHOWN = 200  # characters of a signal's data that is not of the type that is wanted
 AT_HAND = timedelta(seconds=1)  # a retry after no more than this waits in the worker
 
 
 class Stopped(Exception):
-    """A step was not begun, because the run was cancelled."""
+    """A step was not begun, because the run was cancelled; or nobody waited for it any more."""
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,11 +91,19 @@ async def _try(run: Run, row: StepRow, inline: Inline, rules: Rules) -> tuple[An
             result = encoded(inline.function, await inline.run(rules.limit))
         except (Exception, SystemExit, asyncio.CancelledError) as error:
             if is_cancelled(error):
+                if not run.evicted:  # the code itself did it: see flow.Step
+                    called_off = Stopped("the code stopped waiting for it")
+                    record.put(
+                        msgspec.structs.replace(
+                            row, state=StepState.FAILED, error=kept(called_off), limit=None
+                        )
+                    )
                 raise
             failures = row.failures + 1
             last = is_a(error, Permanent) or rules.retry.never_for(error)
             if last or rules.retry.exhausted(failures, rules.retry.attempts, error):
-                failed = msgspec.structs.replace(row, failures=failures, error=kept(error))
+                place = record.next_place() if is_a(error, ResultNotKept) else FOR_GOOD
+                failed = msgspec.structs.replace(row, failures=failures, error=kept(error), place=place)
                 await _fail(run, failed, rules, error)
                 return None
             delay = rules.retry.delay(failures, error)
@@ -109,14 +121,42 @@ async def _try(run: Run, row: StepRow, inline: Inline, rules: Rules) -> tuple[An
 async def _fail(run: Run, row: StepRow, rules: Rules, error: BaseException | None) -> None:
     """For good: the code is told, or an operator."""
     state = StepState.HELD if rules.policy.then == "hold" and not run.stops else StepState.FAILED
-    row = msgspec.structs.replace(row, state=state, wait=None, limit=None, place=FOR_GOOD)
+    row = msgspec.structs.replace(row, state=state, wait=None, limit=None, place=row.place or FOR_GOOD)
     run.record.put(row)
     if state is StepState.FAILED:
         raise _told(row) from error
-    why = f"step {shown_path(row.path)} {row.name} failed: {error_of(row.error)}"
+    why = why_held(row)
     log.error("workflow %s is held: %s", run.record.lease.id, why)
     run.record.say(phase=Phase.HELD, why=why)
     await run.alert("workflow_held", why)
+
+
+def why_held(row: StepRow) -> str:
+    return f"{_held_by(row)}{error_of(row.error)}"
+
+
+def is_why(why: str | None) -> Callable[[StepRow], bool]:
+    """Whether this is said because of a step."""
+    return lambda row: (why or "").startswith(_held_by(row))
+
+
+def _held_by(row: StepRow) -> str:
+    return f"step {shown_path(row.path)} {row.name} failed: "
+
+
+def _failed(row: StepRow, error: BaseException) -> StepRow:
+    return msgspec.structs.replace(row, failures=row.failures + 1, error=kept(error))
+
+
+async def refuse(run: Run, path: str, kind: Kind, name: str, rules: Rules, error: Exception) -> None:
+    """Where the code cannot go on with what a step gave it: as if this step had failed. Returns only to be asked again."""
+    row = run.record.steps.get(path)
+    if row is None:
+        run.begin()
+    if row is None or row.state is StepState.RUNNING:
+        row = StepRow(path=path, kind=kind, name=name, state=StepState.RUNNING)
+        await _fail(run, _failed(row, error), rules, error)
+    await _held(run, run.record.steps[path])
 
 
 async def _held(run: Run, row: StepRow) -> None:
@@ -144,10 +184,12 @@ async def job(
         if row is None:
             run.begin()
         wait, limit = NO_TIME, rules.limit
-        if row is not None and row.state is StepState.FAILED and row.place is None and not run.stops:
+        if row is not None and row.state is StepState.FAILED and row.place != FOR_GOOD and not run.stops:
             match decide(rules.policy, row.failures, rules.limit, error_of(row.error)):
                 case Again(wait, limit):
                     row = msgspec.structs.replace(row, state=StepState.RUNNING, job=None)
+                case GiveUp("raise") if row.is_done:
+                    raise _told(row)
                 case GiveUp():
                     await _fail(run, row, rules, None)
                     continue
@@ -155,7 +197,14 @@ async def job(
             await _held(run, row)
             continue
         if row is None or row.job is None:
-            new = make(record.mended.get(path), wait)
+            try:
+                new = make(record.mended.get(path), wait)
+            except UsageError as error:  # no job can be made of what it is given
+                row = row or StepRow(
+                    path=path, kind=kind, name=name, state=StepState.RUNNING, undo=rules.undo
+                )
+                await _fail(run, _failed(row, error), rules, error)
+                continue
             row = StepRow(
                 path=path, kind=kind, name=name, state=StepState.RUNNING, job=new.id, payload=new.payload,
                 failures=0 if row is None else row.failures, limit=None if limit is None else wait + limit, undo=rules.undo,
@@ -198,7 +247,13 @@ async def signal(run: Run, path: str, name: str, timeout: timedelta | None, type
             record.put(row)
         left = record.left(path) if timeout is not None else None
         if told is not None:
+            misfit = _misfit(told.data, type)
+            if misfit and run.stops:
+                raise Stop
             record.take(told, path)
+            if misfit:  # set aside: another may come, and be taken
+                await _hold_for(run, path, f"the signal {name} {misfit}")
+                continue
             record.complete(row, told.data)
         elif left is not None and left <= timedelta(0):
             error = TimeoutError(f"no signal {name!r} came within {timeout}")
@@ -210,7 +265,29 @@ async def signal(run: Run, path: str, name: str, timeout: timedelta | None, type
     row = record.steps[path]
     if row.state is StepState.FAILED:
         raise TimeoutError(f"no signal {name!r} came within {timeout}")
-    return None if row.result is None else msgspec.json.decode(row.result, type=type)
+    if misfit := _misfit(row.result, type):
+        raise Diverged(f"at step {shown_path(path)} the signal {name} {misfit}")
+    return msgspec.json.decode(row.result or NULL, type=type)
+
+
+def _misfit(data: bytes | None, type: Any) -> str | None:
+    """What is wrong with the data of a signal; None if it is of the type that is wanted."""
+    try:
+        msgspec.json.decode(data or NULL, type=type)
+    except msgspec.DecodeError as error:
+        wanted = getattr(type, "__name__", None) if not getattr(type, "__args__", ()) else None
+        came = clip((data or NULL).decode(errors="replace"), DATA_SHOWN)
+        return f"came with {came}, and the code wants {wanted or type}: {error}"
+    return None
+
+
+async def _hold_for(run: Run, path: str, why: str) -> None:
+    """Until an operator lets the run go on."""
+    log.error("workflow %s is held: %s", run.record.lease.id, why)
+    run.record.say(phase=Phase.HELD, why=why)
+    await run.alert("workflow_held", why)
+    while run.record.phase is Phase.HELD and not run.stops:
+        await run.rest(f"{path} held", "an operator")  # whatever time it has left
 
 
 def moment(run: Run, path: str, now: datetime) -> datetime:
@@ -225,14 +302,18 @@ def moment(run: Run, path: str, now: datetime) -> datetime:
 
 
 async def emit(run: Run, path: str, name: str, make: Callable[[], Any]) -> None:
-    """The jobs of all who subscribed, in the commit that writes the step."""
-    if path in run.record.steps:
-        return
-    run.begin()
-    jobs = await make()
-    row = StepRow(path=path, kind=Kind.EMIT, name=name, state=StepState.RUNNING)
-    run.record.put(row, jobs)
-    run.record.complete(row, None)
+    """The jobs of all who subscribed, in the commit that writes the step; it fails if the store refuses one of them."""
+    record = run.record
+    if path not in record.steps:
+        run.begin()
+        jobs = await make()
+        row = StepRow(path=path, kind=Kind.EMIT, name=name, state=StepState.RUNNING)
+        record.enqueue(jobs, path)
+        record.complete(row, None)
+        if jobs:
+            await run.commit()
+    if record.steps[path].state is StepState.FAILED:
+        raise _told(record.steps[path])
 
 
 def of_run(new: NewJob, run: JobId, payload: bytes | None = None, wait: timedelta = NO_TIME) -> NewJob:
@@ -241,8 +322,26 @@ def of_run(new: NewJob, run: JobId, payload: bytes | None = None, wait: timedelt
     if wait > NO_TIME:
         spec = msgspec.structs.replace(spec, delay=wait, at=None)
     return NewJob(
-        new_job_id(), spec, new.payload if payload is None else payload, None, True, new.place, None
+        new_job_id(),
+        spec,
+        new.payload if payload is None else payload,
+        None,
+        True,
+        new.place,
+        None,
+        context(),
+        new.tags,
     )
+
+
+def fixed(run: Run, path: str, name: str, value: bytes) -> bytes:
+    """This, as it was when the code first came by here."""
+    row = run.record.steps.get(path)
+    if row is None:
+        run.begin()
+        run.record.complete(StepRow(path=path, kind=Kind.FIXED, name=name, state=StepState.RUNNING), value)
+        return value
+    return row.result or b"null"
 
 
 def _told(row: StepRow) -> BaseException:

@@ -1,19 +1,24 @@
-"""What was done is undone: exactly the steps that have completed and say how, the last one first."""
+"""What was done is undone: exactly the steps that were done and say how, the last one first."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 
 from lateshift.errors import Permanent
+from lateshift.model.job import NewJob
+from lateshift.model.outcome import ResultNotKept
 from lateshift.model.remote import is_a
 from lateshift.model.retry import Retry
 from lateshift.model.workflow.run import Phase
 from lateshift.model.workflow.step import StepRow, StepState, Undo, shown_path
 from lateshift.runtime.log import log
 from lateshift.task import Bound, Task
+from lateshift.workflow.asked import refuse_sensitive
 from lateshift.workflow.calls import Inline, is_cancelled, kept
-from lateshift.workflow.control import Diverged, Undoable
+from lateshift.workflow.control import Diverged, Undoable, Wants
 from lateshift.workflow.journal import Journal
 from lateshift.workflow.run import Run
 from lateshift.workflow.steps import AT_HAND, of_run
@@ -34,10 +39,7 @@ async def undo_all(run: Run, journal: Journal, why: str) -> bool:
             raise Diverged(
                 f"step {shown_path(row.path)} {row.name} is to be undone by {row.undo}, and the code does not ask for that step any more"
             )
-        if isinstance(how.undo, Task | Bound):
-            await _undo_by_job(run, row, how)
-        else:
-            await _undo_here(run, row, how)
+        await _undo(run, row, how)
     left = [row.name for row in run.record.steps.values() if row.undo_state is Undo.FAILED]
     if left:
         await run.alert("compensation_failed", f"{why}; not undone: {', '.join(left)}")
@@ -61,16 +63,31 @@ def _to_undo(run: Run) -> list[StepRow]:
     done = [
         row
         for row in run.record.steps.values()
-        if row.state is StepState.COMPLETED
-        and row.undo is not None
-        and row.undo_state not in (Undo.DONE, Undo.FAILED)
+        if row.is_done and row.undo is not None and row.undo_state not in (Undo.DONE, Undo.FAILED)
     ]
     return sorted(done, key=lambda row: (row.place or 0, row.path), reverse=True)
 
 
-async def _undo_here(run: Run, row: StepRow, how: Undoable) -> None:
+async def _undo(run: Run, row: StepRow, how: Undoable) -> None:
+    if row.undo_job is None:
+        try:
+            call = _call(run, row, how)
+        except Exception as error:  # what it needs is not there
+            log.error("step %s of workflow %s cannot be undone: %s", row.name, run.record.lease.id, error)
+            run.record.put(msgspec.structs.replace(row, undo_state=Undo.FAILED, undo_error=kept(error)))
+            return
+        if isinstance(call, Inline):
+            await _undo_here(run, row, call)
+            return
+        run.record.put(msgspec.structs.replace(row, undo_state=Undo.RUNNING, undo_job=call.id), [call])
+    while run.record.steps[row.path].undo_state is Undo.RUNNING:
+        await run.rest(_timer(row), f"{row.undo} (job {run.record.steps[row.path].undo_job})")
+    if run.record.steps[row.path].undo_state is Undo.FAILED:
+        log.error("step %s of workflow %s cannot be undone: its job failed", row.name, run.record.lease.id)
+
+
+async def _undo_here(run: Run, row: StepRow, inline: Inline) -> None:
     record, failures = run.record, row.undo_failures
-    inline = Inline(how.undo, how.args, _arguments(row, how))
     while True:
         while (left := record.left(_timer(row))) is not None and left > timedelta(0):
             await (
@@ -106,25 +123,29 @@ async def _undo_here(run: Run, row: StepRow, how: Undoable) -> None:
                 return
 
 
-async def _undo_by_job(run: Run, row: StepRow, how: Undoable) -> None:
-    undo = how.undo
-    assert isinstance(undo, Task | Bound)
-    if row.undo_job is None:
-        try:
-            new = of_run(undo.call(*how.args, **_arguments(row, how)).job, run.record.lease.id)
-        except Exception as error:  # arguments that no job can have
-            log.error("step %s of workflow %s cannot be undone: %s", row.name, run.record.lease.id, error)
-            run.record.put(msgspec.structs.replace(row, undo_state=Undo.FAILED, undo_error=kept(error)))
-            return
-        run.record.put(msgspec.structs.replace(row, undo_state=Undo.RUNNING, undo_job=new.id), [new])
-    while run.record.steps[row.path].undo_state is Undo.RUNNING:
-        await run.rest(_timer(row), f"{row.undo} (job {run.record.steps[row.path].undo_job})")
-    if run.record.steps[row.path].undo_state is Undo.FAILED:
-        log.error("step %s of workflow %s cannot be undone: its job failed", row.name, run.record.lease.id)
+def _call(run: Run, row: StepRow, how: Undoable) -> Inline | NewJob:
+    """Raises whatever is wrong with its arguments."""
+    args, kwargs = _arguments(run, row, how)
+    if isinstance(how.undo, Task | Bound):
+        refuse_sensitive(how.undo)
+        return of_run(how.undo.call(*args, **kwargs).job, run.record.lease.id)
+    return Inline(how.undo, args, kwargs)
 
 
-def _arguments(row: StepRow, how: Undoable) -> dict[str, object]:
-    return {**how.kwargs, **({"result": how.decode(row.result)} if how.wants_result else {})}
+def _arguments(run: Run, row: StepRow, how: Undoable) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """Those of the step as it was done, which an operator may have changed; and its result."""
+    given = run.record.mended.get(row.path)
+    args, kwargs = (how.args, how.kwargs) if given is None else how.mended(given)
+    if how.wants is Wants.NOTHING or (
+        how.wants is Wants.RESULT_OR_DEFAULT and row.state is not StepState.COMPLETED
+    ):
+        return args, kwargs
+    if row.state is not StepState.COMPLETED:
+        raise ResultNotKept(
+            f"the result of {row.name} could not be kept, and its undo {row.undo} needs it. Undo it by hand; or give its parameter "
+            "result a default, and resubmit the run"
+        )
+    return args, {**kwargs, "result": how.decode(row.result)}
 
 
 def _timer(row: StepRow) -> str:

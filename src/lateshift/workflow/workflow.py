@@ -19,17 +19,18 @@ from lateshift.model.workflow.run import Loaded, Phase
 from lateshift.model.workflow.step import shown_path
 from lateshift.runtime.log import log
 from lateshift.task import Bound, Limits, Sender, Task
-from lateshift.workflow.control import Diverged, Evicted, Stop
+from lateshift.workflow.control import Diverged, Evicted, Stop, leaves
 from lateshift.workflow.flow import Flow
+from lateshift.workflow.graph.graph import Graph
 from lateshift.workflow.journal import Journal
 from lateshift.workflow.record import Lost, Record
 from lateshift.workflow.run import Run
 from lateshift.workflow.undoing import resolve, undo_all
 
+STILL_UNDONE = "; it is to be undone, but "  # between why, and why it is held
+
 P = ParamSpec("P")
 R = TypeVar("R")
-
-STRETCHES = 1_000_000  # attempts of the job that a run is; one is given back whenever it sleeps
 
 
 class Workflow(Task[P, R]):
@@ -71,6 +72,12 @@ class Workflow(Task[P, R]):
             )
         return spec
 
+    def graph(self) -> Graph:
+        """What it may do, read from its code; nothing of it is run. Raises WorkflowInvalid if the source is not there."""
+        from lateshift.workflow.graph.reading import read
+
+        return read(self.name, self._code)
+
     async def start(self, attempt: Any) -> Any:
         """One stretch: until it ends, or waits."""
         journal: Journal = attempt.desk.journal
@@ -82,7 +89,7 @@ class Workflow(Task[P, R]):
             await self._stay_held(record)
             return await self._go(attempt, run, journal)
         except Diverged as difference:
-            await self._hold(run, str(difference))
+            await self._hold(run, str(difference), difference.why_held)
         except (Evicted, Lost):
             pass
         if attempt.lost:
@@ -95,7 +102,7 @@ class Workflow(Task[P, R]):
         record = Record(looking.lease, journal, self.name, loaded.run.version, time.monotonic)
         await record.load()
         run = Run(looking, record, self._jobs_of_event, looks=True)
-        flow = Flow(run, now=self._now, policy=self._policy)
+        flow = self._flow(run)
         args, kwargs = self.arguments.decode(payload)
         try:
             await run.drive(lambda: self._code(flow, *args, **kwargs))
@@ -105,13 +112,21 @@ class Workflow(Task[P, R]):
             pass  # so it would end; what it has recorded until there is looked at
         self._refuse_unmet(run)
 
+    def _flow(self, run: Run) -> Flow:
+        return Flow(run, now=self._now, policy=self._policy, is_ours=self._is_ours)
+
+    def _is_ours(self, task: Task[..., Any]) -> bool:
+        """Of the same app."""
+        return task.sender is self.sender
+
     async def _go(self, attempt: Any, run: Run, journal: Journal) -> Any:
-        flow = Flow(run, now=self._now, policy=self._policy)
+        flow = self._flow(run)
         record, error = run.record, None
         try:
             result = await run.drive(lambda: self._code(flow, *attempt.args, **attempt.kwargs))
             if not run.stops:
                 self._refuse_unmet(run)
+                run.asked.refuse_any()
                 if run.in_flight():  # begun, and not waited for
                     await run.drive(lambda: resolve(run, journal))
                 self.results.encode(result)
@@ -121,7 +136,7 @@ class Workflow(Task[P, R]):
             pass
         except (Exception, SystemExit) as raised:
             error = raised
-            if record.phase is not Phase.UNDOING:  # else it was told before
+            if not record.phase.is_undone:  # else it was told before
                 log.error(
                     "workflow %s %s failed: %s: %s",
                     self.name,
@@ -129,7 +144,10 @@ class Workflow(Task[P, R]):
                     name_of(raised),
                     said(raised),
                 )
-        why = record.why if record.phase is Phase.UNDOING and record.why else _why(error, record.cancel_by)
+        asked = (record.why or "").partition(STILL_UNDONE)[0] if record.phase.is_undone else ""
+        why = asked or _why(error, record.cancel_by)
+        if asked and asked != record.why:
+            record.say(phase=Phase.UNDOING, why=why)  # it is not held any more
         undone = await run.drive(lambda: undo_all(run, journal, why))
         raise Deciding(self._ended(run, why, undone=undone))
 
@@ -158,26 +176,37 @@ class Workflow(Task[P, R]):
 
     async def _stay_held(self, record: Record) -> None:
         """One that is held goes on when somebody says so."""
-        while record.phase is Phase.HELD and record.cancel_by is None:
+        while record.phase.is_held and record.cancel_by is None:
             answer = await record.commit(record.asleep((), "an operator"))
             if answer.asleep:
                 raise Evicted
             await record.load()
 
-    async def _hold(self, run: Run, why: str) -> None:
-        """The code is not the one that made this record: nothing goes on until somebody has looked."""
+    async def _hold(self, run: Run, why: str, of: str) -> None:
+        """The code is not the one that made this record: nothing goes on until somebody has looked. That it is to be undone is kept,
+        also if somebody says so just now."""
         record = run.record
         log.error(
             "workflow %s %s is held: %s. Deploy code that fits, and `lateshift workflows resume` it",
             self.name, record.lease.id, why,
         )  # fmt: skip
-        why = f"the code does not fit what is recorded: {why}"
-        if record.phase is not Phase.HELD:
+        why = f"{of}{why}"
+        if not record.phase.is_held:
             await run.alert("workflow_held", why)
-        record.say(phase=Phase.HELD, why=why)
         with suppress(Lost):
-            while not (await record.commit(record.asleep((), "an operator"))).asleep:
-                await record.load()  # whatever came: it is for the next stretch
+            while True:
+                _say_held(record, why)
+                if (await record.commit(record.asleep((), "an operator"))).asleep:
+                    return
+                await record.load()
+
+
+def _say_held(record: Record, why: str) -> None:
+    if record.phase.is_undone:
+        asked = (record.why or "an operator wants it undone").partition(STILL_UNDONE)[0]
+        record.say(phase=Phase.UNDO_HELD, why=f"{asked}{STILL_UNDONE}{why}")
+    else:
+        record.say(phase=Phase.HELD, why=why)
 
 
 class _Looking:
@@ -204,6 +233,10 @@ def _without_flow(name: str, function: Callable[..., Any]) -> Callable[..., Any]
         raise TaskInvalid(
             f"The workflow {name} takes the flow as its first parameter: `async def {name}(flow, …)`."
         )
+    if any(each.name == "flow" or each.annotation in (Flow, "Flow") for each in parameters[1:]):
+        raise TaskInvalid(
+            f"The workflow {name} gets the flow as its first parameter, which is {parameters[0].name}: write `async def {name}(flow, …)`."
+        )
 
     async def called(*args: Any, **kwargs: Any) -> Any:
         raise WorkflowInvalid(f"{name} is a workflow: it runs in a worker. Start it with {name}.enqueue(…).")
@@ -218,5 +251,5 @@ def _without_flow(name: str, function: Callable[..., Any]) -> Callable[..., Any]
 
 def _why(error: BaseException | None, cancelled_by: str | None) -> str:
     if error is not None:
-        return clip(f"{name_of(error)}: {said(error)}", MESSAGE_LIMIT)
+        return clip("; ".join(f"{name_of(each)}: {said(each)}" for each in leaves(error)), MESSAGE_LIMIT)
     return f"cancelled by {cancelled_by}" if cancelled_by is not None else "an operator wants it undone"

@@ -14,11 +14,16 @@ from contextvars import copy_context
 from datetime import timedelta
 from typing import Any
 
-from lateshift.errors import Cancel, LeaseLost, Permanent, Snooze, TaskUnknown
-from lateshift.model.outcome import MESSAGE_LIMIT, TRACEBACK_LIMIT, clip, clip_middle
+from lateshift.config import load
+from lateshift.errors import Cancel, LeaseLost, Snooze, TaskUnknown
+from lateshift.model.outcome import MESSAGE_LIMIT, TRACEBACK_LIMIT, ResultNotKept, clip, clip_middle
 from lateshift.model.remote import full_name
+from lateshift.runtime.log import set_up
 from lateshift.task import Task
-from lateshift.worker.current import running
+from lateshift.telemetry.context import running
+from lateshift.telemetry.keeping import keep_from
+from lateshift.telemetry.structured import identify
+from lateshift.telemetry.tracing import spans
 from lateshift.worker.executors.link import ChildAttempt, Link
 from lateshift.worker.executors.memory import capped
 from lateshift.worker.executors.pipe import Answer, Raised, Ready, Returned, Unable
@@ -37,7 +42,11 @@ def main(program: str, connection: socket.socket, parent: int) -> None:
     link = Link(connection)
     link.open()
     try:
-        tasks: Mapping[str, Task[..., Any]] = find_app(program).tasks
+        set_up(os.environ.get("LATESHIFT_LOG", "WARNING"), load(), bodies=True)
+        app = find_app(program)
+        tasks: Mapping[str, Task[..., Any]] = app.tasks
+        identify(app=app.name, version=app.version)
+        keep_from(app.settings.job_log)
     except BaseException as error:
         link.send(Unable(clip(_text(error), MESSAGE_LIMIT)))
         _flush()
@@ -53,6 +62,8 @@ def main(program: str, connection: socket.socket, parent: int) -> None:
 
 def _run(attempt: ChildAttempt, tasks: Mapping[str, Task[..., Any]]) -> Answer:
     running.set(attempt)
+    if attempt.lease.trace is not None and (traced := spans()) is not None:
+        traced.enter(attempt.lease.trace)
     cap: int | None = None
     try:
         task = tasks.get(attempt.lease.task)
@@ -75,7 +86,7 @@ def _encoded(task: Task[..., Any], result: Any) -> bytes | None:
     except MemoryError:
         raise
     except Exception as error:
-        raise Permanent(f"the result cannot be kept: {error}") from error
+        raise ResultNotKept(f"the result cannot be kept: {error}") from error
 
 
 def _raised(error: BaseException, *, over_memory: bool) -> Raised:

@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Callable
 
 from lateshift.model.outcome import Called, Deciding, Failed, Killed, Stopped
+from lateshift.telemetry.context import running
 from lateshift.worker.attempt import Attempt
-from lateshift.worker.current import running
 from lateshift.worker.executors.contract import Report
 
 
@@ -58,6 +58,8 @@ class Coroutines:
             if not in_time:
                 self._report.ended(attempt, Stopped())
                 return
+            if attempt.span is not None:
+                attempt.span.enter()
             if attempt.cancelled_by is not None or attempt.lost:
                 raise asyncio.CancelledError
             result = await attempt.task.start(attempt)

@@ -15,7 +15,8 @@ from lateshift.clock import SYSTEM
 from lateshift.errors import StoreUnavailable
 from lateshift.model.job import Lease, Progress
 from lateshift.runtime.log import log
-from lateshift.worker.executors.pipe import Answer, Run, Said, Save, Saved, Told, framed, read_order
+from lateshift.telemetry.attempt_log import Log
+from lateshift.worker.executors.pipe import Answer, Logged, Run, Said, Save, Saved, Told, framed, read_order
 
 PROGRESS_EVERY = 0.1  # seconds
 STACK = 256 * 1024  # of each of the two threads: it counts as reserved memory
@@ -26,6 +27,7 @@ class ChildAttempt:
 
     def __init__(self, order: Run, desk: "Link") -> None:
         self.lease = order.lease
+        self.sealed = order.sealed
         self.desk = desk
         self.deadline = None if order.time_left is None else desk.now() + order.time_left
         self.checkpoint = order.lease.checkpoint
@@ -34,6 +36,7 @@ class ChildAttempt:
         self.lost = False
         self.stopping = False
         self._progress: Progress | None = None
+        self.log: Log | None = Log(desk.has_news)
 
     @property
     def progress(self) -> Progress | None:
@@ -78,6 +81,8 @@ class Link:
         """The attempt's last word: nothing is said of its progress after it."""
         data = framed(answer)
         with self._sending:
+            if self._running is not None:
+                data = _news_of(self._running) + data
             self._running = None
             self._connection.sendall(data)
 
@@ -123,14 +128,22 @@ class Link:
             self._news.clear()  # before the look: what comes after it is news again
             with self._sending:
                 attempt = self._running
-                if attempt is not None and attempt.progress is not None:
+                if attempt is not None:
                     try:
-                        self._connection.sendall(framed(Said(attempt.progress)))
+                        self._connection.sendall(_news_of(attempt))
+                        if attempt.progress is not None:
+                            self._connection.sendall(framed(Said(attempt.progress)))
                     except OSError:
                         return  # the worker is gone, and so will this process be
                     except Exception as error:
                         log.warning("progress of the job %s cannot be shown: %s", attempt.lease.id, error)
             time.sleep(PROGRESS_EVERY)
+
+
+def _news_of(attempt: ChildAttempt) -> bytes:
+    """What its body has logged since the last time."""
+    lines, dropped = attempt.log.take() if attempt.log is not None else ([], 0)
+    return framed(Logged(lines, dropped)) if lines else b""
 
 
 def _die() -> NoReturn:

@@ -8,16 +8,19 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
+from lateshift.model.attempt_log import LogLine
 from lateshift.model.job import Lease, Progress
 
 LENGTH = 4
 
 
 class Run(Struct, frozen=True, tag="run"):
-    """Run this job now. `time_left` are the seconds to its complete-by."""
+    """Run this job now. `time_left` are the seconds to its complete-by. Its lease has the context of the attempt, not of the job. `sealed`:
+    what it logs is not to be seen."""
 
     lease: Lease
     time_left: float | None
+    sealed: bool = False
 
 
 class Told(Struct, frozen=True, tag="told"):
@@ -51,6 +54,13 @@ class Said(Struct, frozen=True, tag="said"):
     progress: Progress
 
 
+class Logged(Struct, frozen=True, tag="logged"):
+    """What the body has logged since the last time, and how many lines of it were too many."""
+
+    lines: list[LogLine]
+    dropped: int
+
+
 class Save(Struct, frozen=True, tag="save"):
     """Keep this checkpoint, and answer with Saved."""
 
@@ -79,7 +89,7 @@ class Raised(Struct, frozen=True, tag="raised"):
 
 
 Order: TypeAlias = Run | Told | Saved
-Answer: TypeAlias = Ready | Unable | Said | Save | Returned | Raised
+Answer: TypeAlias = Ready | Unable | Said | Logged | Save | Returned | Raised
 
 _encoder = msgspec.msgpack.Encoder()
 _orders: msgspec.msgpack.Decoder[Order] = msgspec.msgpack.Decoder(Order)

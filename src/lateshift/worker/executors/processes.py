@@ -12,10 +12,22 @@ from lateshift.errors import Cancel, Snooze, StoreError
 from lateshift.model.outcome import Called, Ended, Failed, Killed, Stopped
 from lateshift.model.remote import RemoteError
 from lateshift.runtime.log import log
+from lateshift.telemetry.keeping import log_of
 from lateshift.worker.attempt import Attempt
 from lateshift.worker.executors.contract import Report
 from lateshift.worker.executors.memory import megabytes, resident
-from lateshift.worker.executors.pipe import Answer, Raised, Ready, Returned, Run, Said, Save, Saved, Unable
+from lateshift.worker.executors.pipe import (
+    Answer,
+    Logged,
+    Raised,
+    Ready,
+    Returned,
+    Run,
+    Said,
+    Save,
+    Saved,
+    Unable,
+)
 from lateshift.worker.executors.process import Process, in_words
 
 GRACE = timedelta(seconds=5)  # from the news that its job is cancelled until a body is killed
@@ -135,7 +147,9 @@ class Processes:
             self._take_from(process, Stopped())
             return
         time_left = None if attempt.deadline is None else attempt.deadline - now
-        process.send(Run(msgspec.structs.replace(attempt.lease, history=None), time_left))
+        trace = None if attempt.span is None else attempt.span.context()
+        lease = msgspec.structs.replace(attempt.lease, history=None, trace=trace)
+        process.send(Run(lease, time_left, attempt.sealed))
         process.tell()
 
     def _process_of(self, attempt: Attempt) -> Process | None:
@@ -181,9 +195,11 @@ class Processes:
         process.kill()
 
     def _hear(self, process: Process, answer: Answer) -> None:
+        attempt = process.attempt
+        if isinstance(answer, Logged) and attempt is not None:  # of one that is being killed too
+            log_of(attempt).extend(answer.lines, answer.dropped)
         if process.verdict is not None:
             return  # too late
-        attempt = process.attempt
         match answer:
             case Ready():
                 process.ready = True

@@ -13,8 +13,8 @@ from typing import Any
 from lateshift.errors import Cancel, LeaseLost
 from lateshift.model.outcome import Called, Ended, Failed, Killed, Stopped
 from lateshift.runtime.log import log
+from lateshift.telemetry.context import running
 from lateshift.worker.attempt import Attempt
-from lateshift.worker.current import running
 from lateshift.worker.executors.contract import Report
 
 Start = Callable[[Callable[[], None], str], None]
@@ -100,6 +100,8 @@ class Threads:
         running.set(attempt)
         if not attempt.begin(self._now()):
             return None, Stopped()
+        if attempt.span is not None:
+            attempt.span.enter()
         try:
             return attempt.task.function(*attempt.args, **attempt.kwargs), None
         except Cancel as error:

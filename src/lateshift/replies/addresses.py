@@ -1,0 +1,85 @@
+"""Where a name leads, and whether anything may be sent there: a URL must not reach what only this machine, or its network, can reach."""
+
+import socket
+from enum import Enum
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+
+from lateshift.errors import WebhookFailed
+
+TRIED = 3  # addresses of one name, at the most
+
+_INTERNAL = [
+    ip_network(network)
+    for network in (
+        "127.0.0.0/8",
+        "10.0.0.0/8",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "100.64.0.0/10",
+        "::1/128",
+        "fc00::/7",
+    )
+]
+# Where clouds tell a machine its secrets, in networks that are open or internal otherwise.
+_METADATA = {
+    ip_address(text) for text in ("168.63.129.16", "192.0.0.192", "100.100.100.200", "fd00:ec2::254")
+}
+_TRANSLATED = (
+    IPv6Network("64:ff9b::/96"),
+    IPv6Network("64:ff9b:1::/48"),
+)  # NAT64: the last 32 bits are an IPv4 address
+
+
+class Reach(Enum):
+    """Who can reach an address."""
+
+    PUBLIC = "everybody"
+    INTERNAL = "this machine, or its network"
+    NOBODY = "nobody by rights"  # link-local addresses, where clouds keep their secrets; multicast; what is reserved
+
+
+def reach_of(address: str) -> Reach:
+    """Of an address as the resolver gives it. One that stands for another is judged by that."""
+    ip = ip_address(address)
+    if isinstance(ip, IPv6Address):
+        meant = _meant(ip)
+        if meant is not None:
+            return reach_of(str(meant))
+        if ip.is_site_local:
+            return Reach.NOBODY
+    if ip in _METADATA:
+        return Reach.NOBODY
+    if any(ip.version == network.version and ip in network for network in _INTERNAL):
+        return Reach.INTERNAL
+    is_open = ip.is_global and not (
+        ip.is_multicast or ip.is_reserved or ip.is_unspecified or ip.is_link_local
+    )
+    return Reach.PUBLIC if is_open else Reach.NOBODY
+
+
+def _meant(ip: IPv6Address) -> IPv4Address | None:
+    if any(ip in network for network in _TRANSLATED):
+        return IPv4Address(int(ip) & 0xFFFFFFFF)
+    return ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
+
+
+def resolved(host: str, port: int) -> list[str]:
+    """All addresses of a name, in the order in which they are to be tried. Raises WebhookFailed."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise WebhookFailed(f"{host} has no address: {error}") from error
+    return list(dict.fromkeys(str(place[0]) for *_, place in found))
+
+
+def refusal(addresses: list[str], *, internal: bool, encrypted: bool) -> str | None:
+    """Why nothing is sent to a name with these addresses, one of which is as good as all; None if it may be."""
+    for address in addresses:
+        reach = reach_of(address)
+        if reach is Reach.NOBODY:
+            return f"its address {address} is none to send to"
+        if reach is Reach.INTERNAL and not internal:
+            return f"its address {address} is of this machine or its network. If that is meant, say internal=True"
+        if reach is Reach.PUBLIC and not encrypted:
+            return f"its address {address} is public: use https"
+    return None

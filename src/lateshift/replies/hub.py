@@ -1,0 +1,199 @@
+"""All who listen on one event loop, served by one poller of each kind: what they cost the store does not grow with their number.
+
+A listener goes at its own pace: what it has not taken waits in one place for all, or in the store, never in a queue of its own."""
+
+import asyncio
+from bisect import bisect_right
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+
+from lateshift.errors import JobUnknown, StoreError
+from lateshift.model.events import JobEvent
+from lateshift.model.ids import JobId
+from lateshift.model.job import JobView
+from lateshift.model.watching import Position, news
+from lateshift.runtime.aside import aside
+from lateshift.runtime.log import log
+from lateshift.store.contract import Store
+from lateshift.store.reply_contract import Published
+
+FIRST_LOOK = 0.05  # seconds between looks while something happens
+LAST_LOOK = 0.5  # and when nothing does
+PAGE = 500  # messages, or jobs, that are read at once
+AT_HAND = 5_000  # newest messages that are kept for all listeners
+
+
+class Poller:
+    """Looks while somebody listens. Those who wait for news are woken together."""
+
+    def __init__(self, look: Callable[[], Awaitable[bool]]) -> None:
+        self._look = look
+        self._listeners = 0
+        self._task: asyncio.Task[None] | None = None
+        self._news = asyncio.Event()
+
+    @property
+    def news(self) -> asyncio.Event:
+        """Set at the next news; ask for it before looking at what there is."""
+        return self._news
+
+    @property
+    def runs(self) -> bool:
+        return self._task is not None
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        self._listeners += 1
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+        try:
+            yield
+        finally:
+            self._listeners -= 1
+            if not self._listeners and self._task is not None:
+                self._task.cancel()
+                self._task = None
+
+    async def _run(self) -> None:
+        pause = FIRST_LOOK
+        while True:
+            try:
+                found = await self._look()
+            except StoreError as error:
+                log.warning("listeners wait, for the store does not answer: %s", error)
+                found = False
+            except Exception:  # no loop stops in silence
+                log.exception("listeners wait, for a look has failed; it is tried again")
+                found = False
+            if found:
+                told, self._news = self._news, asyncio.Event()
+                told.set()
+            pause = FIRST_LOOK if found else min(pause * 1.5, LAST_LOOK)
+            await asyncio.sleep(pause)
+
+
+class Channels:
+    """What channels were told. Every listener hears all of them, and picks."""
+
+    def __init__(self, store: Callable[[], Store]) -> None:
+        self._store = store
+        self._poller = Poller(self._look)
+        self._ring: deque[Published] = deque()
+        self._floor: int | None = None  # the ring has all that came after it
+
+    async def pages(self, after: int | None) -> AsyncIterator[Sequence[Published]]:
+        """Without an end. `after`: the last number that was seen; None is from now on."""
+        last = await self._newest() if after is None else after
+        if not self._poller.runs:
+            self._ring.clear()
+            self._floor = None
+        with self._poller.listening():
+            while True:
+                news = self._poller.news
+                page = self._at_hand(last)
+                if page is None:
+                    page = await self._read(last)
+                if page:
+                    last = page[-1].number
+                    yield page
+                else:
+                    await news.wait()
+
+    def _at_hand(self, after: int) -> Sequence[Published] | None:
+        """None if the ring does not reach back so far."""
+        if self._floor is None or after < self._floor:
+            return None
+        start = bisect_right(self._ring, after, key=lambda message: message.number)
+        return list(islice(self._ring, start, start + PAGE))
+
+    async def _look(self) -> bool:
+        if self._floor is None:
+            self._floor = await self._newest()
+            return True  # what came before that, those who wait may not have seen
+        found = await self._read(self._ring[-1].number if self._ring else self._floor)
+        self._ring.extend(found)
+        while len(self._ring) > AT_HAND:
+            self._floor = self._ring.popleft().number
+        return bool(found)
+
+    async def _newest(self) -> int:
+        store = await aside(self._store)
+        return await aside(store.replies.newest)
+
+    async def _read(self, after: int) -> list[Published]:
+        store = await aside(self._store)
+        return await aside(store.replies.published, after, PAGE)
+
+
+class Jobs:
+    """How the jobs stand that somebody watches."""
+
+    def __init__(self, store: Callable[[], Store]) -> None:
+        self._store = store
+        self._poller = Poller(self._look)
+        self._watched: Counter[JobId] = Counter()
+        self._views: dict[JobId, JobView] = {}
+
+    async def events(self, id: JobId, after: Position) -> AsyncIterator[JobEvent]:
+        """Until the job has ended, or is gone."""
+        async for _, event in self.told(id, after):
+            yield event
+
+    async def told(self, id: JobId, after: Position) -> AsyncIterator[tuple[Position, JobEvent]]:
+        """With the place of each."""
+        store = await aside(self._store)
+        view = await aside(store.reports.job, id)
+        if view is None:
+            raise JobUnknown(f"There is no job {id} in the store; it may have passed its retention.")
+        before: JobView | None = None
+        with self._poller.listening(), self._watching(id, view):
+            while True:
+                changed = self._poller.news
+                now = self._views.get(id)
+                if now is None:
+                    return
+                for place, event in [] if now is before else news(before, after, now):
+                    after = max(after, place)
+                    yield place, event
+                if now.state.settled:
+                    return
+                before = now
+                await changed.wait()
+
+    @contextmanager
+    def _watching(self, id: JobId, view: JobView) -> Iterator[None]:
+        self._watched[id] += 1
+        self._views.setdefault(id, view)
+        try:
+            yield
+        finally:
+            self._watched[id] -= 1
+            if not self._watched[id]:
+                del self._watched[id]
+                self._views.pop(id, None)
+
+    async def _look(self) -> bool:
+        changed = False
+        watched = [id for id in self._watched if id in self._views and not self._views[id].state.settled]
+        for start in range(0, len(watched), PAGE):
+            some = watched[start : start + PAGE]
+            named = await aside(self._store().reports.named, some)
+            found = {view.id: view for view in named if view is not None}
+            for id in some:
+                if id not in self._watched:
+                    continue
+                if id not in found:
+                    changed = self._views.pop(id, None) is not None or changed
+                elif self._views.get(id) != found[id]:
+                    self._views[id], changed = found[id], True
+        return changed
+
+
+class Hub:
+    """Of one event loop."""
+
+    def __init__(self, store: Callable[[], Store]) -> None:
+        self.channels = Channels(store)
+        self.jobs = Jobs(store)

@@ -1,0 +1,109 @@
+"""What `reply_to=` may name: a task, a channel, and the webhooks and brokers that the app has declared."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from lateshift.errors import OptionInvalid
+from lateshift.model.job import Spec
+from lateshift.model.queue import is_sensitive
+from lateshift.model.reply import CHANNEL, TASK, Target, channel_name
+from lateshift.replies.webhook import URL_LIMIT
+from lateshift.task import Bound, Task
+
+BROKER = "broker:"
+KINDS = 'a task, "task:NAME", "channel:NAME", "broker:NAME" or the URL of a webhook'
+
+
+class Targets:
+    """Of one app. `webhooks`: by origin the task that delivers there. `brokers`: the same by name."""
+
+    def __init__(self, tasks: Mapping[str, Task[..., Any]]) -> None:
+        self._tasks = tasks
+        self.webhooks: dict[str, Task[..., Any]] = {}
+        self.brokers: dict[str, Task[..., Any]] = {}
+
+    def find(self, reply_to: Any) -> list[Target]:
+        """Raises OptionInvalid for what cannot be told anything."""
+        if reply_to is None:
+            return []
+        several = reply_to if isinstance(reply_to, list | tuple) else [reply_to]
+        return [self._one(each) for each in several]
+
+    def _one(self, given: Any) -> Target:
+        if isinstance(given, Task | Bound):
+            return to_task(given)
+        if not isinstance(given, str) or not 0 < len(given) <= URL_LIMIT or not given.isprintable():
+            raise OptionInvalid(f"reply_to is {KINDS}, or a list of these, not {given!r}.")
+        if given.startswith(CHANNEL):
+            return Target(to=CHANNEL + channel_name(given.removeprefix(CHANNEL)))
+        if given.startswith(TASK):
+            return self._named(given.removeprefix(TASK))
+        if given.startswith(BROKER):
+            return self._broker(given.removeprefix(BROKER))
+        if given.startswith(("https://", "http://")):
+            return self._webhook(given)
+        raise OptionInvalid(f"reply_to is {KINDS}, or a list of these, not {given!r}.")
+
+    def _named(self, name: str) -> Target:
+        if name not in self._tasks:
+            raise OptionInvalid(f"reply_to: this app has no task {name!r}.")
+        return to_task(self._tasks[name])
+
+    def _broker(self, name: str) -> Target:
+        if name not in self.brokers:
+            raise OptionInvalid(f"reply_to: there is no broker {name!r}. Declare it with app.reply_broker.")
+        return Target(to=BROKER + name, spec=_guarded(self.brokers[name]))
+
+    def _webhook(self, url: str) -> Target:
+        origin = origin_of(url)
+        if origin not in self.webhooks:
+            raise OptionInvalid(
+                f"reply_to: nothing is sent to {origin}, for there is no secret to sign it with. Declare it with app.reply_webhook."
+            )
+        return Target(to=f"{origin}/…", spec=_guarded(self.webhooks[origin]), given={"url": url})
+
+
+def to_task(what: Task[..., Any] | Bound[..., Any]) -> Target:
+    """Each event is a job of it, with the event as its first argument."""
+    task = what.task if isinstance(what, Bound) else what
+    if not task.arguments.names or task.arguments.required[1:]:
+        raise OptionInvalid(
+            f"reply_to: {task.name} is called with the event alone. Give it one parameter, and any others defaults."
+        )
+    if isinstance(what, Bound) and (what.place is not None or what.key is not None or what.replies):
+        raise OptionInvalid(
+            f"reply_to: each event is a job of {task.name} in a session of its own. Leave session, tenant, limit_key, key and reply_to out."
+        )
+    if task.limits.singleton:
+        raise OptionInvalid(
+            f"reply_to: {task.name} is a singleton, whose jobs keep no order. Leave singleton out: replies to a job run one at a time."
+        )
+    return Target(to=TASK + task.name, spec=_guarded(what), parameter=task.arguments.names[0])
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port, as a browser would compare them. Raises OptionInvalid."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise OptionInvalid(f"The URL of a webhook cannot be read: {error}.") from error
+    if not parts.hostname or parts.username is not None or parts.password is not None or parts.fragment:
+        raise OptionInvalid("The URL of a webhook has a host, and no name or password and no #.")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    usual = {"https": 443, "http": 80}.get(parts.scheme)
+    return f"{parts.scheme}://{host}" + ("" if port in (None, usual) else f":{port}")
+
+
+def _guarded(what: Task[..., Any] | Bound[..., Any]) -> Spec:
+    """Of the jobs that the courier makes, who has no key."""
+    task = what.task if isinstance(what, Bound) else what
+    if is_sensitive(task.sender.queues, what.spec.queue):
+        raise OptionInvalid(
+            f"reply_to: {task.name} is in the sensitive queue {what.spec.queue}, and events come unsealed, so none would be run. Reply to "
+            "a task in another queue, which enqueues what is to be sealed."
+        )
+    return replace(what.spec, lane=what.spec.lane.guarded)

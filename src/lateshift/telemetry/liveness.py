@@ -1,0 +1,65 @@
+"""How long ago each loop of this process last turned. A loop that has stopped in silence grows old, whatever keeps it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from msgspec import Struct
+
+from lateshift.clock import SYSTEM
+
+LATE_AFTER = 3  # intervals without a turn
+LEAST_INTERVAL = 5.0  # seconds: a busy loop asks for no pause at all, and one turn may wait for the store
+
+
+class Loop:
+    """Turned by whoever drives it, on any thread."""
+
+    __slots__ = ("interval", "name", "turned")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.interval = 0.0
+        self.turned = SYSTEM.monotonic()
+
+    def has_turned(self, pause: float) -> None:
+        """Its next turn follows after `pause` seconds, or sooner."""
+        self.interval = pause
+        self.turned = SYSTEM.monotonic()
+
+
+class Age(Struct, frozen=True):
+    """Of the oldest loop of a name, in seconds: since its last turn, and how long it meant to pause."""
+
+    loop: str
+    age: float
+    interval: float
+
+    @property
+    def is_late(self) -> bool:
+        return self.age > LATE_AFTER * max(self.interval, LEAST_INTERVAL)
+
+
+_loops: set[Loop] = set()
+
+
+@contextmanager
+def living(name: str) -> Iterator[Loop]:
+    """While the block runs, a loop of this name should turn."""
+    loop = Loop(name)
+    _loops.add(loop)
+    try:
+        yield loop
+    finally:
+        _loops.discard(loop)
+
+
+def ages(now: float | None = None) -> list[Age]:
+    """By name; of several loops with one name, the one that is most behind."""
+    now = SYSTEM.monotonic() if now is None else now
+    found: dict[str, Age] = {}
+    for loop in list(_loops):
+        age = Age(loop.name, max(0.0, now - loop.turned), loop.interval)
+        known = found.get(loop.name)
+        if known is None or age.age - age.interval > known.age - known.interval:
+            found[loop.name] = age
+    return [found[name] for name in sorted(found)]
