@@ -1,0 +1,167 @@
+"""One request on its way through: who asks, what is asked, the handler, the answer. Whatever goes wrong ends as a problem."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache, partial
+from hashlib import blake2b
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from lateshift.api.authentication import Doorkeeper
+from lateshift.api.bounds import Bounds
+from lateshift.api.deadline import Deadline
+from lateshift.api.problem import ALWAYS, PROBLEM, RETRY_AFTER, Problem, Refused, fault, refused_by
+from lateshift.api.reading import JSON, body_of, is_sent_late, key_of, last_event_of, paths_of, query_of
+from lateshift.api.repeating import Repeating
+from lateshift.api.route import PUBLIC, Answer, Asked, Reach, Route, Stream
+from lateshift.api.streaming import Streams
+from lateshift.app import Lateshift
+from lateshift.errors import LateshiftError
+from lateshift.model.access import Token
+from lateshift.runtime.aside import aside
+from lateshift.runtime.log import log
+from lateshift.telemetry.tracing import spans
+
+READ = {"Cache-Control": "private, no-cache"}  # instead, for what has an ETag
+ETAG_BYTES = 16
+
+_is_coroutine = lru_cache(inspect.iscoroutinefunction)
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def endpoint_of(
+    route: Route, app: Lateshift, doorkeeper: Doorkeeper, bounds: Bounds, streams: Streams
+) -> Endpoint:
+    """What Starlette calls for a route."""
+    repeating = Repeating(app)
+    deadline = Deadline(bounds.deadline)
+
+    async def answer(request: Request) -> Response:
+        token = await admitted(request)
+        asked = Asked(
+            app=app, route=route, token=token, path=paths_of(request), key=key_of(request),
+            last_event=last_event_of(request), accepts=",".join(request.headers.getlist("accept")),
+            query=query_of(request.query_params.multi_items() if request.scope["query_string"] else (), route.asks),
+            body=await body_of(request, route, bounds) if request.method == "POST" else None,
+            headers=request.headers.items(),
+        )  # fmt: skip
+
+        async def do() -> Response:
+            given = await handled(route, asked)
+            if isinstance(given, Stream):
+                return streams.answer(given, ALWAYS, partial(doorkeeper.still, token, route))
+            return answered(route, request, given)
+
+        return await repeating.once(route, token, asked, do)
+
+    async def admitted(request: Request) -> Token | None:
+        if route.scope == PUBLIC:
+            return None
+        address = request.client.host if request.client else ""
+        return await doorkeeper.admit(request.headers.getlist("authorization"), route, address)
+
+    async def endpoint(request: Request) -> Response:
+        if (traced := spans()) is not None:
+            traced.enter_request(request.headers)
+        try:
+            return await deadline.keep(answer(request))
+        except Exception as error:
+            return problem_of(blamed(error, request), f"{route.method} {route.path}")
+
+    return endpoint
+
+
+async def handled(route: Route, asked: Asked) -> Any:
+    """What the handler gives: a coroutine on the loop, a plain function on a thread."""
+    given = await route.handler(asked) if _is_coroutine(route.handler) else await aside(route.handler, asked)
+    if route.reach is Reach.ONE and not asked.checked:
+        raise RuntimeError(f"{route.method} {route.path} did not look at its queue")
+    return given
+
+
+class Given(Response):
+    """With its headers as they go out: those that every answer has are written once."""
+
+    def __init__(
+        self, body: bytes | None, status: int, headers: Mapping[str, str], kind: str | None = None
+    ) -> None:
+        self.status_code = status
+        self.background = None
+        self.body = body or b""
+        self.raw_headers = [_KNOWN.get(pair) or _raw(*pair) for pair in headers.items()]
+        if body is not None:
+            self.raw_headers.append((b"content-length", b"%d" % len(body)))
+        if kind is not None:
+            self.raw_headers.append((b"content-type", kind.encode("latin-1")))
+
+
+def _raw(name: str, value: str) -> tuple[bytes, bytes]:
+    return name.lower().encode("latin-1"), value.encode("latin-1")
+
+
+_KNOWN = {pair: _raw(*pair) for pair in (*ALWAYS.items(), *READ.items())}
+
+
+def answered(route: Route, request: Request, given: Any) -> Response:
+    """With an ETag for what was read: who has it already is told so, and is sent nothing."""
+    answer = given if isinstance(given, Answer) else Answer(given)
+    body = msgspec.json.encode(answer.body) if answer.text is None else answer.body.encode()
+    status, kind = answer.status or route.status, answer.text or JSON
+    headers = {**ALWAYS, **answer.headers}
+    if route.method != "GET" or status != 200:
+        return Given(body, status, headers, kind)
+    tag = f'"{blake2b(body, digest_size=ETAG_BYTES).hexdigest()}"'
+    headers |= {"ETag": tag, **READ}
+    if has(request, tag):
+        return Given(None, 304, headers)
+    return Given(body, status, headers, kind)
+
+
+def has(request: Request, tag: str) -> bool:
+    """Whether the caller has what this tag stands for; compared weakly, as RFC 9110 wants it here."""
+    given = ",".join(request.headers.getlist("if-none-match"))
+    return any(each.strip().removeprefix("W/") in (tag, "*") for each in given.split(","))
+
+
+def blamed(error: Exception, request: Request) -> Exception:
+    """A deadline that has passed is ours, unless the body was still to come: then nothing was done, and its sender is told so."""
+    if not is_sent_late(request, error):
+        return error
+    return Refused(
+        408, "body-late", "The body came too slowly; nothing was done.", headers={"Connection": "close"}
+    )
+
+
+def problem_of(error: Exception, where: str) -> Response:
+    """The answer to a request that was not done."""
+    if isinstance(error, ClientDisconnect):
+        return Response(None, 400)  # nobody reads it
+    return problem_response(*problem_in(error, where))
+
+
+def problem_in(error: Exception, where: str) -> tuple[Problem, Mapping[str, str]]:
+    """What is told of it, and headers. A fault tells nothing but an id, under which the log has it all."""
+    match error:
+        case Refused():
+            return error.problem, error.headers
+        case LateshiftError() if (refused := refused_by(error)) is not None:
+            return refused.problem, refused.headers
+        case TimeoutError():
+            late = Refused(
+                503,
+                "deadline",
+                "The answer took too long. What was asked may have been done: look before asking again.",
+            )
+            return late.problem, {"Retry-After": str(RETRY_AFTER), "Connection": "close"}
+    id = str(uuid4())
+    log.error("fault %s at %s", id, where, exc_info=error)
+    return fault(id), {}
+
+
+def problem_response(problem: Problem, headers: Mapping[str, str]) -> Response:
+    return Given(msgspec.json.encode(problem), problem.status, {**ALWAYS, **headers}, PROBLEM)

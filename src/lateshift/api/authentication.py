@@ -1,0 +1,122 @@
+"""Who asks: a bearer token, looked up at every request, so that one that is revoked is good for nothing from then on.
+
+Requests that come together share a look. Nothing is told of why a token is not known, and none of the time it takes depends on
+how nearly it was right."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from lateshift.api.bounds import FAILURES_OF_ADDRESS, FAILURES_OF_TOKEN, TOKEN_RATE
+from lateshift.api.problem import Refused
+from lateshift.api.rates import Backoff, Rate, caller_at
+from lateshift.api.route import Route, may, no_queue
+from lateshift.app import Lateshift
+from lateshift.errors import LateshiftError
+from lateshift.model.access import Scope, Token, new_token, parse, verify
+from lateshift.runtime.aside import aside
+from lateshift.runtime.log import log
+from lateshift.runtime.together import Together
+from lateshift.store.access_contract import USED_EVERY
+
+REALM = 'Bearer realm="lateshift"'
+REMEMBERED = 10_000  # tokens whose last use is remembered here
+
+
+class Doorkeeper:
+    """Knows the callers of one app."""
+
+    def __init__(self, app: Lateshift, rate: Rate | None = None, *, by_address: bool = True) -> None:
+        """`rate`: of one token. `by_address`: whether the socket's address says who it is, and not a proxy's."""
+        self._app = app
+        self._rate = rate or Rate(TOKEN_RATE, self._monotonic)
+        self._by_address = by_address
+        self._of_token = Backoff(FAILURES_OF_TOKEN, self._monotonic)
+        self._of_address = Backoff(FAILURES_OF_ADDRESS, self._monotonic)
+        self._together = Together(self._find)
+        self._used: dict[UUID, datetime] = {}
+        # Whoever names no token is compared with this one's secret, which nobody has.
+        self._nobody, _ = new_token("nobody", [Scope.READ], [], at=app.clock.now(), by="nobody")
+
+    async def admit(self, headers: list[str], route: Route, address: str = "") -> Token:
+        """The token that a request holds, if it is good for this route. Raises Refused."""
+        token = await self.who(*headers, address=address)
+        self._rate.take(str(token.id))
+        match may(token, route, self._app):
+            case "revoked" | "expired" as why:
+                raise _unknown(f"This token is {why}. Ask for another.")
+            case "queue":
+                raise no_queue(token, None)
+            case "scope":
+                raise Refused(
+                    403, "scope-forbidden", f"This token has the scopes {', '.join(token.scopes)}, and this asks for {route.scope}.",
+                    headers={"WWW-Authenticate": f'{REALM}, error="insufficient_scope", scope="{route.scope}"'},
+                )  # fmt: skip
+        await self._note(token)
+        return token
+
+    async def still(self, token: Token | None, route: Route) -> bool:
+        """Whether a token is good for a route that it was good for. Those that ask together share a look."""
+        if token is None:
+            return True
+        now = await self._together.put(token.id)
+        return now is not None and may(now, route, self._app) is None
+
+    def _monotonic(self) -> float:
+        return self._app.clock.monotonic()
+
+    async def who(self, *headers: str, address: str = "") -> Token:
+        """Whose token it is that these headers hold, whatever it is good for. `address`: the socket's. Raises Refused."""
+        caller = caller_at(address) if self._by_address else ""
+        if not headers:
+            raise Refused(
+                401, "unauthorized", "Send a token: `Authorization: Bearer lsh_…`. `lateshift tokens` makes them.",
+                headers={"WWW-Authenticate": REALM},
+            )  # fmt: skip
+        scheme, _, text = headers[0].partition(" ")
+        held = parse(text.strip()) if len(headers) == 1 and scheme.lower() == "bearer" else None
+        self._check(caller, held)
+        if held is None:
+            self._failed(caller, held)
+            raise _unknown("This is no token: `Authorization: Bearer lsh_…`, once.")
+        id, secret = held
+        token = await self._together.put(id)
+        if not verify(token or self._nobody, secret) or token is None:
+            self._failed(caller, held)
+            raise _unknown("This token is not known. Was it copied whole?")
+        return token
+
+    def _check(self, caller: str, held: tuple[UUID, bytes] | None) -> None:
+        if caller:
+            self._of_address.check(caller)
+            if held is not None:
+                self._of_token.check(f"{caller} {held[0]}")
+
+    def _failed(self, caller: str, held: tuple[UUID, bytes] | None) -> None:
+        if caller:
+            self._of_address.failed(caller)
+            if held is not None:
+                self._of_token.failed(f"{caller} {held[0]}")
+
+    def _find(self, ids: Sequence[UUID]) -> list[Token | None]:
+        found = {token.id: token for token in self._app.store.tokens.find(list(dict.fromkeys(ids)))}
+        return [found.get(id) for id in ids]
+
+    async def _note(self, token: Token) -> None:
+        """Seldom, and never in the way of an answer."""
+        now, before = self._app.store.clock.now(), self._used.get(token.id)
+        if before is not None and now - before < USED_EVERY:
+            return
+        if len(self._used) >= REMEMBERED:
+            self._used.clear()
+        self._used[token.id] = now
+        try:
+            await aside(self._app.store.tokens.used, [token.id])
+        except LateshiftError as error:
+            log.warning("when a token was used could not be noted: %s", error)
+
+
+def _unknown(detail: str) -> Refused:
+    return Refused(
+        401, "unauthorized", detail, headers={"WWW-Authenticate": f'{REALM}, error="invalid_token"'}
+    )

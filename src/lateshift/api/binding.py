@@ -1,0 +1,95 @@
+"""Where a server may listen: on this machine, or elsewhere with credentials and with TLS or a declared proxy. Decisions only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+
+from lateshift.api.application import LOOPBACK
+from lateshift.api.guard import Network
+from lateshift.errors import OptionInvalid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """What was asked for, read and found possible. `hosts`: by which names clients may call the server."""
+
+    host: str
+    port: int
+    hosts: tuple[str, ...]
+    peers: tuple[Network, ...] = ()
+    certificate: Path | None = None
+    key: Path | None = None
+
+    @property
+    def is_local(self) -> bool:
+        return _is_loopback(self.host)
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether browsers reach it by TLS, its own or a proxy's."""
+        return self.certificate is not None or bool(self.peers)
+
+    def url(self, port: int) -> str:
+        shown = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.certificate else 'http'}://{shown}:{port}"
+
+
+def binding_of(
+    host: str, port: int, *, allowed: Sequence[str] = (), proxies: Sequence[str] = (), certificate: Path | None = None,
+    key: Path | None = None,
+) -> Binding:  # fmt: skip
+    """Raises OptionInvalid for what must not be, and says what to do."""
+    if (certificate is None) != (key is None):
+        raise OptionInvalid("TLS needs both --tls-cert and --tls-key.")
+    for file in (certificate, key):
+        if file is not None and not file.is_file():
+            raise OptionInvalid(f"There is no file {file}. --tls-cert and --tls-key name files in PEM form.")
+    peers = tuple(_network(proxy) for proxy in proxies)
+    local = _is_loopback(host)
+    if not local and certificate is None and not peers:
+        raise OptionInvalid(
+            f"{host} can be reached from elsewhere, and tokens would be sent in the clear: give --tls-cert and --tls-key, or "
+            "--behind-proxy with the addresses of the proxy that has TLS. Or leave --host out: then it is for this machine only."
+        )
+    names = [*(LOOPBACK if local else ()), *allowed]
+    if not _is_any(host) and host not in names:
+        names.append(host)
+    if not names:
+        raise OptionInvalid(
+            f"{host} is every address of this machine: say by which names clients call it, --allow-host jobs.example.com"
+        )
+    return Binding(host=host, port=port, hosts=tuple(names), peers=peers, certificate=certificate, key=key)
+
+
+def require_tokens(binding: Binding, *, some: bool) -> None:
+    """On this machine the first token is made at the first start. Elsewhere somebody has made one before. Raises OptionInvalid."""
+    if not some and not binding.is_local:
+        raise OptionInvalid(
+            f"The store has no token, and {binding.host} can be reached from elsewhere. Make one first: `lateshift tokens create`, "
+            "or start it once without --host."
+        )
+
+
+def _network(text: str) -> Network:
+    try:
+        return ip_network(text)
+    except ValueError as error:
+        raise OptionInvalid(
+            f"--behind-proxy takes an address or a network such as 10.0.0.0/24: {error}."
+        ) from None
+
+
+def _is_loopback(host: str) -> bool:
+    """Names are not asked of a resolver, but for the one that is fixed."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _is_any(host: str) -> bool:
+    try:
+        return ip_address(host).is_unspecified
+    except ValueError:
+        return False

@@ -1,0 +1,65 @@
+"""What a request may cost. Every limit has a name here, its value in docs/api.md, and a test."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta
+
+BODY_LIMIT = 1024 * 1024  # bytes of a request's body
+DISCARDED = 4 * 1024 * 1024  # bytes over it that are read and thrown away, so that the answer is heard
+JSON_DEPTH = 64  # objects and lists inside one another
+URL_LIMIT = 8 * 1024  # bytes of a path and its query
+HEADERS_LIMIT = 16 * 1024  # bytes of all headers together
+HEADERS_MOST = 100
+HEAD_WITHIN = timedelta(seconds=10)  # from its first byte, or the connection is closed
+HEAD_LIMIT = 64 * 1024  # bytes of a request's head, over which the connection is closed without a word
+REQUESTS_AT_ONCE = 2_000  # connections and requests of one process, streams among them; more are answered 503
+DEADLINE = timedelta(seconds=30)  # until a request is answered one way or another
+WAIT_MOST = 20  # seconds that `?wait=` may ask for
+PAGE = 20
+PAGE_MOST = 200  # of anything on one page
+FILTER_LIMIT = 200  # characters of a name in a filter
+RUNS_LOOKED_AT = 1_000  # runs of workflows among which a state is looked for, for one page
+RESUBMIT_MOST = 1_000  # dead letters that one request resubmits
+GROUPS_MOST = 1_000
+STREAMS_MOST = 1_000  # listeners of one process; more are answered 503
+STREAM_TIME = timedelta(hours=1)  # that a stream is open; then its client asks again, and misses nothing
+CHECK_EVERY = timedelta(seconds=5)  # that the token of a stream is looked at again
+HEARTBEAT = timedelta(seconds=15)  # of silence, after which a stream says that it is still there
+LAST_EVENT_LIMIT = 100  # characters of a Last-Event-ID
+BACKFILL_MOST = 10_000  # ticks that one request fills
+DEAD_MOST = 10_000  # newest dead letters that one request looks at
+TOKEN_RATE = 5_000  # requests of one token in a second, over which they are answered 429
+ADDRESS_RATE = 5_000  # requests of one address in a second, likewise
+BURST_SECONDS = 2  # so many seconds' worth may come at once
+FAILURES_OF_TOKEN = 10  # tokens of one id that were not good, from one address, until it has to wait
+FAILURES_OF_ADDRESS = 100  # of any
+BACKOFF_FIRST = timedelta(seconds=1)  # how long it has to wait then, twice as long each time
+BACKOFF_MOST = timedelta(minutes=5)
+FAILURES_FORGOTTEN = timedelta(minutes=15)  # without another
+CALLERS_REMEMBERED = 10_000  # addresses and tokens that are counted at a time
+METRICS_EVERY = timedelta(seconds=1)  # scrapes within it share one look at the store
+SHOWN_OF_BULK = 20  # jobs that the preview of a bulk action shows
+READY_WITHIN = timedelta(seconds=5)  # until a store that does not answer counts as away
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Those that may be made smaller."""
+
+    body: int = BODY_LIMIT
+    deadline: timedelta = DEADLINE
+    streams: int = STREAMS_MOST
+    stream: timedelta = STREAM_TIME
+    check: timedelta = CHECK_EVERY
+    token_rate: float = TOKEN_RATE
+    address_rate: float = ADDRESS_RATE
+
+
+BOUNDS = Bounds()
+
+# PostgreSQL keeps no NUL in text, and no name has one.
+Text: TypeAlias = Annotated[str, Meta(min_length=1, max_length=FILTER_LIMIT, pattern=r"^[^\x00]*$")]
+PageSize: TypeAlias = Annotated[int, Meta(ge=1, le=PAGE_MOST)]
+Cursor: TypeAlias = Annotated[str, Meta(max_length=1_000)]

@@ -1,0 +1,101 @@
+"""What is looked at before any route: from where a request comes, for which host, and how large its head is.
+
+Local is who has a local socket. No header is believed about where a request comes from, behind a proxy or not; a name that
+somebody else's page was given for our address (DNS rebinding) is no name of ours."""
+
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_address
+from typing import TypeAlias
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from lateshift.api.answering import problem_of
+from lateshift.api.bounds import HEADERS_LIMIT, HEADERS_MOST, URL_LIMIT
+from lateshift.api.problem import Refused
+from lateshift.api.rates import Rate, caller_at
+
+Network: TypeAlias = IPv4Network | IPv6Network
+
+
+class Guard:
+    """`hosts`: names and addresses by which the server may be called, without ports. `peers`: networks of proxies; none
+    is anybody who reaches the socket. `rate`: of one address; not of a proxy's."""
+
+    def __init__(
+        self,
+        inner: ASGIApp,
+        *,
+        hosts: Collection[str],
+        peers: Sequence[Network] = (),
+        rate: Rate | None = None,
+    ) -> None:
+        self._inner = inner
+        self._rate = rate
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._peers = peers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": 1008})
+            return
+        try:
+            self._check(scope)
+        except Refused as refused:
+            await problem_of(refused, "the door")(scope, receive, send)
+            return
+        await self._inner(scope, receive, send)
+
+    def _check(self, scope: Scope) -> None:
+        headers = scope["headers"]
+        self._check_peer(scope)
+        if self._rate is not None and not self._peers and scope.get("client"):
+            self._rate.take(caller_at(scope["client"][0]))
+        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > URL_LIMIT:
+            raise Refused(414, "url-too-long", f"A path and its query have at most {URL_LIMIT:,} bytes.")
+        if (
+            len(headers) > HEADERS_MOST
+            or sum(len(name) + len(value) for name, value in headers) > HEADERS_LIMIT
+        ):
+            raise Refused(
+                431,
+                "headers-too-large",
+                f"There are at most {HEADERS_MOST} headers, of {HEADERS_LIMIT:,} bytes together.",
+            )
+        if {b"content-length", b"transfer-encoding"} <= {name for name, _ in headers}:
+            raise Refused(
+                400, "length-ambiguous", "Content-Length and Transfer-Encoding: where the body ends is said twice.",
+                headers={"Connection": "close"},
+            )  # fmt: skip
+        given = [value for name, value in headers if name == b"host"]
+        if len(given) != 1 or host_in(given[0].decode("latin-1")) not in self._hosts:
+            raise Refused(
+                421,
+                "host-unknown",
+                "This server is not known by that name. `lateshift serve --allow-host NAME` adds one.",
+            )
+
+    def _check_peer(self, scope: Scope) -> None:
+        if not self._peers:
+            return
+        client = scope.get("client")
+        try:
+            address = ip_address(client[0]) if client else None
+        except ValueError:
+            address = None
+        mapped = getattr(address, "ipv4_mapped", None)
+        known = mapped or address
+        if known is None or not any(known in network for network in self._peers):
+            raise Refused(403, "peer-forbidden", "Only the proxies that the server was told of may ask it.")
+
+
+@lru_cache(maxsize=256)
+def host_in(header: str) -> str:
+    """Without its port, and in small letters: `[::1]:8642` is `::1`."""
+    host = header.strip().lower()
+    if host.startswith("["):
+        inside, bracket, rest = host[1:].partition("]")
+        return inside if bracket and (not rest or (rest[1:].isdigit() and rest[0] == ":")) else ""
+    name, colon, port = host.partition(":")
+    return name if not colon or port.isdigit() else ""

@@ -1,0 +1,105 @@
+"""How often somebody may ask, and how long whoever guesses has to wait. Kept in this process, for a bounded number of callers.
+
+An address is the socket's. Behind a declared proxy every request comes from the proxy's: there it is the proxy that knows addresses."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address, ip_network
+from math import ceil
+from typing import TypeVar
+
+from lateshift.api.bounds import (
+    BACKOFF_FIRST,
+    BACKOFF_MOST,
+    BURST_SECONDS,
+    CALLERS_REMEMBERED,
+    FAILURES_FORGOTTEN,
+)
+from lateshift.api.problem import Refused
+
+T = TypeVar("T")
+
+IPV6_ONE = 64  # bits of an address of IPv6 that one caller has; he chooses the others himself
+
+
+class Rate:
+    """Token buckets: so many requests in a second, and as many as BURST_SECONDS of that at once."""
+
+    def __init__(self, per_second: float, now: Callable[[], float]) -> None:
+        self._rate = per_second
+        self._burst = max(1.0, per_second * BURST_SECONDS)
+        self._now = now
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # what is left, and since when
+
+    def take(self, who: str) -> None:
+        """Raises Refused, with when to come again."""
+        now = self._now()
+        left, since = self._buckets.pop(who, (self._burst, now))
+        left = min(self._burst, left + (now - since) * self._rate)
+        allowed = left >= 1
+        _remember(self._buckets, who, (left - 1 if allowed else left, now))
+        if not allowed:
+            raise too_many((1 - left) / self._rate, "You ask too often.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Failures:
+    count: int
+    last: float
+    until: float
+
+
+class Backoff:
+    """After so many failures each further one is answered later, twice as late each time. Nothing is looked at meanwhile, so that a
+    right guess is as good as a wrong one."""
+
+    def __init__(self, free: int, now: Callable[[], float]) -> None:
+        self._free = free
+        self._now = now
+        self._known: OrderedDict[str, _Failures] = OrderedDict()
+
+    def check(self, who: str) -> None:
+        """Raises Refused while somebody has to wait."""
+        known = self._known.get(who)
+        if known is not None and known.until > self._now():
+            raise too_many(known.until - self._now(), "Too many tokens that are not good came from you.")
+
+    def failed(self, who: str) -> None:
+        now = self._now()
+        known = self._known.pop(who, None)
+        count = (
+            1 if known is None or now - known.last > FAILURES_FORGOTTEN.total_seconds() else known.count + 1
+        )
+        over = count - self._free
+        pause = 0.0
+        if over >= 0:
+            pause = min(BACKOFF_MOST.total_seconds(), BACKOFF_FIRST.total_seconds() * 2.0 ** min(over, 30))
+        _remember(self._known, who, _Failures(count, now, now + pause))
+
+
+def _remember(kept: OrderedDict[str, T], who: str, what: T) -> None:
+    """The newest last; of too many the oldest goes."""
+    kept[who] = what
+    if len(kept) > CALLERS_REMEMBERED:
+        kept.popitem(last=False)
+
+
+def caller_at(address: str) -> str:
+    """By what an address is known here."""
+    try:
+        known = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(known, IPv6Address):
+        if known.ipv4_mapped is not None:
+            return str(known.ipv4_mapped)
+        return str(ip_network((known, IPV6_ONE), strict=False))
+    return str(known)
+
+
+def too_many(seconds: float, why: str) -> Refused:
+    after = max(1, ceil(seconds))
+    return Refused(
+        429, "too-many-requests", f"{why} Come again in {after} s.", headers={"Retry-After": str(after)}
+    )

@@ -1,0 +1,179 @@
+"""What a request says, read within bounds and checked against types; what is wrong names the field."""
+
+import re
+from collections.abc import Iterable
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from lateshift.api.bounds import DISCARDED, JSON_DEPTH, LAST_EVENT_LIMIT, Bounds
+from lateshift.api.problem import Refused
+from lateshift.api.route import Route
+from lateshift.model import mismatch
+from lateshift.task import KEY_LIMIT
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+JSON = "application/json"
+READING = "lateshift.reading"  # in the scope of a request: whether its body is being read
+# Texts, also one without an end: each byte is looked at once, whatever is sent.
+_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+_SQUARE = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+_STEP = [1 if byte == ord("[") else -1 for byte in range(256)]
+_KEY = re.compile(rf"[\x21-\x7e]{{1,{KEY_LIMIT}}}")
+
+
+async def body_of(request: "Request", route: Route, bounds: Bounds) -> Any:
+    """Raises Refused. A route that takes no body takes an empty one, and `{}`."""
+    raw = await bytes_of(request, bounds.body)
+    if route.raw:
+        return raw
+    if not raw.strip():
+        raw = b"{}"
+    elif (kind := request.headers.get("content-type", "")).partition(";")[0].strip().lower() != JSON:
+        raise Refused(
+            415,
+            "unsupported-media-type",
+            f"The body is JSON, so its Content-Type is {JSON}, not {kind or 'left out'}.",
+        )
+    if depth_of(raw) > JSON_DEPTH:
+        raise Refused(
+            422, "too-deep", f"The body has objects or lists more than {JSON_DEPTH} deep inside one another."
+        )
+    return _fitting(raw, route.takes or NoBody)
+
+
+class NoBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Nothing is to be said."""
+
+
+async def bytes_of(request: "Request", limit: int) -> bytes:
+    """Never more than the limit in memory, whatever the length is said to be. A little over it is read to the end and thrown
+    away, as a client that still sends would not hear the answer."""
+    said = request.headers.get("content-length", "")
+    if said.isdigit() and int(said) > limit + DISCARDED:
+        raise _too_large(limit)
+    parts: list[bytes] = []
+    size = 0
+    request.scope[READING] = True
+    async for part in request.stream():
+        size += len(part)
+        if size > limit + DISCARDED:
+            break
+        if size > limit:
+            parts.clear()
+        else:
+            parts.append(part)
+    request.scope[READING] = False
+    if size > limit:
+        raise _too_large(limit)
+    return b"".join(parts)
+
+
+def is_sent_late(request: "Request", error: Exception) -> bool:
+    """Whether the time was over while the body was still to come."""
+    return isinstance(error, TimeoutError) and bool(request.scope.get(READING))
+
+
+def _too_large(limit: int) -> Refused:
+    # What is left of the body is not read: the connection ends with the answer.
+    return Refused(
+        413, "body-too-large", f"The body is over {limit:,} bytes. Keep the data elsewhere, and send its name.",
+        headers={"Connection": "close"},
+    )  # fmt: skip
+
+
+def last_event_of(request: "Request") -> str | None:
+    """What a client of a stream has last received. Raises Refused."""
+    given = request.headers.get("last-event-id")
+    if given is not None and len(given) > LAST_EVENT_LIMIT:
+        raise Refused(
+            400,
+            "last-event-unknown",
+            f"A Last-Event-ID has at most {LAST_EVENT_LIMIT} characters.",
+            field="Last-Event-ID",
+        )
+    return given or None
+
+
+def depth_of(raw: bytes) -> int:
+    """How deep objects and lists stand in one another. Right for JSON; for anything else the decoder says what is wrong."""
+    if raw.count(b"[") + raw.count(b"{") <= JSON_DEPTH:
+        return 0  # not deep, whatever it is
+    left = _STRINGS.sub(b"", raw).translate(_SQUARE, _NO_BRACKETS)
+    if b"[" * (JSON_DEPTH + 1) in left:
+        return JSON_DEPTH + 1  # deeper than allowed: how deep need not be known
+    return max(accumulate(map(_STEP.__getitem__, left)), default=0)
+
+
+def _fitting(raw: bytes, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as error:
+        raise _unfit(error, "body") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Refused(400, "json-invalid", f"The body cannot be read: {mismatch.told(error)[1]}.") from None
+
+
+def fitting_form(typed: Any, kind: Any) -> Any:
+    """What a form says, which is text in every field. Raises Refused."""
+    try:
+        return msgspec.convert(typed, kind or NoBody, strict=False)
+    except msgspec.ValidationError as error:
+        raise _unfit(error, "form") from None
+
+
+def _unfit(error: msgspec.ValidationError, what: str) -> Refused:
+    where, why = mismatch.told(error)
+    field = ".".join(part for part in (where, _named_in(str(error))) if part) or None
+    return Refused(422, "body-invalid", f"The {what}{f' at {where!r}' if where else ''}: {why}.", field=field)
+
+
+def _named_in(said: str) -> str:
+    """The field that is missing, or that is unknown."""
+    found = re.search(r"field `([^`]*)`", said)
+    return found.group(1) if found else ""
+
+
+def query_of(pairs: Iterable[tuple[str, str]], kind: Any) -> Any:
+    """Raises Refused. A parameter stands once; one that is unknown is refused, as it would be a filter that narrows nothing."""
+    given: dict[str, str] = {}
+    for name, value in pairs:
+        if name in given:
+            raise Refused(422, "query-invalid", f"{name!r} stands twice in the query.", field=name)
+        given[name] = value
+    try:
+        return msgspec.convert(given, kind or NoBody, strict=False)
+    except msgspec.ValidationError as error:
+        where, what = mismatch.told(error)
+        field = where or _named_in(str(error)) or None
+        known = ", ".join((kind or NoBody).__struct_fields__) or "none"
+        raise Refused(
+            422,
+            "query-invalid",
+            f"The query{f' at {where!r}' if where else ''}: {what}. Its parameters: {known}.",
+            field=field,
+        ) from None
+
+
+def key_of(request: "Request") -> str | None:
+    """The Idempotency-Key, if there is one. Raises Refused."""
+    given = request.headers.getlist("idempotency-key")
+    if not given:
+        return None
+    if len(given) > 1 or not _KEY.fullmatch(given[0]):
+        raise Refused(
+            400, "key-invalid", f"Idempotency-Key stands once, with 1 to {KEY_LIMIT} printable characters of ASCII without spaces.",
+            field="Idempotency-Key",
+        )  # fmt: skip
+    return given[0]
+
+
+def paths_of(request: "Request") -> dict[str, str]:
+    found = {name: str(value) for name, value in request.path_params.items()}
+    if any("\0" in value for value in found.values()):
+        raise Refused(404, "not-found", "No name has a NUL in it.")
+    return found

@@ -1,0 +1,285 @@
+"""A route as a value: what is asked, who may, and what is given. The application, the OpenAPI document and the matrix of
+permissions are all made of these."""
+
+import re
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal, TypeAlias
+from uuid import UUID
+
+from msgspec import Struct
+
+from lateshift.api.cursor import Cursors
+from lateshift.api.problem import Refused
+from lateshift.app import Lateshift
+from lateshift.errors import JobUnknown
+from lateshift.model.access import Scope, Token, refusal, standing
+from lateshift.model.job import JobView
+from lateshift.model.member import served
+from lateshift.operating import names, pipelines
+from lateshift.schedules import Schedule
+from lateshift.store.contract import Store
+from lateshift.store.workflow_contract import Kept
+from lateshift.task import Task
+
+EVENT_STREAM = "text/event-stream"
+OWN_TASKS = "lateshift."  # how their names begin
+PUBLIC: Literal["public"] = "public"
+Permission: TypeAlias = Scope | Literal["public"]
+_PARAMETER = re.compile(r"{(\w+)(?::path)?}")
+
+
+class Reach(StrEnum):
+    """Which queues a route is about, and so what a token that is for some queues may do with it."""
+
+    ONE = "one queue"  # its handler says which, before it shows or does anything
+    OWN = "its queues"  # a listing, which leaves out the others
+    ALL = "all queues"  # of no one queue: only a token for all queues may
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """`takes`: the type of the body. `asks`: the type of the query. `gives`: the type of the answer, and `status` its status.
+    `keyed`: an Idempotency-Key has a meaning of its own. `raw`: the body is taken as it comes. `forgets`: no answer
+    of it is kept, whatever the key: it shows a secret, or changes nothing. `media`: the kinds in which the answer may come. `links`: names of
+    handlers that its answer leads to, and where in it stands what they are asked for by. The first line of the handler's docstring says what it does."""
+
+    method: Literal["GET", "POST"]
+    path: str
+    handler: "Handler"
+    gives: Any
+    scope: Permission | None = None
+    reach: Reach | None = None
+    takes: Any = None
+    asks: Any = None
+    status: int = 200
+    keyed: bool = False
+    raw: bool = False
+    forgets: bool = False
+    media: tuple[str, ...] = ("application/json",)
+    links: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def stream(self) -> bool:
+        """Whether it gives any number of answers, one event each."""
+        return self.media == (EVENT_STREAM,)
+
+    @property
+    def parameters(self) -> list[str]:
+        return _PARAMETER.findall(self.path)
+
+    @property
+    def shown_path(self) -> str:
+        return _PARAMETER.sub(r"{\1}", self.path)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether an Idempotency-Key has its answer kept; it may have a meaning of its own instead."""
+        return self.method == "POST" and self.scope != PUBLIC and not self.keyed and not self.forgets
+
+    @property
+    def about(self) -> str:
+        return (self.handler.__doc__ or "").strip()
+
+    def check(self) -> None:
+        """Deny by default: what does not say who may, is not served. Raises TypeError."""
+        if self.scope != PUBLIC and not isinstance(self.scope, Scope):
+            raise TypeError(f"{self.method} {self.path} declares no scope: say who may.")
+        if self.scope != PUBLIC and self.reach is None:
+            raise TypeError(f"{self.method} {self.path} does not say which queues it is about.")
+        if not self.about:
+            raise TypeError(
+                f"{self.method} {self.path}: its handler has no docstring, which the document needs."
+            )
+
+
+class Asked:
+    """A request that is read and checked, in the hands of a handler."""
+
+    def __init__(
+        self, *, app: Lateshift, route: Route, token: Token | None, path: Mapping[str, str], query: Any, body: Any, key: str | None,
+        last_event: str | None = None, accepts: str = "", headers: Sequence[tuple[str, str]] = (),
+    ) -> None:  # fmt: skip
+        self._app = app
+        self.token = token
+        self.query = query
+        self.body = body
+        self.key = key
+        self.last_event = last_event
+        self.accepts = accepts  # the header, as it came
+        self.checked = False  # whether its queue was looked at
+        self._route = route
+        self.path = path
+        self._headers = headers
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Names in small letters. One that stands twice is left out: nobody knows which is meant."""
+        names = [name for name, _ in self._headers]
+        return {name: value for name, value in self._headers if names.count(name) == 1}
+
+    @property
+    def app(self) -> Lateshift:
+        """Where the route is about one queue, only for whoever has looked at it: a handler that forgets to can do nothing."""
+        if self._route.reach is Reach.ONE and not self.checked:
+            raise RuntimeError(
+                f"{self._route.method} {self._route.path} is about one queue: look at it first, by allow(), job() or schedule()."
+            )
+        return self._app
+
+    @property
+    def store(self) -> Store:
+        return self.app.store
+
+    @property
+    def task(self) -> Task[..., Any]:
+        """The task that the path names. Raises TaskUnknown."""
+        return self._app.find_task(self.name)
+
+    def task_to_run(self, queue: str | None) -> Task[..., Any]:
+        """The same, if the token is for its own queue and for the one where it is to run. What Lateshift itself has as tasks, such as
+        deliveries that sign with a secret, is started by nobody else. Raises TaskUnknown, Refused."""
+        task = self.task
+        if task.name.startswith(OWN_TASKS):
+            raise Refused(
+                403, "task-forbidden", f"{task.name} is of Lateshift itself: it is started by nobody else."
+            )
+        self.allow(task.limits.queue)
+        if queue is not None:
+            self.allow(queue)
+        return task
+
+    def require(self, scope: Scope) -> None:
+        """Raises Refused unless the token is good for this too."""
+        if self.token is None or standing(self.token, scope, self._app.store.clock.now()) is not None:
+            raise Refused(403, "scope-forbidden", f"This asks for the scope {scope} besides.")
+
+    def job(self) -> JobView:
+        """The job that the path names, if the token is for its queue. Raises JobUnknown."""
+        return self._allowed(self._app.store.reports.job(self.id))
+
+    def _allowed(self, view: JobView | None) -> JobView:
+        if view is None:
+            raise JobUnknown(f"There is no job {self.id} in the store; it may have passed its retention.")
+        self.allow(view.queue)
+        return view
+
+    async def ajob(self) -> JobView:
+        """The same from the loop: those who ask at the same time share a look."""
+        return self._allowed(await self._app.client.aview(self.id))
+
+    def pipeline(self) -> Kept:
+        """The pipeline that the path names, likewise. Raises PipelineUnknown."""
+        found = self._app.store.workflows.pipelines(self.name, limit=1)
+        self.allow(found[0].queue if found else None)
+        return found[0] if found else pipelines.find(self._app.store, self.name)
+
+    def schedule(self) -> Schedule:
+        """The schedule that the path names, likewise. Raises ScheduleUnknown; the names there are, are told to those who may see all."""
+        view = self._app.store.schedules.get(self.name)
+        self.allow(None if view is None else view.job.spec.queue)
+        return names.schedule(self._app.store, self.name)
+
+    @property
+    def by(self) -> str:
+        """For the audit."""
+        return f"token {self.token.name}" if self.token else "nobody"
+
+    @property
+    def name(self) -> str:
+        return self.path["name"]
+
+    @property
+    def step(self) -> str:
+        return self.path["step"]
+
+    @property
+    def id(self) -> UUID:
+        text = self.path["id"]
+        try:
+            return UUID(text)
+        except ValueError:
+            raise Refused(
+                404, "id-unknown", f"{text!r} is no id: 32 hexadecimal digits, as listings give them."
+            ) from None
+
+    def allow(self, queue: str | None) -> None:
+        """Raises Refused unless the token is for this queue; None is all of them."""
+        scope = self._route.scope
+        if self.token is None or not isinstance(scope, Scope):
+            raise RuntimeError(
+                f"{self._route.method} {self._route.path} is for anybody: there is nobody to look at."
+            )
+        if refusal(self.token, scope, queue, self._app.store.clock.now()) is not None:
+            raise no_queue(self.token, queue)
+        self.checked = True
+
+    def shows(self, queue: str) -> bool:
+        """Whether a listing shows what is of this queue."""
+        self.checked = True
+        return self.token is None or served(queue, self.token.queues or None)
+
+    @property
+    def cursors(self) -> Cursors:
+        """Of this listing with these filters, for this token."""
+        filters = {
+            name: getattr(self.query, name)
+            for name in self.query.__struct_fields__
+            if name not in ("cursor", "limit")
+        }
+        return Cursors(self.token.digest if self.token else b"", self._route.path, filters)
+
+
+def no_queue(token: Token, queue: str | None) -> Refused:
+    own = ", ".join(token.queues)
+    what = (
+        "is of all queues; name one of them in `queue`, where there is such a filter"
+        if queue is None
+        else f"is of the queue {queue}"
+    )
+    return Refused(
+        403, "queue-forbidden", f"This token is for the queues {own}, and what you ask for {what}."
+    )
+
+
+def may(token: Token, route: Route, app: Lateshift) -> str | None:
+    """Why a token may not use a route, as far as that is known before anything is looked up."""
+    assert isinstance(route.scope, Scope)
+    now = app.store.clock.now()
+    return (
+        refusal(token, route.scope, None, now)
+        if route.reach is Reach.ALL
+        else standing(token, route.scope, now)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """More than a body: another status, headers, and for a text that is no JSON, of which kind it is."""
+
+    body: Any
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Messages without an end, or until there are no more. `begin`: what to go on after if none is received."""
+
+    frames: AsyncIterator[bytes]
+    begin: str | None
+
+
+class Done(Struct, frozen=True, kw_only=True):
+    """What was done. `changed`: false if it was so before. `state`: what it is in now, where it has states."""
+
+    subject: str
+    action: str
+    changed: bool
+    state: str | None = None
+
+
+Handler: TypeAlias = Callable[[Asked], Any]
+"""Plain functions run on a thread, coroutines on the loop. Gives what the route `gives`, or an Answer with it."""

@@ -1,0 +1,91 @@
+"""Bulk actions: cancel or resubmit many jobs, seen first."""
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from msgspec import Meta, Struct, field
+
+from lateshift.api.bounds import SHOWN_OF_BULK
+from lateshift.api.problem import Refused
+from lateshift.api.route import Asked, Reach, Route
+from lateshift.api.routes.narrowing import NARROWING, Narrowed, filter_of
+from lateshift.documents.jobs import JobBrief, job_brief
+from lateshift.model.access import Scope
+from lateshift.operating.bulk import BULK_MOST, Chosen, carry_out, choose, choose_these
+
+Ids = Annotated[list[UUID], Meta(max_length=BULK_MOST)]
+
+
+class Bulk(Narrowed, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to do to which jobs: `ids`, or those that fit the filters, or `all`; the newest `limit` of them. Without a `state`, a
+    resubmission is of dead letters."""
+
+    action: Literal["cancel", "resubmit"]
+    ids: Ids = field(default_factory=list)
+    all: bool = False
+    limit: Annotated[int, Meta(ge=1, le=BULK_MOST)] = BULK_MOST
+
+
+class BulkPreview(Struct, frozen=True, kw_only=True):
+    """What would be done; nothing was. `ids`: to whom, which is what to send then. `others`: jobs that are meant and in no state
+    for it. `cut`: there may be more."""
+
+    action: str
+    ids: list[UUID]
+    first: list[JobBrief]
+    others: int
+    cut: bool
+
+
+class BulkDone(Struct, frozen=True, kw_only=True):
+    """To whom it was done, and to whom not, as they had changed or were in no state for it. `cut`: there may be more."""
+
+    action: str
+    done: list[UUID]
+    others: int
+    cut: bool
+
+
+def preview_bulk(asked: Asked) -> BulkPreview:
+    """What a bulk action with the same body would do; nothing is written."""
+    chosen = _chosen(asked)
+    return BulkPreview(
+        action=asked.body.action, ids=[view.id for view in chosen.jobs], others=chosen.others, cut=chosen.cut,
+        first=[job_brief(view) for view in chosen.jobs[:SHOWN_OF_BULK]],
+    )  # fmt: skip
+
+
+def do_bulk(asked: Asked) -> BulkDone:
+    """Cancel many jobs, or make many that are dead or cancelled ready again; each is audited.
+
+    Repeat it for those that are left: what was done is not done again."""
+    chosen = _chosen(asked)
+    ids = [view.id for view in chosen.jobs]
+    done = carry_out(asked.store, asked.body.action, ids, by=asked.by)
+    others = chosen.others + len(ids) - len(done)
+    return BulkDone(action=asked.body.action, done=done, others=others, cut=chosen.cut)
+
+
+def _chosen(asked: Asked) -> Chosen:
+    body: Bulk = asked.body
+    narrowed = any(getattr(body, name) is not None for name in NARROWING)
+    if [bool(body.ids), narrowed, body.all].count(True) != 1:
+        raise Refused(
+            422, "body-invalid", "Say which jobs, in one way: their ids; or filters, such as queue or tag; or all of them.",
+            field="ids",
+        )  # fmt: skip
+    if not body.ids:
+        asked.allow(body.queue)
+        return choose(asked.store, body.action, filter_of(body, asked), body.limit)
+    asked.checked = True  # by the queue of each, below
+    chosen = choose_these(asked.store, body.action, body.ids)
+    for queue in {view.queue for view in chosen.jobs}:
+        asked.allow(queue)
+    return chosen
+
+
+ROUTES = (
+    Route(method="POST", path="/v1/bulk/preview", handler=preview_bulk, takes=Bulk, gives=BulkPreview, scope=Scope.OPERATE,
+          reach=Reach.ONE),
+    Route(method="POST", path="/v1/bulk", handler=do_bulk, takes=Bulk, gives=BulkDone, scope=Scope.OPERATE, reach=Reach.ONE),
+)  # fmt: skip

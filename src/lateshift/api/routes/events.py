@@ -1,0 +1,78 @@
+"""What becomes of jobs, as it happens: streams of server-sent events."""
+
+from collections.abc import AsyncIterator
+from fnmatch import fnmatchcase
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from lateshift.api.problem import Refused
+from lateshift.api.route import EVENT_STREAM, Asked, Reach, Route, Stream
+from lateshift.api.streaming import frame
+from lateshift.errors import OptionInvalid
+from lateshift.model import watching
+from lateshift.model.access import Scope
+from lateshift.model.events import JobEvent
+from lateshift.model.ids import JobId
+from lateshift.runtime.aside import aside
+
+NUMBER_DIGITS = 18  # of a Last-Event-ID of channels, at most
+
+
+class Channel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`channel`: a name, or a pattern such as jobs.images.*"""
+
+    channel: Annotated[str, Meta(min_length=1, max_length=256)]
+
+
+async def stream_job(asked: Asked) -> Stream:
+    """What becomes of a job, from the beginning until it has ended, as server-sent events.
+
+    `Last-Event-ID` goes on after the last one that was received. The data of each is an event."""
+    view = await asked.ajob()
+    try:
+        after = watching.BEGINNING if asked.last_event is None else watching.read(asked.last_event)
+    except OptionInvalid as error:
+        raise _unknown(str(error)) from error
+    return Stream(_of_job(asked, view.id, after), None)
+
+
+async def _of_job(asked: Asked, id: JobId, after: watching.Position) -> AsyncIterator[bytes]:
+    async for place, event in asked.app.client.watch_places(id, after):
+        yield frame(watching.written(place), msgspec.json.encode(event))
+
+
+async def stream_channels(asked: Asked) -> Stream:
+    """What channels are told, from now on, as server-sent events without an end.
+
+    `Last-Event-ID` goes on after the last one that was received, for as long as they are kept. The data of each is an event."""
+    pattern = asked.query.channel
+    asked.app.check_channel(pattern)
+    text = asked.last_event
+    if text is None:
+        after = await aside(asked.store.replies.newest)
+    elif text.isascii() and text.isdigit() and len(text) <= NUMBER_DIGITS:
+        after = int(text)
+    else:
+        raise _unknown("Last-Event-ID is the id of the last event that was received, a number.")
+    return Stream(_of_channels(asked, pattern, after), str(after))
+
+
+async def _of_channels(asked: Asked, pattern: str, after: int) -> AsyncIterator[bytes]:
+    async for page in asked.app.client.listen(after):
+        for heard in page:
+            if fnmatchcase(heard.channel, pattern) and asked.shows(heard.queue):
+                yield frame(str(heard.number), heard.told)
+
+
+def _unknown(detail: str) -> Refused:
+    return Refused(400, "last-event-unknown", detail, field="Last-Event-ID")
+
+
+ROUTES = (
+    Route(method="GET", path="/v1/jobs/{id}/events", handler=stream_job, gives=JobEvent, scope=Scope.READ, reach=Reach.ONE,
+          media=(EVENT_STREAM,)),
+    Route(method="GET", path="/v1/events", handler=stream_channels, asks=Channel, gives=JobEvent, scope=Scope.READ,
+          reach=Reach.OWN, media=(EVENT_STREAM,)),
+)  # fmt: skip

@@ -1,0 +1,39 @@
+"""For probes: whether the process answers, and whether its store does. They tell nothing else, and ask for no token."""
+
+import asyncio
+from typing import Literal
+
+from msgspec import Struct
+
+from lateshift.api.bounds import READY_WITHIN
+from lateshift.api.problem import RETRY_AFTER, Refused
+from lateshift.api.route import PUBLIC, Asked, Route
+from lateshift.errors import StoreError
+from lateshift.runtime.aside import aside
+
+
+class Health(Struct, frozen=True, kw_only=True):
+    status: Literal["live", "ready"]
+
+
+async def live(asked: Asked) -> Health:
+    """Whether the process answers. The store is not asked."""
+    return Health(status="live")
+
+
+async def ready(asked: Asked) -> Health:
+    """Whether the store answers, within five seconds; else 503."""
+    try:
+        async with asyncio.timeout(READY_WITHIN.total_seconds()):
+            await aside(asked.store.queues.waiting, "default", 1)
+    except (StoreError, TimeoutError):
+        raise Refused(
+            503, "not-ready", "The store does not answer.", headers={"Retry-After": str(RETRY_AFTER)}
+        ) from None
+    return Health(status="ready")
+
+
+ROUTES = (
+    Route(method="GET", path="/health/live", handler=live, gives=Health, scope=PUBLIC),
+    Route(method="GET", path="/health/ready", handler=ready, gives=Health, scope=PUBLIC),
+)

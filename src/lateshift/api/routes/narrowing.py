@@ -1,0 +1,50 @@
+"""Which jobs are meant: the filters of a listing and of a bulk action, as a request says them."""
+
+from typing import Annotated, Literal, TypeAlias
+from uuid import UUID
+
+from msgspec import Meta, Struct
+
+from lateshift.api.bounds import Text
+from lateshift.api.route import Asked
+from lateshift.model.job import JobFilter, State
+from lateshift.model.tags import TAG_LIMIT
+from lateshift.operating.moments import moment
+
+Tag: TypeAlias = Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT, pattern=r"^[^\x00]*$")]
+StateName: TypeAlias = Literal["scheduled", "ready", "running", "blocked", "completed", "cancelled", "dead"]
+
+
+class Narrowed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is left out does not narrow. `since`, `until`: how long ago (`15m`, `2h`, `3d`), or when; without a zone in UTC."""
+
+    queue: Text | None = None
+    task: Text | None = None
+    state: StateName | None = None
+    tag: Tag | None = None
+    argument: Text | None = None
+    error: Text | None = None
+    since: Text | None = None
+    until: Text | None = None
+    key: Text | None = None
+    session: Text | None = None
+    tenant: Text | None = None
+    batch: UUID | None = None
+    reason: Text | None = None
+
+
+NARROWING = Narrowed.__struct_fields__
+
+
+def filter_of(query: Narrowed, asked: Asked) -> JobFilter:
+    """Raises OptionInvalid."""
+    now = asked.store.clock.now()
+    said = {name: getattr(query, name) for name in NARROWING}
+    return JobFilter(
+        **said
+        | {
+            "state": None if query.state is None else State[query.state.upper()],
+            "since": moment("since", query.since, now),
+            "until": moment("until", query.until, now),
+        }
+    )

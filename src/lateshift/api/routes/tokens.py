@@ -1,0 +1,93 @@
+"""Tokens, and the record of what was done with them. For whoever may do all."""
+
+from datetime import timedelta
+from typing import Annotated
+from uuid import UUID
+
+from msgspec import Meta, Struct
+
+from lateshift.api.bounds import PAGE, PAGE_MOST, Cursor, PageSize, Text
+from lateshift.api.problem import Refused
+from lateshift.api.route import Asked, Done, Reach, Route
+from lateshift.documents.tokens import ShownToken, TokenDocument, shown_token, token_document
+from lateshift.model.access import TOKEN_NAME_LIMIT, TOKEN_QUEUES_MOST, Scope, new_token
+from lateshift.model.retry import LONGEST_DELAY
+from lateshift.store.access_contract import AuditRow
+
+
+class NewTokenBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A token to make. `queues` are patterns such as images.*, none is all queues; `expires` is in seconds from now."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=TOKEN_NAME_LIMIT)]
+    scopes: Annotated[list[Scope], Meta(min_length=1, max_length=len(Scope))]
+    queues: Annotated[list[str], Meta(max_length=TOKEN_QUEUES_MOST)] = []
+    expires: Annotated[float, Meta(gt=0, le=LONGEST_DELAY.total_seconds())] | None = None
+
+
+class TokenList(Struct, frozen=True, kw_only=True):
+    """The newest first, then those that were revoked; 200 at most."""
+
+    tokens: list[TokenDocument]
+
+
+class AuditQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    subject: Text | None = None
+    actor: Text | None = None
+    action: Text | None = None
+    limit: PageSize = PAGE
+    cursor: Cursor | None = None
+
+
+class AuditPage(Struct, frozen=True, kw_only=True):
+    """The newest first. `next`: the cursor of the next page, if there may be one."""
+
+    audit: list[AuditRow]
+    next: str | None
+
+
+def list_tokens(asked: Asked) -> TokenList:
+    """Tokens: what each is good for, and when it was last used. Of what they are made of nothing is shown."""
+    now = asked.store.clock.now()
+    return TokenList(tokens=[token_document(token, now) for token in asked.store.tokens.list(PAGE_MOST)])
+
+
+def create_token(asked: Asked) -> ShownToken:
+    """Make a token and show it, this once: only a digest of it is kept.
+
+    Names are used once: the same request again is refused with 409, with an Idempotency-Key too, as its answer is not kept."""
+    body: NewTokenBody = asked.body
+    now = asked.store.clock.now()
+    expires_at = None if body.expires is None else now + timedelta(seconds=body.expires)
+    token, text = new_token(body.name, body.scopes, body.queues, at=now, by=asked.by, expires_at=expires_at)
+    asked.store.tokens.create(token)
+    return shown_token(token, text, now)
+
+
+def revoke_token(asked: Asked) -> Done:
+    """From now on a token is good for nothing."""
+    id: UUID = asked.id
+    if not asked.store.tokens.find([id]):
+        raise Refused(404, "token-unknown", f"There is no token {id}. GET /v1/tokens lists them.")
+    return Done(subject=f"token {id}", action="revoked", changed=asked.store.tokens.revoke(id, by=asked.by))
+
+
+def list_audit(asked: Asked) -> AuditPage:
+    """What operators and tokens did, the newest first, page by page."""
+    query: AuditQuery = asked.query
+    before = asked.cursors.read(query.cursor, int)
+    rows = asked.store.audit.list(
+        before=before, limit=query.limit, subject=query.subject, actor=query.actor, action=query.action
+    )
+    more = rows[-1].number if len(rows) == query.limit else None
+    return AuditPage(audit=rows, next=asked.cursors.write(more))
+
+
+ROUTES = (
+    Route(method="GET", path="/v1/tokens", handler=list_tokens, gives=TokenList, scope=Scope.ADMIN, reach=Reach.ALL),
+    Route(method="POST", path="/v1/tokens", handler=create_token, takes=NewTokenBody, gives=ShownToken, status=201,
+          scope=Scope.ADMIN, reach=Reach.ALL, forgets=True,
+          links={"revoke_token": "id"}),
+    Route(method="POST", path="/v1/tokens/{id}/revoke", handler=revoke_token, gives=Done, scope=Scope.ADMIN, reach=Reach.ALL),
+    Route(method="GET", path="/v1/audit", handler=list_audit, asks=AuditQuery, gives=AuditPage, scope=Scope.ADMIN,
+          reach=Reach.ALL),
+)  # fmt: skip

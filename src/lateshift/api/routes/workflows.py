@@ -1,0 +1,192 @@
+"""Runs of workflows: looked at, told things, and how those go on that wait for an operator."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from msgspec import Meta, Struct
+
+from lateshift.api.bounds import PAGE, RUNS_LOOKED_AT, Cursor, PageSize, Text
+from lateshift.api.problem import Refused
+from lateshift.api.route import Asked, Done, Reach, Route
+from lateshift.documents.workflows import (
+    STATES,
+    RunDocument,
+    WholeRun,
+    run_document,
+    state_of,
+    whole_document,
+)
+from lateshift.errors import JobUnknown, RunUnknown
+from lateshift.model.access import Scope
+from lateshift.model.job import JobView
+from lateshift.model.outcome import MESSAGE_LIMIT
+from lateshift.model.workflow.run import RunView
+from lateshift.model.workflow.step import shown_path
+from lateshift.operating import runs
+from lateshift.operating.resuming import RESUMED_AT_ONCE, resume_all
+from lateshift.operating.steps import is_task, refuse_misfit
+from lateshift.workflows import tell
+
+
+class RunQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: Text | None = None
+    state: Text | None = None
+    limit: PageSize = PAGE
+    cursor: Cursor | None = None
+
+
+class RunsPage(Struct, frozen=True, kw_only=True):
+    """The newest first. `next`: the cursor of the next page, if there may be one; a page may hold fewer than asked for."""
+
+    runs: list[RunDocument]
+    next: str | None
+
+
+class SignalBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a run is told: its `flow.wait_for(name)` gives the data."""
+
+    name: Text
+    data: Any = None
+
+
+class Why(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What others read as the reason."""
+
+    why: Annotated[str, Meta(min_length=1, max_length=MESSAGE_LIMIT, pattern=r"^[^\x00]*$")]
+
+
+class StepArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Other arguments for a step, by name, all of them; of a fan_out another list. Without, it has those it had."""
+
+    arguments: dict[str, Any] | list[Any] | None = None
+
+
+class HeldRuns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All runs of a workflow or pipeline that are held, the newest first. `why_like`: only those of which `why` has this text in it. `preview`:
+    say which would go on, and write nothing. `before`: only those older than this one."""
+
+    name: Text
+    why_like: Text | None = None
+    before: UUID | None = None
+    preview: bool = False
+    limit: Annotated[int, Meta(ge=1, le=RESUMED_AT_ONCE)] = RESUMED_AT_ONCE
+
+
+class ResumedRuns(Struct, frozen=True, kw_only=True):
+    """Which go on, or would. `next_before`: for the next request, if there may be more."""
+
+    runs: list[UUID]
+    resumed: bool
+    next_before: UUID | None
+
+
+def list_workflows(asked: Asked) -> RunsPage:
+    """Runs of workflows, the newest first, page by page."""
+    query: RunQuery = asked.query
+    if query.state is not None and query.state not in STATES:
+        raise Refused(422, "query-invalid", f"A run's state is one of {', '.join(STATES)}.", field="state")
+    start = asked.cursors.read(query.cursor, UUID)
+    found, last = runs.newest(asked.store, start, query.limit, query.name, query.state, most=RUNS_LOOKED_AT)
+    now = asked.store.clock.now()
+    shown = [run_document(view, now) for view in found if asked.shows(view.queue)]
+    return RunsPage(runs=shown, next=asked.cursors.write(last))
+
+
+def show_workflow(asked: Asked) -> WholeRun:
+    """One run with all of its steps."""
+    view, job = _found(asked)
+    signals = [signal for loaded in asked.store.workflows.load([view.run.id]) for signal in loaded.signals]
+    return whole_document(view, job, signals, asked.store.clock.now())
+
+
+def signal_workflow(asked: Asked) -> Done:
+    """Tell a run something. One that comes before the run waits for it is kept.
+
+    `Idempotency-Key` is the key of the signal: the same key again is the same signal."""
+    job = _job(asked)
+    if not job.is_run:
+        raise RunUnknown(runs.no_run(job))
+    kept = tell(asked.store, job.id, asked.body.name, asked.body.data, key=asked.key, by=asked.by)
+    return Done(subject=f"run {job.id}", action="signalled", changed=kept)
+
+
+def resume_workflow(asked: Asked) -> Done:
+    """Let a run go on that is held, or try again what could not be undone."""
+    view, _ = _found(asked)
+    runs.resume(asked.store, view, by=asked.by)
+    return Done(subject=f"run {view.run.id}", action="resumed", changed=True)
+
+
+def resume_workflows(asked: Asked) -> ResumedRuns:
+    """Let all runs of a workflow go on that are held."""
+    body: HeldRuns = asked.body
+    told = resume_all(
+        asked.store, body.name, why=body.why_like, limit=body.limit, before=body.before, preview=body.preview, by=asked.by
+    )  # fmt: skip
+    return ResumedRuns(runs=told.done, resumed=not body.preview, next_before=told.last)
+
+
+def undo_workflow(asked: Asked) -> Done:
+    """Undo what a run has done, the last step first. Its code begins nothing more."""
+    view, _ = _found(asked)
+    if state_of(view) == "undoing":
+        return Done(subject=f"run {view.run.id}", action="undone", changed=False, state="undoing")
+    runs.undo(asked.store, view, asked.body.why, by=asked.by)
+    return Done(subject=f"run {view.run.id}", action="undone", changed=True, state="undoing")
+
+
+def cancel_workflow(asked: Asked) -> Done:
+    """End a run: what it has done is undone first."""
+    view, _ = _found(asked)
+    done = bool(asked.store.jobs.cancel([view.run.id], by=asked.by))
+    after = asked.store.workflows.view(view.run.id)
+    return Done(
+        subject=f"run {view.run.id}", action="cancelled", changed=done and view.run.cancel_by is None,
+        state=None if after is None else state_of(after),
+    )  # fmt: skip
+
+
+def resubmit_step(asked: Asked) -> Done:
+    """Run a step again that has failed and holds its run, with other arguments if need be; and the run goes on."""
+    view, _ = _found(asked)
+    step = runs.held_step(view, asked.step)
+    payload = runs.new_arguments(step, asked.body.arguments)
+    if is_task(step):
+        refuse_misfit(asked.store, asked.app, step, payload)
+    runs.resubmit_step(asked.store, view, step, payload, by=asked.by)
+    subject = f"step {shown_path(step.path)} of run {view.run.id}"
+    return Done(subject=subject, action="resubmitted", changed=True)
+
+
+def _job(asked: Asked) -> JobView:
+    try:
+        return asked.job()
+    except JobUnknown:
+        raise RunUnknown(
+            f"There is no run {asked.id} in the store; it may have passed its retention."
+        ) from None
+
+
+def _found(asked: Asked) -> tuple[RunView, JobView]:
+    _job(asked)
+    return runs.found(asked.store, asked.id)
+
+
+ROUTES = (
+    Route(method="GET", path="/v1/workflows", handler=list_workflows, asks=RunQuery, gives=RunsPage, scope=Scope.READ,
+          reach=Reach.OWN,
+          links={"show_workflow": "runs/0/id", "signal_workflow": "runs/0/id", "undo_workflow": "runs/0/id", "cancel_workflow": "runs/0/id", "draw_run": "runs/0/id"}),
+    Route(method="GET", path="/v1/workflows/{id}", handler=show_workflow, gives=WholeRun, scope=Scope.READ, reach=Reach.ONE),
+    Route(method="POST", path="/v1/workflows/{id}/signal", handler=signal_workflow, takes=SignalBody, gives=Done,
+          scope=Scope.OPERATE, reach=Reach.ONE, keyed=True),
+    Route(method="POST", path="/v1/workflows/{id}/resume", handler=resume_workflow, gives=Done, scope=Scope.OPERATE,
+          reach=Reach.ONE),
+    Route(method="POST", path="/v1/workflows/resume", handler=resume_workflows, takes=HeldRuns, gives=ResumedRuns,
+          scope=Scope.OPERATE, reach=Reach.ALL),
+    Route(method="POST", path="/v1/workflows/{id}/undo", handler=undo_workflow, takes=Why, gives=Done, scope=Scope.OPERATE,
+          reach=Reach.ONE),
+    Route(method="POST", path="/v1/workflows/{id}/cancel", handler=cancel_workflow, gives=Done, scope=Scope.OPERATE,
+          reach=Reach.ONE),
+    Route(method="POST", path="/v1/workflows/{id}/steps/{step}/resubmit", handler=resubmit_step, takes=StepArguments, gives=Done,
+          scope=Scope.OPERATE, reach=Reach.ONE),
+)  # fmt: skip

@@ -1,0 +1,104 @@
+"""A server for the API: one process, one event loop, stopped gracefully."""
+
+import asyncio
+import errno
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from lateshift.api.binding import Binding
+from lateshift.api.bounds import DEADLINE, HEAD_LIMIT, HEAD_WITHIN, REQUESTS_AT_ONCE
+from lateshift.api.streaming import ending
+from lateshift.errors import OptionInvalid
+from lateshift.runtime.collecting import settle_down
+
+IDLE_SECONDS = 30  # until a connection on which nothing is asked is closed
+
+
+class Server(uvicorn.Server):
+    """Without signal handlers of its own: whoever runs it says when to stop."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class _Protocol(H11Protocol):
+    """Closes a connection on which a request does not come to the end of its head in time: a slow one would hold it for ever."""
+
+    _slow: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if getattr(self.cycle, "response_complete", True):  # there is none before the first request
+            self._wait()
+        else:
+            self._heard()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._heard()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        if self._slow is None:
+            self._slow = self.loop.call_later(HEAD_WITHIN.total_seconds(), self.transport.close)
+
+    def _heard(self) -> None:
+        if self._slow is not None:
+            self._slow.cancel()
+            self._slow = None
+
+
+def listening(binding: Binding, *, or_free: bool = False) -> socket.socket:
+    """A socket on which connections wait from now on; `or_free`, on a free port if this one is taken. Raises OptionInvalid if the
+    address cannot be had."""
+    family = socket.AF_INET6 if ":" in binding.host else socket.AF_INET
+    try:
+        at = socket.create_server((binding.host, binding.port), family=family, backlog=2048)
+    except OSError as error:
+        if or_free and error.errno == errno.EADDRINUSE:
+            return listening(replace(binding, port=0))
+        raise OptionInvalid(
+            f"{binding.host}, port {binding.port}, cannot be listened on: {error.strerror or error}. Another --port or --host?"
+        ) from None
+    # Inherited by connections. asyncio sets it only for sockets that were made with the protocol's number, which this was not;
+    # an answer in two writes would wait 40 ms for the client's acknowledgement of the first.
+    at.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return at
+
+
+def server_of(api: ASGIApp, binding: Binding) -> Server:
+    """Raises OptionInvalid if the certificate cannot be used."""
+    config = uvicorn.Config(
+        api, http=_Protocol, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False, proxy_headers=False,
+        h11_max_incomplete_event_size=HEAD_LIMIT, limit_concurrency=REQUESTS_AT_ONCE, timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=round(DEADLINE.total_seconds()), ssl_certfile=binding.certificate,
+        ssl_keyfile=None if binding.key is None else str(binding.key),
+    )  # fmt: skip
+    try:
+        config.load()
+    except (ssl.SSLError, OSError) as error:
+        raise OptionInvalid(f"--tls-cert and --tls-key cannot be used: {error}.") from None
+    return Server(config)
+
+
+async def serve(server: Server, at: socket.socket, stopping: asyncio.Event) -> None:
+    """Until `stopping` is set; then what is under way is answered."""
+    settle_down()
+    running = asyncio.create_task(server.serve(sockets=[at]))
+    stopped = asyncio.create_task(stopping.wait())
+    await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    ending().set()
+    server.should_exit = True
+    stopped.cancel()
+    await running

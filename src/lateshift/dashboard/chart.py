@@ -1,0 +1,187 @@
+"""Charts as values: what a template draws as SVG with nothing but attributes, so that no script and no style is needed. Numbers in,
+coordinates and words out."""
+
+from collections.abc import Callable, Sequence
+from math import ceil, floor, log10
+
+from msgspec import Struct
+
+from lateshift.dashboard.rendering import duration
+from lateshift.model.figures import Figures, Over, Sample
+from lateshift.operating.overview import merged
+
+HIGH = 100  # of the drawing; its width is WIDE for each period
+WIDE = 10
+PERIODS = 96  # at most in one chart
+AGO = {
+    Over.HOUR: ("1 h ago", "45 min", "30 min", "15 min", "now"),
+    Over.DAY: ("1 d ago", "18 h", "12 h", "6 h", "now"),
+    Over.WEEK: ("7 d ago", "5 d 6 h", "3 d 12 h", "1 d 18 h", "now"),
+}
+
+
+class Series(Struct, frozen=True, kw_only=True):
+    """`kind`: bars, area or line. `meaning`: by which it is coloured. `drawn`: a path. `dots`: another, of the points
+    of a line that have none beside them."""
+
+    name: str
+    kind: str
+    meaning: str
+    drawn: str
+    dots: str
+    last: str
+
+
+class Chart(Struct, frozen=True, kw_only=True):
+    """`said`: the same in words. `hints`: of each period, told where the pointer rests."""
+
+    title: str
+    series: list[Series]
+    width: int
+    marks: list[str]  # the scale, from the top
+    ago: Sequence[str]
+    hints: list[str]
+    said: str
+
+
+Value = Callable[[Figures, float], float | None]
+"""What a series has at a period, of its figures and of the seconds of it that have passed."""
+
+
+class Wanted(Struct, frozen=True):
+    """One series: its name, how it is drawn, by which meaning it is coloured, and what it takes of a period's figures."""
+
+    name: str
+    kind: str
+    meaning: str
+    value: Value
+
+
+def charts(samples: Sequence[Sample], over: Over, *, workers: bool) -> list[Chart]:
+    """`workers`: what only all queues together have."""
+    few = merged(samples, PERIODS)
+    step = over.length.total_seconds() / len(few)
+    passed = [step] * len(few)  # also of the period under way: what has been counted, not what it may come to
+    wanted: list[tuple[str, Callable[[float], str], list[Wanted]]] = [
+        ("Jobs in a minute", _number, [
+            Wanted("completed", "bars", "good", lambda it, seconds: it.completed / seconds * 60),
+            Wanted("failed", "bars", "bad", lambda it, seconds: it.failed / seconds * 60),
+        ]),
+        ("Time until a job starts", duration, [
+            Wanted("95 of 100 within", "line", "busy", lambda it, _: it.wait_within(0.95)),
+            Wanted("mean", "line", "soft", lambda it, _: it.mean_wait),
+        ]),
+        ("Backlog", _number, [Wanted("jobs that wait", "area", "late", lambda it, _: it.backlog)]),
+    ]  # fmt: skip
+    if workers:
+        wanted.append(("Workers", _number, [
+            Wanted("there", "line", "soft", lambda it, seconds: it.present / (ceil(seconds / 60) * 60)),
+            Wanted("busy", "area", "busy", lambda it, seconds: it.busy / seconds),
+        ]))  # fmt: skip
+    else:
+        wanted.append(("Worker time", duration, [Wanted("ran", "bars", "busy", lambda it, _: it.ran)]))
+    return [
+        _chart(title, told, series, list(zip(few, passed, strict=True)), over)
+        for title, told, series in wanted
+    ]
+
+
+def _chart(
+    title: str,
+    told: Callable[[float], str],
+    wanted: Sequence[Wanted],
+    samples: Sequence[tuple[Sample, float]],
+    over: Over,
+) -> Chart:
+    columns = [[each.value(sample.figures, passed) for sample, passed in samples] for each in wanted]
+    stacked = all(each.kind == "bars" for each in wanted)
+    if stacked:
+        largest = max((sum(value or 0 for value in row) for row in zip(*columns, strict=True)), default=0.0)
+    else:
+        largest = max((value for column in columns for value in column if value is not None), default=0.0)
+    top = _round_up(largest)
+    below = [0.0] * len(samples)
+    series = []
+    for each, column in zip(wanted, columns, strict=True):
+        drawn = _drawn(each.kind, column, below, top)
+        dots = _dots(column, top) if each.kind == "line" else ""
+        if stacked:
+            below = [low + (value or 0) for low, value in zip(below, column, strict=True)]
+        last = next((value for value in reversed(column) if value is not None), None)
+        series.append(
+            Series(name=each.name, kind=each.kind, meaning=each.meaning, drawn=drawn, dots=dots, last="–" if last is None else told(last))
+        )  # fmt: skip
+    pattern = "%H:%M" if over is Over.HOUR else "%b %d %H:%M"
+    hints = [
+        f"{sample.at.strftime(pattern)} UTC: "
+        + ", ".join(
+            f"{each.name} {_or_none(column[place], told)}"
+            for each, column in zip(wanted, columns, strict=True)
+        )
+        for place, (sample, _) in enumerate(samples)
+    ]
+    marks = [told(top), told(top / 2), told(0)]
+    said = f"{title} over the last {over.name.lower()}: " + "; ".join(
+        f"{each.name}, at most {_or_none(max((it for it in column if it is not None), default=None), told)}, "
+        f"at the end {series[place].last}"
+        for place, (each, column) in enumerate(zip(wanted, columns, strict=True))
+    )
+    return Chart(
+        title=title,
+        series=series,
+        width=len(samples) * WIDE,
+        marks=marks,
+        ago=AGO[over],
+        hints=hints,
+        said=said,
+    )
+
+
+def _drawn(kind: str, values: Sequence[float | None], below: Sequence[float], top: float) -> str:
+    """A path in a drawing that is HIGH high, where nothing is at the bottom. A line has gaps where there is no value."""
+    if kind == "bars":
+        parts = [
+            f"M{place * WIDE + 1} {_y(low, top)}V{_y(low + value, top)}h{WIDE - 2}V{_y(low, top)}z"
+            for place, (value, low) in enumerate(zip(values, below, strict=True))
+            if value
+        ]
+        return "".join(parts)
+    if kind == "area":
+        points = [f"{place * WIDE + WIDE // 2} {_y(value or 0, top)}" for place, value in enumerate(values)]
+        return f"M{WIDE // 2} {HIGH}L{'L'.join(points)}V{HIGH}z" if any(values) else ""
+    parts, gap = [], True
+    for place, value in enumerate(values):
+        if value is not None:
+            parts.append(f"{'M' if gap else 'L'}{place * WIDE + WIDE // 2} {_y(value, top)}")
+        gap = value is None
+    return "".join(parts)
+
+
+def _dots(values: Sequence[float | None], top: float) -> str:
+    """Strokes of no length, whose round ends are a dot whatever shape the drawing is pulled into, as a circle's would not be."""
+    beside = [None, *values, None]
+    return "".join(
+        f"M{place * WIDE + WIDE // 2} {_y(value, top)}h0"
+        for place, value in enumerate(values)
+        if value is not None and beside[place] is None and beside[place + 2] is None
+    )
+
+
+def _y(value: float, top: float) -> str:
+    return f"{HIGH - value / top * HIGH:.1f}".removesuffix(".0")
+
+
+def _round_up(largest: float) -> float:
+    """The next of 1, 2, 5, 10, 20 …: a scale that can be read."""
+    if largest <= 0:
+        return 1.0
+    power = 10.0 ** floor(log10(largest))
+    return next(step * power for step in (1, 2, 5, 10, 20) if step * power >= largest)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}".removesuffix(".0")
+
+
+def _or_none(value: float | None, told: Callable[[float], str]) -> str:
+    return "–" if value is None else told(value)

@@ -1,0 +1,68 @@
+"""A page as a value: where it is, who may see it, what fills it, and what can be done there. What is done is what a route of the
+API does, by the same handler, so that the same is allowed, refused and audited."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from lateshift.api.route import Asked, Permission, Reach, Route
+
+Context: TypeAlias = dict[str, Any]
+Form: TypeAlias = Mapping[str, str]
+
+
+def _as_typed(form: Form) -> Any:
+    """What was left empty was left out."""
+    return {name: value for name, value in form.items() if value != ""}
+
+
+def _nothing_to_say(result: Any) -> str:
+    return f"{result.subject}: {result.action}." if result.changed else f"{result.subject}: it was so before."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """A form on a page. `body`: of the route's body, made of what was typed. `says`: what the page then says at its top. `leads`:
+    to which page, if not the same. `shows`: a template for the answer itself, where it is to be seen once and kept nowhere."""
+
+    route: Route
+    body: Callable[[Form], Any] = _as_typed
+    says: Callable[[Any], str] = _nothing_to_say
+    leads: Callable[[Any], str] | None = None
+    shows: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """`section`: under which heading of the navigation it stands. `asks`: the type of its query. `actions`: by the last part of
+    the path that their forms are sent to."""
+
+    path: str
+    title: str
+    section: str
+    template: str
+    handler: Callable[[Asked], Context]
+    scope: Permission
+    reach: Reach
+    asks: Any = None
+    actions: Mapping[str, Action] = field(default_factory=dict)
+
+    @property
+    def route(self) -> Route:
+        """As the API's door looks at it."""
+        return Route(
+            method="GET", path=self.path, handler=self.handler, gives=None, scope=self.scope, reach=self.reach, asks=self.asks
+        )  # fmt: skip
+
+    def action_path(self, name: str) -> str:
+        return f"{self.path.rstrip('/')}/{name}"
+
+
+def navigation(pages: Sequence[Page]) -> list[tuple[Page, str]]:
+    """The pages at the side, each with the key that goes there: the first letter of its name that no page before it has."""
+    found: list[tuple[Page, str]] = []
+    for page in pages:
+        if page.path.count("/") == 1 and "{" not in page.path:
+            taken = {key for _, key in found}
+            found.append((page, next(it for it in page.section.lower() if it.isalpha() and it not in taken)))
+    return found

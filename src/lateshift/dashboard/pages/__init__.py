@@ -1,0 +1,1 @@
+"""One module for what each page is about."""

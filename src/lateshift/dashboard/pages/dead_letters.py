@@ -1,0 +1,107 @@
+"""Dead letters: those that died of the same together, and run again together, seen first."""
+
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from lateshift.api.problem import Refused
+from lateshift.api.route import Asked, Reach
+from lateshift.api.routes import dead_letters
+from lateshift.api.routes.dead_letters import ResubmittedDocument
+from lateshift.dashboard.page import Action, Context, Form, Page
+from lateshift.dashboard.pages.jobs import own_queues
+from lateshift.dashboard.telling import Row
+from lateshift.dead_letters import DeadLetters
+from lateshift.model.access import Scope
+from lateshift.model.fingerprint import last_failure
+from lateshift.model.groups import Groups
+from lateshift.model.sealed import masked_view
+from lateshift.model.words import counted
+
+DEAD_ON_A_PAGE = 1_000  # newest dead letters that a page groups; the command line looks at more
+LETTERS_SHOWN = 20  # of one group
+
+_ROUTES = {route.handler: route for route in dead_letters.ROUTES}
+_FILTERS = ("queue", "task", "reason", "like")
+
+
+def groups_page(asked: Asked) -> Context:
+    """The newest DEAD_ON_A_PAGE dead letters, read by the index of the dead, in groups."""
+    query, own = asked.query, own_queues(asked)
+    if own:
+        groups = Groups()
+    else:
+        asked.allow(query.queue)
+        groups = _letters(
+            asked, queue=query.queue, task=query.task, reason=query.reason, like=query.like
+        ).groups()
+    return {
+        "groups": groups.largest_first[: query.limit], "looked_at": groups.looked_at, "cut": groups.cut, "query": query, "own": own,
+        "given": {name: value for name in _FILTERS if (value := getattr(query, name)) is not None},
+    }  # fmt: skip
+
+
+def group_page(asked: Asked) -> Context:
+    """One group: the newest of it among DEAD_ON_A_PAGE dead letters, read by the index of the dead."""
+    asked.allow(asked.query.queue)
+    letters = _letters(asked, queue=asked.query.queue, like=asked.name)
+    views = list(letters)
+    if not views:
+        raise Refused(
+            404,
+            "group-unknown",
+            f"None of the newest {DEAD_ON_A_PAGE:,} dead letters died of {asked.name}. They may run again.",
+        )
+    newest = masked_view(views[0])
+    return {
+        "fingerprint": asked.name, "rows": [Row.of(view) for view in islice(views, LETTERS_SHOWN)], "count": len(views),
+        "cut": letters.cut, "newest": newest, "failure": last_failure(newest), "queue": asked.query.queue,
+    }  # fmt: skip
+
+
+def _letters(asked: Asked, **narrowed: str | None) -> DeadLetters:
+    letters = DeadLetters(asked.store, asked.app.tasks, asked.store.clock, **narrowed)
+    letters.most = DEAD_ON_A_PAGE
+    return letters
+
+
+def chosen(form: Form) -> Any:
+    """Which, and the new values for some of their arguments. Raises Refused if those are no JSON object."""
+    body: dict[str, Any] = {name: form[name] for name in _FILTERS if form.get(name)}
+    typed = form.get("change", "").strip()
+    if typed:
+        try:
+            body["change"] = msgspec.json.decode(typed, type=dict[str, Any])
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise Refused(
+                422,
+                "arguments-invalid",
+                f"The new values are a JSON object, by name: {error}.",
+                field="change",
+            ) from None
+    return body
+
+
+def _says(done: ResubmittedDocument) -> str:
+    edited = f", {done.edited:,} of them with other arguments" if done.edited else ""
+    left = f" {counted(len(done.skipped), 'job')} had changed meanwhile." if done.skipped else ""
+    return f"{counted(len(done.resubmitted), 'job')} ready again{edited}.{left}"
+
+
+_PREVIEW = Action(
+    route=_ROUTES[dead_letters.preview_dead_letters], body=chosen, shows="dead_letters_preview.html"
+)
+_RESUBMIT = Action(
+    route=_ROUTES[dead_letters.resubmit_dead_letters],
+    body=chosen,
+    says=_says,
+    leads=lambda done: "/dead-letters",
+)
+
+PAGES = (
+    Page(path="/dead-letters", title="Dead letters", section="Dead letters", template="dead_letters.html", handler=groups_page,
+         scope=Scope.READ, reach=Reach.ONE, asks=dead_letters.GroupQuery, actions={"preview": _PREVIEW, "resubmit": _RESUBMIT}),
+    Page(path="/dead-letters/{name}", title="Dead letters of one kind", section="Dead letters", template="dead_letters_group.html",
+         handler=group_page, scope=Scope.READ, reach=Reach.ONE, asks=dead_letters.OneGroup, actions={"preview": _PREVIEW}),
+)  # fmt: skip

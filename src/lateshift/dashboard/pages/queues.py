@@ -1,0 +1,125 @@
+"""Queues: what stands in each, and one with its limits, its tenants and its course."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from msgspec import Struct
+
+from lateshift.api.bounds import Text
+from lateshift.api.route import Asked, Reach
+from lateshift.api.routes import guards, queues
+from lateshift.api.routes.overview import OverviewQuery
+from lateshift.dashboard.chart import charts
+from lateshift.dashboard.page import Action, Context, Page
+from lateshift.model.access import Scope
+from lateshift.model.figures import Figures, Grain, Over
+from lateshift.operating import overview
+from lateshift.operating.attention import COUNTED_NOW
+from lateshift.operating.names import check_queue
+from lateshift.store.contract import QueueView
+from lateshift.store.guard_contract import TENANT_COUNTED
+
+STATES = ("ready", "running", "scheduled", "blocked", "dead")
+QUEUES_SHOWN = 100  # on one page
+TENANTS_SHOWN = 50
+SESSIONS_LOOKED_AT = 200  # that are held, of all queues
+WORKERS_SHOWN = 20
+_ROUTES = {route.handler: route for route in (*queues.ROUTES, *guards.ROUTES)}
+
+
+class QueuesQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: Text | None = None
+    after: Text | None = None
+
+
+class Row(Struct, frozen=True):
+    """A queue and how it goes. `shown`: its counts, by state, as they are told."""
+
+    queue: QueueView
+    per_second: float
+    drains_in: timedelta | None
+    shown: dict[str, str]
+
+
+def queues_page(asked: Asked) -> Context:
+    """Reads queues.list (counts stop at a limit), and the figures of the last minutes by queue."""
+    query: QueuesQuery = asked.query
+    store, now = asked.store, asked.store.clock.now()
+    all = store.queues.list(COUNTED_NOW)
+    cut = _cut(all)
+    found = [it for it in all if asked.shows(it.name) and (query.name or "") in it.name]
+    shown = [it for it in found if it.name > (query.after or "")]
+    since = Grain.MINUTE.begins(now) - overview.RECENT
+    done = store.figures.by_queue(Grain.MINUTE, since, len(found) + QUEUES_SHOWN)
+    seconds = (now - since).total_seconds()
+    rows = []
+    for queue in shown[:QUEUES_SHOWN]:
+        figures = done.get(queue.name, Figures())
+        per_second = figures.completed / seconds
+        backlog, _ = overview.waiting([queue], figures.backlog)
+        rows.append(
+            Row(
+                queue,
+                per_second,
+                overview.drains_in(backlog, per_second),
+                _shown(queue, figures.backlog, cut),
+            )
+        )
+    return {"rows": rows, "query": query, "after": rows[-1].queue.name if len(shown) > QUEUES_SHOWN else None}
+
+
+def queue_page(asked: Asked) -> Context:
+    """Reads queues.list, figures of one queue, its tenants and the sessions that are held, each up to a limit."""
+    asked.allow(asked.name)
+    name = check_queue(asked.name)
+    query: OverviewQuery = asked.query
+    over = Over[query.over.upper()]
+    store, now = asked.store, asked.store.clock.now()
+    all = store.queues.list(COUNTED_NOW)
+    queue = next((it for it in all if it.name == name), None) or _empty(name)
+    counted, seconds = overview.recent(store, [name], now)
+    per_second = counted.completed / seconds
+    backlog, _ = overview.waiting([queue], counted.backlog)
+    members = [it for it in store.reports.members() if not it.dead]
+    serving = [it for it in members if it.serves is not None and it.serves.takes_from(name)]
+    held = store.sessions.list(held=True, limit=SESSIONS_LOOKED_AT)
+    return {
+        "queue": queue, "over": query.over, "charts": charts(overview.course(store, name, over, now), over, workers=False),
+        "per_second": per_second, "drains_in": overview.drains_in(backlog, per_second),
+        "shown": _shown(queue, counted.backlog, _cut(all)),
+        "rules": [rule for rule in store.rules.list() if (rule.scope, rule.name) == ("queue", name)],
+        "tenants": store.queues.tenants(name, TENANTS_SHOWN), "tenants_most": TENANTS_SHOWN, "tenant_counted": TENANT_COUNTED,
+        "sessions": [it for it in held if it.queue == name],
+        "served": serving[:WORKERS_SHOWN], "more_served": max(0, len(serving) - WORKERS_SHOWN),
+    }  # fmt: skip
+
+
+def _cut(queues: Sequence[QueueView]) -> set[str]:
+    """States in which there are more jobs than were counted over all queues."""
+    return {state for state in STATES[1:] if sum(getattr(it, state) for it in queues) >= COUNTED_NOW}
+
+
+def _shown(queue: QueueView, sampled: int, cut: set[str]) -> dict[str, str]:
+    """Counts by state; one that stopped says so, and of ready jobs how many waited when it was sampled last."""
+    shown = {state: f"{getattr(queue, state):,}{'+' if state in cut else ''}" for state in STATES}
+    if queue.ready >= COUNTED_NOW:
+        backlog, more = overview.waiting([queue], sampled)
+        shown["ready"] = f"{backlog:,}+" if more else f"about {backlog:,}"
+    return shown
+
+
+def _empty(name: str) -> QueueView:
+    return QueueView(
+        name=name, ready=0, scheduled=0, running=0, blocked=0, dead=0, oldest_ready=None, paused_by=None, paused_at=None
+    )  # fmt: skip
+
+
+PAGES = (
+    Page(path="/queues", title="Queues", section="Queues", template="queues.html", handler=queues_page, scope=Scope.READ,
+         reach=Reach.OWN, asks=QueuesQuery),
+    Page(path="/queues/{name}", title="Queue", section="Queues", template="queue.html", handler=queue_page, scope=Scope.READ,
+         reach=Reach.ONE, asks=OverviewQuery, actions={
+             "pause": Action(route=_ROUTES[queues.pause_queue]), "resume": Action(route=_ROUTES[queues.resume_queue]),
+             "release": Action(route=_ROUTES[guards.release_session]),
+         }),
+)  # fmt: skip

@@ -1,0 +1,123 @@
+"""Workflows: the runs of them, and one with its graph, its steps, and what can be done about it."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from lateshift.api.bounds import Cursor
+from lateshift.api.route import Asked, Done, Reach
+from lateshift.api.routes import workflows
+from lateshift.dashboard.page import Action, Context, Form, Page
+from lateshift.dashboard.steps import STEPS_SHOWN, drawn, lines_of
+from lateshift.dashboard.typed import json_in
+from lateshift.documents.reading import readable
+from lateshift.documents.workflows import (
+    STATES,
+    SignalDocument,
+    run_document,
+    state_of,
+    step_document,
+)
+from lateshift.errors import RunUnknown
+from lateshift.model.access import Scope
+from lateshift.model.workflow.step import Kind, StepState
+from lateshift.operating import runs
+
+LATE = "late"  # which is no state of a run, but what somebody looks for
+LATE_MOST = 100  # late steps whose runs are listed
+HELD_SHOWN = 20  # held steps with a form each
+SIGNALS_SHOWN = 20  # that wait for a run
+_ROUTES = {route.handler: route for route in workflows.ROUTES}
+
+
+class RunPageQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`cursor`: after which step."""
+
+    cursor: Cursor | None = None
+
+
+def list_page(asked: Asked) -> Context:
+    """Runs, the newest first, or those with late steps. By `workflows.newest`, a page of an index; a state is looked for among the
+    newest RUNS_LOOKED_AT of its phase. Late ones by `workflows.late_steps`, an index of those alone."""
+    query: workflows.RunQuery = asked.query
+    found = _late(asked) if query.state == LATE else workflows.list_workflows(asked)
+    return {"found": found, "query": query, "states": (LATE, *STATES)}
+
+
+def _late(asked: Asked) -> workflows.RunsPage:
+    store, now = asked.store, asked.store.clock.now()
+    ids = dict.fromkeys(step.run for step in store.workflows.late_steps(LATE_MOST))
+    views = [view for id in ids if (view := store.workflows.look(id, limit=0)) is not None]
+    shown = [view for view in views if asked.shows(view.queue) and asked.query.name in (None, view.run.name)]
+    return workflows.RunsPage(runs=[run_document(view, now) for view in shown], next=None)
+
+
+def run_page(asked: Asked) -> Context:
+    """One run. Reads the run, its job, STEPS_SHOWN of its steps, HELD_SHOWN of those that are held, SIGNALS_SHOWN signals, and the
+    jobs of up to 20 steps under way: all by primary keys."""
+    job, store, now = asked.job(), asked.store, asked.store.clock.now()
+    after = asked.cursors.read(asked.query.cursor, str) or ""
+    view = store.workflows.look(job.id, after=after, limit=STEPS_SHOWN + 1)
+    held = store.workflows.look(job.id, limit=HELD_SHOWN, state=StepState.HELD)
+    if view is None or held is None:
+        raise RunUnknown(runs.no_run(job))
+    more = view.steps[STEPS_SHOWN - 1].path if len(view.steps) > STEPS_SHOWN else None
+    del view.steps[STEPS_SHOWN:]
+    state, over = state_of(view), view.state.settled
+    return {
+        "run": run_document(view, now), "arguments": readable(job.payload), "result": readable(job.result),
+        "lines": lines_of(store, view, job, now), "graph": None if after else drawn(view, now, cut=more is not None),
+        "held": [] if over else [step_document(step) for step in held.steps],
+        "mendable": {kind.label for kind in Kind if kind is not Kind.FIXED},
+        "signals": [SignalDocument(name=each.name, data=readable(each.data)) for each in store.workflows.told(job.id, SIGNALS_SHOWN)],
+        "next": asked.cursors.write(more), "first": not after, "over": over,
+        "may_resume": state in ("held", "compensation_failed", "worker_lost") or (bool(held.steps) and not over),
+        "may_undo": not over and state not in ("undoing", "cancelling"), "may_cancel": not over and view.run.cancel_by is None,
+    }  # fmt: skip
+
+
+def _signal(form: Form) -> Any:
+    return {"name": form.get("name", ""), "data": json_in(form, "data")}
+
+
+def _arguments(form: Form) -> Any:
+    """Those of the step that the form is of."""
+    return {"arguments": json_in(form, "arguments")}
+
+
+def _told(result: Done) -> str:
+    return "The run is told." if result.changed else "The run was told this before."
+
+
+def _undone(result: Done) -> str:
+    return (
+        "The run is being undone, the last step first." if result.changed else "It is being undone already."
+    )
+
+
+def _resubmitted(result: Done) -> str:
+    subject = result.subject.partition(" of run ")[0]
+    return f"{subject.capitalize()} begins anew, and the run goes on."
+
+
+def _cancelled(result: Done) -> str:
+    return (
+        "The run is told to end: what it has done is undone first."
+        if result.changed
+        else "It was told before."
+    )
+
+
+PAGES = (
+    Page(path="/workflows", title="Workflows", section="Workflows", template="workflows.html", handler=list_page,
+         scope=Scope.READ, reach=Reach.OWN, asks=workflows.RunQuery),
+    Page(path="/workflows/{id}", title="Run", section="Workflows", template="run.html", handler=run_page, scope=Scope.READ,
+         reach=Reach.ONE, asks=RunPageQuery,
+         actions={
+             "signal": Action(route=_ROUTES[workflows.signal_workflow], body=_signal, says=_told),
+             "resume": Action(route=_ROUTES[workflows.resume_workflow], says=lambda result: "The run goes on."),
+             "undo": Action(route=_ROUTES[workflows.undo_workflow], says=_undone),
+             "cancel": Action(route=_ROUTES[workflows.cancel_workflow], says=_cancelled),
+             "steps/{step}/resubmit": Action(route=_ROUTES[workflows.resubmit_step], body=_arguments, says=_resubmitted),
+         }),
+)  # fmt: skip

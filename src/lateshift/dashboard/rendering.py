@@ -1,0 +1,114 @@
+"""Templates: everything that is not ours is escaped, and a name that is not there is an error."""
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from lateshift.dashboard.files import address_of, has_vendor
+
+_ID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+BRIEF = 100  # characters of a value in a table
+_SEQUENCES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
+_CONTROLS = {
+    code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code not in (9, 10)
+} | dict.fromkeys((0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "�")  # fmt: skip
+COUNTED_TO = 10_000  # counts stop here, and say so
+
+
+@cache
+def templates() -> Environment:
+    made = Environment(
+        loader=PackageLoader("lateshift.dashboard"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )  # fmt: skip
+    made.filters |= {
+        "duration": duration, "count": count, "instant": instant, "pretty": pretty, "short": short, "share": share, "rate": rate,
+        "short_ids": short_ids, "with_cursor": with_cursor, "plain": plain, "brief": brief, "count_whole": count_whole,
+    }  # fmt: skip
+    made.globals |= {"file": address_of, "has_vendor": has_vendor}
+    return made
+
+
+def render(name: str, **context: Any) -> str:
+    return templates().get_template(name).render(**context)
+
+
+def duration(span: timedelta | float | None) -> str:
+    """In the one or two units that matter: `340 ms`, `12.4 s`, `3 min 20 s`, `2 d 4 h`."""
+    if span is None:
+        return "–"
+    seconds = span.total_seconds() if isinstance(span, timedelta) else float(span)
+    if seconds < 0:
+        return f"−{duration(-seconds)}"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f}".removesuffix(".0") + " s"
+    whole = round(seconds)
+    for size, unit, smaller, less in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            rest = whole % size // smaller
+            return f"{whole // size} {unit}" + (f" {rest} {less}" if rest else "")
+    raise AssertionError
+
+
+def count(number: int) -> str:
+    """Grouped; what is counted no further than COUNTED_TO says so."""
+    return f"{number:,}" if number < COUNTED_TO else f"{COUNTED_TO:,}+"
+
+
+def count_whole(number: int) -> str:
+    """Grouped, of what is counted to the end."""
+    return f"{number:,}"
+
+
+def instant(at: datetime | None) -> str:
+    return "–" if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def pretty(value: Any) -> str:
+    """A value as JSON for people to read."""
+    return json.dumps(msgspec.to_builtins(value), indent=2, ensure_ascii=False)
+
+
+def brief(value: Any) -> str:
+    """A value on one line, its beginning."""
+    text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
+    return plain(text if len(text) <= BRIEF else f"{text[: BRIEF - 1]}…")
+
+
+def plain(text: str | None) -> str:
+    """What a program wrote for a terminal, to be read: without colours, and with what else a terminal obeys made visible."""
+    return "" if text is None else _SEQUENCES.sub("", text).translate(_CONTROLS)
+
+
+def short(id: Any) -> str:
+    """The end of an id, by which jobs made together differ."""
+    return str(id)[-8:]
+
+
+def short_ids(text: str) -> str:
+    """A sentence in which ids stand, with the ends of them."""
+    return _ID.sub(lambda found: short(found.group()), text)
+
+
+def share(part: float) -> str:
+    return f"{part * 100:.1f}".removesuffix(".0") + " %"
+
+
+def rate(number: float) -> str:
+    """How many in a time: whole numbers where they are large, two digits where they are small."""
+    if number >= 10:
+        return f"{number:,.0f}"
+    return f"{number:.1f}".removesuffix(".0") if number >= 1 or not number else f"{number:.2g}"
+
+
+def with_cursor(query: Any, cursor: str) -> str:
+    """The same question, for the next page."""
+    asked = {name: value for name, value in msgspec.to_builtins(query).items() if value is not None}
+    return urlencode(asked | {"cursor": cursor})

@@ -1,0 +1,84 @@
+// What pages can do beyond being read: keys, live regions, questions before what cannot be undone. All of it can be left out.
+
+const dialog = document.getElementById("keys");
+const rows = () => [...document.querySelectorAll("tr[data-href]")];
+let held = false; // live updates
+let going = 0; // until when a letter after `g` names a page
+
+function select(step) {
+  const all = rows();
+  if (!all.length) return;
+  const at = all.findIndex((row) => row.classList.contains("chosen"));
+  const next = all[Math.min(all.length - 1, Math.max(0, at + step))];
+  all.forEach((row) => row.classList.toggle("chosen", row === next));
+  next.querySelector("a")?.focus({ preventScroll: true });
+  next.scrollIntoView({ block: "nearest" });
+}
+
+function go(letter) {
+  const page = [...document.querySelectorAll("nav a")].find((link) => link.dataset.key === letter);
+  if (page) page.click();
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog")) return;
+  if (Date.now() < going) {
+    going = 0;
+    go(event.key);
+  } else if (event.key === "j") select(1);
+  else if (event.key === "k") select(-1);
+  else if (event.key === "Enter" && event.target === document.body) document.querySelector("tr.chosen a")?.click();
+  else if (event.key === "g") going = Date.now() + 1500;
+  else if (event.key === "?") dialog.showModal();
+  else if (event.key === ".") hold(!held);
+  else if (event.key === "/" && document.querySelector("[data-search]")) {
+    event.preventDefault();
+    document.querySelector("[data-search]").focus();
+  }
+});
+
+function hold(is) {
+  held = is;
+  document.body.classList.toggle("held", held);
+}
+
+// A live region looks again only while somebody can see it, and not under a hand that is at work in it.
+function look() {
+  if (document.hidden || held || !window.htmx) return;
+  for (const region of document.querySelectorAll("[data-live]")) {
+    const typing = region.contains(document.activeElement) && document.activeElement.matches("input, textarea, select");
+    const busy = typing || region.querySelector("input:checked");
+    const due = Date.now() - Number(region.dataset.looked || 0) >= Number(region.dataset.live) * 1000 - 100;
+    if (busy || !due) continue;
+    region.dataset.looked = Date.now();
+    htmx.trigger(region, "look");
+  }
+}
+
+// What somebody has opened stays open.
+if (window.Idiomorph) Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, node) => !(name === "open" && node.matches("details"));
+
+for (const region of document.querySelectorAll("[data-live]")) region.dataset.looked = Date.now();
+setInterval(look, 1000);
+document.addEventListener("visibilitychange", look);
+
+document.addEventListener("submit", (event) => {
+  const question = event.target.dataset.confirm;
+  if (question && !confirm(question)) event.preventDefault();
+});
+
+document.addEventListener("click", (event) => {
+  const row = event.target.closest("tr[data-href]");
+  if (row && !event.target.closest("a, button, input, label, summary") && !getSelection().toString()) row.querySelector("a").click();
+});
+
+const theme = document.getElementById("theme");
+theme.hidden = document.getElementById("keys-open").hidden = false;
+document.getElementById("keys-open").addEventListener("click", () => dialog.showModal());
+theme.addEventListener("click", () => {
+  const dark = document.documentElement.dataset.theme
+    ? document.documentElement.dataset.theme === "dark"
+    : matchMedia("(prefers-color-scheme: dark)").matches;
+  document.documentElement.dataset.theme = dark ? "light" : "dark";
+  localStorage.setItem("theme", document.documentElement.dataset.theme);
+});

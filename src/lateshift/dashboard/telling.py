@@ -1,0 +1,133 @@
+"""What the pages say of a job in a few words, and its life in the order of time."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from lateshift.documents.reading import readable
+from lateshift.model.attempt_log import AttemptLog
+from lateshift.model.edit import RESUBMITTED
+from lateshift.model.fingerprint import last_failure
+from lateshift.model.job import AttemptRecord, JobView, Progress, State
+from lateshift.model.sealed import masked_log, masked_view
+from lateshift.model.words import short
+
+SOON = timedelta(seconds=1)  # what was due so soon after it was made was due at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A job in a table: `what` is the one thing to know about it in its state, else what it was asked to do."""
+
+    view: JobView
+    what: str
+    arguments: Any
+
+    @classmethod
+    def of(cls, view: JobView) -> "Row":
+        view = masked_view(view)
+        return cls(view=view, what=" ".join(_what(view).split()), arguments=readable(view.payload))
+
+
+def _what(view: JobView) -> str:
+    failure = last_failure(view)
+    said = f"{failure.error or failure.reason}: {failure.message or ''}" if failure else ""
+    if view.state is State.DEAD:
+        return f"{view.reason}; {said}" if said else view.reason or ""
+    if view.state is State.CANCELLED:
+        return view.reason or ""
+    if view.state is State.RUNNING and view.progress is not None:
+        return progress_in_words(view.progress)
+    return f"after {said}" if said and not view.state.settled else ""
+
+
+def progress_in_words(progress: Progress) -> str:
+    total = f" of {progress.total:g}" if progress.total else ""
+    return f"{progress.done:g}{total} {progress.note or ''}".strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """Something that happened to a job, or will. `kind`: good, bad or busy, else nothing of the kind."""
+
+    at: datetime
+    title: str
+    kind: str = ""
+    lasted: float | None = None
+    error: str | None = None
+    message: str | None = None
+    traceback: str | None = None
+    was: Mapping[str, Any] | None = None
+    member: str | None = None
+    complete_by: datetime | None = None
+    progress: str | None = None
+    log: AttemptLog | None = None
+
+
+def life_of(view: JobView, logs: Sequence[AttemptLog], members: Mapping[UUID, str]) -> list[Moment]:
+    """From when it was made, the oldest first. Each attempt has what it logged."""
+    view = masked_view(view)
+    by_fence = {log.fence: masked_log(log) for log in logs}
+    moments = [Moment(at=view.created_at, title="Made")]
+    if view.state is State.SCHEDULED or (not view.history and view.due_at > view.created_at + SOON):
+        moments.append(Moment(at=view.due_at, title="Due"))
+    moments += [_attempt(record, by_fence.pop(record.fence, None), view, members) for record in view.history]
+    moments += _last(view, by_fence.pop(view.fence, None), members)
+    moments += [
+        Moment(at=log.lines[0].at, title=f"Attempt {log.attempt}", log=log)
+        for log in by_fence.values()
+        if log.lines
+    ]
+    return sorted(moments, key=lambda moment: moment.at)
+
+
+def _attempt(
+    record: AttemptRecord, log: AttemptLog | None, view: JobView, members: Mapping[UUID, str]
+) -> Moment:
+    if record.reason == RESUBMITTED:
+        return Moment(
+            at=record.at,
+            title="Resubmitted with other arguments",
+            message=record.message,
+            was=record.was,
+            log=log,
+        )
+    which = "Stretch" if view.is_run else f"Attempt {record.attempt}"
+    return Moment(
+        at=record.at, title=f"{which}: {record.reason.replace('_', ' ')}", kind="bad", lasted=record.ran_for, error=record.error,
+        message=record.message, traceback=record.traceback, log=log,
+        member=None if record.member is None else _told(record.member, members),
+    )  # fmt: skip
+
+
+def _last(view: JobView, log: AttemptLog | None, members: Mapping[UUID, str]) -> Iterator[Moment]:
+    """The attempt that runs, or how it ended."""
+    holder = None if view.holder is None else _named(view.holder, members)
+    if view.state is State.RUNNING and view.started_at is not None:
+        yield Moment(
+            at=view.started_at, title="Goes on" if view.is_run else f"Attempt {view.attempt} runs", kind="busy", member=holder,
+            complete_by=view.complete_by, log=log, progress=None if view.progress is None else progress_in_words(view.progress),
+        )  # fmt: skip
+    elif view.settled_at is not None:
+        done = view.state is State.COMPLETED
+        started = view.started_at if done else None
+        yield Moment(
+            at=view.settled_at, title=view.state.label.capitalize() + (f": {view.reason}" if view.reason else ""),
+            kind="good" if done else "bad" if view.state is State.DEAD else "", log=log, member=holder if done else None,
+            lasted=None if started is None else (view.settled_at - started).total_seconds(),
+        )  # fmt: skip
+
+
+def _named(member: UUID, members: Mapping[UUID, str]) -> str:
+    """By its name, while it is known."""
+    return members.get(member, f"member {short(member)}")
+
+
+def _told(member: str, members: Mapping[UUID, str]) -> str:
+    """As a record of an attempt has it, which may be any text."""
+    try:
+        return _named(UUID(member), members)
+    except ValueError:
+        return member

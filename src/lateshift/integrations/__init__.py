@@ -1,0 +1,1 @@
+"""Lateshift inside other frameworks."""

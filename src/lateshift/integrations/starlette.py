@@ -1,0 +1,18 @@
+"""From a view of Starlette or FastAPI: `return accepted(await thumbnail.aenqueue(path))`."""
+
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from lateshift.handle import Job
+
+LOOK_AFTER = 1  # seconds until a first look is worth it
+
+
+def accepted(job: Job[Any], *, api: str = "/v1") -> Response:
+    """202 with the job's id and the URL of its status, in `Location` too. `api`: where Lateshift's API is, as clients see it."""
+    status = f"{api.rstrip('/')}/jobs/{job.id}"
+    body = {"id": str(job.id), "task": job.task, "created": job.created, "status": status}
+    headers = {"Location": status, "Retry-After": str(LOOK_AFTER), "Cache-Control": "no-store"}
+    return Response(msgspec.json.encode(body), 202, headers, "application/json")

@@ -1,0 +1,212 @@
+"""What needs somebody, the worst first: each with what to do about it. Every look into the store is bounded, whatever stands there."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from itertools import islice
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from lateshift.model.groups import Groups
+from lateshift.model.job import JobFilter, State
+from lateshift.model.workflow.run import Phase, is_step
+from lateshift.store.contract import COUNT_LIMIT, MemberView, QueueView, Store
+
+LETTERS_LOOKED_AT = 200  # the newest dead letters, which are put in groups
+COUNTED_NOW = 1_000  # jobs of a queue that are counted at each look
+OF_EACH = 5  # things of one kind that are told
+SCHEDULE_LATE = timedelta(minutes=1)  # after which a tick that nobody has decided is late
+REPLIES_LATE = timedelta(minutes=1)  # after which events of jobs that no courier has sent on are late
+MISSED_WITHIN = timedelta(hours=1)  # ticks that were missed longer ago are history
+
+Shows = Callable[[str], bool]
+
+
+class Attention(Struct, frozen=True, kw_only=True):
+    """One thing: of which kind, what it is about, what is the matter, what to do, and the page where that is done. `count`: how many
+    jobs, runs or events it is about."""
+
+    kind: str
+    subject: str
+    what: str
+    do: str
+    page: str
+    count: int = 1
+    since: datetime | None = None
+
+
+class Seen(Struct, frozen=True):
+    """What was read of the store before, for the same page."""
+
+    store: Store
+    queues: list[QueueView]
+    members: list[MemberView]
+    shows: Shows  # whether a queue may be looked at
+    whole: bool  # whether all queues may
+    now: datetime
+
+
+def attention(seen: Seen) -> list[Attention]:
+    """Of what is of no one queue, only to those who may see all."""
+    kinds = [
+        _unserved,
+        _letters,
+        _breakers,
+        _held,
+        _late_steps,
+        _triggers,
+        _schedules,
+        _replies,
+        _members,
+        _paused,
+        _sessions,
+    ]
+    alone = {_unserved, _breakers, _late_steps, _triggers, _replies, _members}
+    return [it for kind in kinds if seen.whole or kind not in alone for it in islice(kind(seen), OF_EACH)]
+
+
+def _unserved(seen: Seen) -> Iterator[Attention]:
+    waiting = sum(queue.ready for queue in seen.queues)
+    if waiting and not any(member.kind == "worker" and not member.dead for member in seen.members):
+        yield Attention(
+            kind="no worker", subject="all queues", count=waiting, page="/members",
+            what=f"{_counted(waiting, 'job', COUNTED_NOW)} ready, and no worker is there",
+            do="Start one: lateshift work APP.",
+        )  # fmt: skip
+
+
+def _letters(seen: Seen) -> Iterator[Attention]:
+    groups = Groups()
+    found = seen.store.reports.jobs(JobFilter(state=State.DEAD), LETTERS_LOOKED_AT)
+    runs = seen.store.workflows.begun([view.batch for view in found if view.batch is not None])
+    for view in found:
+        if (
+            seen.shows(view.queue)
+            and not is_step(view, runs)
+            and not (view.is_run and view.reason == "undone")
+        ):
+            groups.add(view)
+    whole = len(found) < LETTERS_LOOKED_AT
+    for group in groups.largest_first:
+        said = f"{group.error}: {group.message}" if group.error else group.message or group.reason
+        some = "" if whole else f" among the newest {LETTERS_LOOKED_AT}"
+        yield Attention(
+            kind="dead letters", subject=group.task, count=group.count, since=group.last,
+            what=f"{_counted(group.count, 'job')}{some} died of {said[:200]}", page=f"/dead-letters?like={quote(group.fingerprint)}",
+            do="Mend the cause, then resubmit them.",
+        )  # fmt: skip
+
+
+def _breakers(seen: Seen) -> Iterator[Attention]:
+    for breaker in seen.store.breakers.list():
+        if breaker.state != "closed":
+            by = (
+                f"opened by {breaker.opened_by}"
+                if breaker.opened_by
+                else breaker.reason or "too many failures"
+            )
+            do = (
+                "Close it when the service is well."
+                if breaker.opened_by
+                else "It tries by itself; close it if you know better."
+            )
+            yield Attention(
+                kind="breaker", subject=breaker.name, count=breaker.parked, since=breaker.opened_at, do=do,
+                page=f"/breakers/{quote(breaker.name)}", what=f"{breaker.state}, {_counted(breaker.parked, 'job')} parked: {by}",
+            )  # fmt: skip
+
+
+def _held(seen: Seen) -> Iterator[Attention]:
+    for phase in (Phase.UNDO_HELD, Phase.HELD):
+        for view in seen.store.workflows.newest(None, OF_EACH, phase=phase):
+            if seen.shows(view.queue):
+                yield Attention(
+                    kind="workflow", subject=view.run.name, since=view.run.started_at, page=f"/workflows/{view.run.id}",
+                    what=f"a run is held: {view.run.why or 'a step has failed'}",
+                    do="Resubmit the step, or undo the run.",
+                )  # fmt: skip
+
+
+def _late_steps(seen: Seen) -> Iterator[Attention]:
+    for step in seen.store.workflows.late_steps(OF_EACH):
+        yield Attention(
+            kind="workflow", subject=step.name, page=f"/workflows/{step.run}",
+            what="a step is past its complete-by, and no supervisor has seen it",
+            do="Is a supervisor there? Each host of workers has one.",
+        )  # fmt: skip
+
+
+def _triggers(seen: Seen) -> Iterator[Attention]:
+    for trigger in seen.store.triggers.all():
+        if trigger.error is not None:
+            yield Attention(
+                kind="trigger", subject=trigger.name, since=trigger.error_at, page=f"/triggers/{quote(trigger.name)}",
+                what=f"cannot read: {trigger.error[:200]}", do="It tries on; mend its source.",
+            )  # fmt: skip
+        elif trigger.refused_now:
+            yield Attention(
+                kind="trigger", subject=trigger.name, count=trigger.refused_now, page=f"/triggers/{quote(trigger.name)}",
+                what=f"{_counted(trigger.refused_now, 'event')} refused", do="Mend what refused them, then retry or discard them.",
+            )  # fmt: skip
+
+
+def _schedules(seen: Seen) -> Iterator[Attention]:
+    for view in seen.store.schedules.late(SCHEDULE_LATE, OF_EACH):
+        if seen.shows(view.job.spec.queue):
+            yield Attention(
+                kind="schedule", subject=view.name, since=view.next_at, page=f"/schedules/{quote(view.name)}",
+                what="a tick is due, and nobody fires it", do="Is a scheduler there? Each host of workers has one.",
+            )  # fmt: skip
+    if not seen.whole:
+        return
+    missed: dict[str, Attention] = {}
+    for tick in seen.store.schedules.missed(seen.now - MISSED_WITHIN, OF_EACH * 10):
+        if tick.schedule not in missed:
+            missed[tick.schedule] = Attention(
+                kind="schedule", subject=tick.schedule, since=tick.until, count=tick.count, page=f"/schedules/{quote(tick.schedule)}",
+                what=f"missed {_counted(tick.count, 'tick')}: found too late", do="Fire it now, if the work is still wanted.",
+            )  # fmt: skip
+    yield from missed.values()
+
+
+def _replies(seen: Seen) -> Iterator[Attention]:
+    waiting, oldest = seen.store.replies.waiting()
+    if oldest is not None and seen.now - oldest > REPLIES_LATE:
+        yield Attention(
+            kind="replies", subject="events of jobs", count=waiting, since=oldest, page="/members",
+            what=f"{_counted(waiting, 'event')} told, and nobody sends them on",
+            do="Is a courier there? Each host of workers has one; its log says what keeps it.",
+        )  # fmt: skip
+
+
+def _members(seen: Seen) -> Iterator[Attention]:
+    for member in seen.members:
+        if member.dead:
+            yield Attention(
+                kind="member", subject=f"{member.name} on {member.host}", since=member.expires_at, page="/members",
+                what="was lost without a word", do="Its jobs run again elsewhere; its log says why it ended.",
+            )  # fmt: skip
+
+
+def _paused(seen: Seen) -> Iterator[Attention]:
+    for queue in seen.queues:
+        if queue.paused_at is not None:
+            yield Attention(
+                kind="queue", subject=queue.name, count=queue.ready, since=queue.paused_at, page=f"/queues/{quote(queue.name)}",
+                what=f"paused by {queue.paused_by}, {_counted(queue.ready, 'job', COUNTED_NOW)} ready", do="Resume it when it may go on.",
+            )  # fmt: skip
+
+
+def _sessions(seen: Seen) -> Iterator[Attention]:
+    for session in seen.store.sessions.list(held=True, limit=OF_EACH):
+        if seen.shows(session.queue):
+            yield Attention(
+                kind="session", subject=session.name, page=f"/queues/{quote(session.queue)}", what=f"held: {session.held_why}",
+                do="Resubmit its dead letter, or release it.",
+            )  # fmt: skip
+
+
+def _counted(count: int, noun: str, most: int = COUNT_LIMIT) -> str:
+    """A count stops at a limit."""
+    said = f"{most:,}+" if count >= most else f"{count:,}"
+    return f"{said} {noun}" if count == 1 else f"{said} {noun}s"

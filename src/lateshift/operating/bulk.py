@@ -1,0 +1,83 @@
+"""Many jobs at once: looked for first, so that somebody can say yes, then done to those very jobs, some in each transaction."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct, structs
+
+from lateshift.model.ids import JobId
+from lateshift.model.job import JobFilter, JobView, State
+from lateshift.model.search import LOOKED_AT
+from lateshift.model.workflow.run import is_step
+from lateshift.store.contract import Store
+
+BULK_MOST = 1_000  # jobs that one bulk action takes
+BATCH = 200  # of them in one transaction, and read at once
+CANCEL, RESUBMIT = "cancel", "resubmit"
+
+
+class Chosen(Struct, kw_only=True):
+    """What a bulk action would take. `others`: jobs that fit, and are in no state for it. `cut`: there may be more."""
+
+    jobs: list[JobView]
+    others: int = 0
+    cut: bool = False
+
+
+def choose(store: Store, action: str, wanted: JobFilter, limit: int = BULK_MOST) -> Chosen:
+    """The newest that fit a filter. Without a state, a resubmission is of dead letters."""
+    if action == RESUBMIT and wanted.state is None:
+        wanted = structs.replace(wanted, state=State.DEAD)
+    chosen = Chosen(jobs=[])
+    for looked_at, view in enumerate(_newest(store, wanted, chosen)):
+        if looked_at >= LOOKED_AT or len(chosen.jobs) >= limit:
+            chosen.cut = True
+            break
+        if can(action, view):
+            chosen.jobs.append(view)
+        else:
+            chosen.others += 1
+    return without_steps(store, action, chosen)
+
+
+def choose_these(store: Store, action: str, ids: Sequence[JobId]) -> Chosen:
+    """Those of these that are in a state for it."""
+    found = store.reports.named(list(dict.fromkeys(ids)))
+    jobs = [view for view in found if view is not None and can(action, view)]
+    return without_steps(store, action, Chosen(jobs=jobs, others=len(found) - len(jobs)))
+
+
+def can(action: str, view: JobView) -> bool:
+    """Whether it is in a state for it. What was told to stop will."""
+    if action == CANCEL:
+        return not view.state.settled and not view.cancel_requested
+    return view.state in (State.DEAD, State.CANCELLED)
+
+
+def without_steps(store: Store, action: str, chosen: Chosen) -> Chosen:
+    """A run of a workflow has another job made of its step: these are not resubmitted."""
+    within = [view.batch for view in chosen.jobs if view.batch is not None] if action == RESUBMIT else []
+    runs = store.workflows.begun(within) if within else set()
+    if runs:
+        kept = [view for view in chosen.jobs if not is_step(view, runs)]
+        chosen.others += len(chosen.jobs) - len(kept)
+        chosen.jobs = kept
+    return chosen
+
+
+def carry_out(store: Store, action: str, ids: Sequence[JobId], *, by: str) -> list[JobId]:
+    """Gives those that it was done to; each is audited."""
+    do = store.jobs.cancel if action == CANCEL else store.jobs.resubmit
+    return [id for start in range(0, len(ids), BATCH) for id in do(ids[start : start + BATCH], by=by)]
+
+
+def _newest(store: Store, wanted: JobFilter, chosen: Chosen) -> Iterator[JobView]:
+    """Page by page, until one was cut short."""
+    while True:
+        page = store.reports.search(wanted, BATCH)
+        yield from page.jobs
+        if page.before is None:
+            return
+        if page.cut:
+            chosen.cut = True
+            return
+        wanted = structs.replace(wanted, before=page.before)

@@ -1,0 +1,34 @@
+"""What triggers refused, tried again with the code as it is now."""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from msgspec import Struct
+
+from lateshift.app import Lateshift
+from lateshift.errors import LateshiftError, StoreError
+from lateshift.model.ids import JobId
+
+
+class Retried(Struct, frozen=True, kw_only=True):
+    """The jobs that were made, and why no job could be made of the others."""
+
+    jobs: list[JobId]
+    refused: dict[str, str]
+
+
+def retry(app: Lateshift, ids: Iterable[UUID], *, by: str) -> Retried:
+    jobs: list[JobId] = []
+    again: dict[str, str] = {}
+    for id in ids:
+        try:
+            job = app.retry_refused(id, by=by)
+        except StoreError:
+            raise
+        except LateshiftError as error:
+            again[str(id)] = str(error)
+        except Exception as error:  # of the program's own decode=
+            again[str(id)] = f"{type(error).__name__}: {error}"
+        else:
+            jobs += [] if job is None else [job]
+    return Retried(jobs=jobs, refused=again)
