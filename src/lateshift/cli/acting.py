@@ -1,6 +1,6 @@
 """What cancel and resubmit say about the jobs they were given."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -42,11 +42,13 @@ def report(
         click.echo(f"{counted(len(done), 'job')} {words}.")
 
 
-def complain(store: Store, others: dict[str, str | None]) -> None:
-    """Ends with the exit code for it, if there is anything to complain of."""
+def complain(
+    store: Store, others: dict[str, str | None], why: Callable[[str], str | None] = lambda id: None
+) -> None:
+    """Ends with the exit code for it, if there is anything to complain of. `why`: more about one that is there."""
     for id, state in others.items():
         if state:
-            said = f"job {id} is {state} and stays so."
+            said = why(id) or f"job {id} is {state} and stays so."
         else:
             plain = id.replace("-", "")
             said = f"job {id} is not in the store; " + unknown(store, plain).partition("; ")[2]

@@ -1,4 +1,4 @@
-"""A batch as the command line shows it: its facts, its JSON, and a bar while it runs."""
+"""A batch as the command line shows it: its facts, and a bar while it runs."""
 
 import sys
 from collections.abc import Iterator
@@ -9,40 +9,6 @@ from lateshift.cli.output import amount, instant
 from lateshift.model.batch import BatchView
 
 BAR = 1000  # steps of the bar, whatever the number of jobs
-
-
-def state_of(view: BatchView) -> str:
-    """In a word."""
-    if view.cancelled_by is not None:
-        return "cancelled" if view.finished else "cancelling"
-    if view.finished:
-        return "failed" if view.failed else "completed"
-    return "running" if view.sealed else "enqueueing"
-
-
-def batch_document(view: BatchView) -> dict[str, Any]:
-    return {
-        "id": str(view.id),
-        "name": view.name,
-        "key": view.key,
-        "state": state_of(view),
-        "total": view.total,
-        "added": view.added,
-        "waiting": view.waiting,
-        "running": view.running,
-        "completed": view.completed,
-        "failed": view.failed,
-        "cancelled": view.cancelled,
-        "sealed": view.sealed,
-        "finished": view.finished,
-        "created_at": view.created_at,
-        "finished_at": view.finished_at,
-        "cancelled_by": view.cancelled_by,
-        "then": None if view.then is None else str(view.then),
-        "then_enqueued": view.then_enqueued,
-        "on_failure": None if view.on_failure is None else str(view.on_failure),
-        "on_failure_enqueued": view.on_failure_enqueued,
-    }
 
 
 def facts(view: BatchView) -> Iterator[tuple[str, str]]:

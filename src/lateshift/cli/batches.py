@@ -8,13 +8,14 @@ import click
 
 from lateshift.batches.handle import Batch
 from lateshift.cli import exits
-from lateshift.cli.batch_view import batch_document, facts, state_of, watched
+from lateshift.cli.batch_view import facts, watched
 from lateshift.cli.options import job_id as id_type
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import amount, console, counted, duration, print_json, print_table
 from lateshift.cli.progress import bar
 from lateshift.cli.short_ids import batch_digits, one_batch
 from lateshift.clock import SYSTEM
+from lateshift.documents.batches import batch_document, state_of
 from lateshift.model.batch import BatchId, BatchView
 
 
@@ -131,7 +132,7 @@ def resubmit(named: str) -> None:
 def seal(named: str) -> None:
     """Say that no more jobs will come to a batch whose producer died: those that are in are all."""
     with _found(named) as batch:
-        sealed = batch.seal()
+        sealed = batch.seal(by=operator())
         view = batch.progress()
     done = "is sealed" if sealed else "was sealed before"
     _answer(view, "sealed", sealed, f"The batch {view.id} {done}, with {counted(view.total, 'job')}.")

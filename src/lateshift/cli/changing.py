@@ -6,6 +6,7 @@ from typing import Any
 import click
 import msgspec
 
+from lateshift.operating.changing import change_of
 from lateshift.resubmission import Plan
 
 
@@ -14,11 +15,7 @@ def read_change(
 ) -> Callable[[dict[str, Any]], dict[str, Any]] | None:
     """A function from old arguments to new ones; None if nothing is to change."""
     new = dict(_pair(text) for text in sets)
-    if both := [name for name in unsets if name in new]:
-        raise click.UsageError(f"Set {both[0]} or unset it, not both.")
-    if not new and not unsets:
-        return None
-    return lambda old: {name: value for name, value in old.items() if name not in unsets} | new
+    return change_of(new, unsets)
 
 
 def refuse_unused(unsets: Sequence[str], plan: Plan) -> None:

@@ -7,6 +7,7 @@ import click
 from lateshift.check import (
     DIVERGED,
     EXAMPLES,
+    FILTER_GONE,
     GONE,
     INVALID,
     SCHEDULED,
@@ -33,6 +34,8 @@ REMEDIES = {
     INVALID: "A task that cannot be used at all: mend its parameters; the message says which.",
     DIVERGED: 'A workflow whose runs this code does not fit: keep the old steps for runs that passed them, with flow.patched("…"); else such runs are held'
     " when they wake, until code that fits is there and they are resumed, or undone.",
+    FILTER_GONE: "A pipeline of which items still need a filter that this code has not: keep a task of that name until they have passed it; else they"
+    " are held when they come there, until such a task is there and they are resumed, or undone.",
     TRIGGER_INVALID: "A trigger that would make no jobs: mend where it looks, or what its task takes; the message says which.",
     TRIGGER_TAKEN: "A trigger whose name another app has: give one of the two another name=. If it is the same app, renamed, stop the"
     " old one first: its triggers are then taken over where they stand.",

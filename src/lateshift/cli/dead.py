@@ -1,7 +1,5 @@
 """`lateshift jobs dead`: what dead letters died of, those of the same kind together."""
 
-from typing import Any
-
 import click
 
 from lateshift.cli.options import listing, opened, wants_json
@@ -9,7 +7,8 @@ from lateshift.cli.output import amount, counted, duration, print_json, print_se
 from lateshift.cli.progress import bar, dead_in
 from lateshift.clock import SYSTEM
 from lateshift.dead_letters import DEAD_LOOKED_AT, DeadLetters
-from lateshift.model.groups import Group, Groups
+from lateshift.documents.dead_letters import groups_document
+from lateshift.model.groups import Group
 
 
 @click.command()
@@ -34,7 +33,7 @@ def dead(queue: str | None, task: str | None, reason: str | None, like: str | No
         with bar("looking at dead letters", None if narrowed else dead_in(store.queues.list())) as told:
             groups = letters.groups(told)
     if wants_json():
-        print_json(_document(groups, limit))
+        print_json(groups_document(groups, limit))
         return
     shown = groups.largest_first[:limit]
     print_sentences(
@@ -66,25 +65,3 @@ def _row(group: Group) -> list[str]:
         group.fingerprint, amount(group.count), group.task, f"{duration(now - group.first)} ago",
         f"{duration(now - group.last)} ago", short(group.example), what,
     ]  # fmt: skip
-
-
-def _document(groups: Groups, limit: int) -> dict[str, Any]:
-    return {
-        "groups": [
-            {
-                "fingerprint": group.fingerprint,
-                "task": group.task,
-                "reason": group.reason,
-                "error": group.error,
-                "message": group.message,
-                "count": group.count,
-                "first": group.first,
-                "last": group.last,
-                "example": str(group.example),
-            }
-            for group in groups.largest_first[:limit]
-        ],
-        "looked_at": groups.looked_at,
-        "left_out": groups.left_out,
-        "cut": groups.cut,
-    }

@@ -14,7 +14,10 @@ def length(text: str) -> timedelta:
     parts = _PART.findall(text.replace(" ", ""))
     if not parts or "".join(number + unit for number, unit in parts) != text.replace(" ", ""):
         raise click.BadParameter(f"{text!r} is no duration, such as 90s, 15m, 1h30m or 2d.")
-    return timedelta(seconds=sum(float(number) * _UNITS[unit] for number, unit in parts))
+    try:
+        return timedelta(seconds=sum(float(number) * _UNITS[unit] for number, unit in parts))
+    except OverflowError:
+        raise click.BadParameter(f"{text!r} is longer than any calendar.") from None
 
 
 def moment(text: str) -> datetime:

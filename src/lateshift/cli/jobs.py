@@ -10,6 +10,7 @@ import msgspec
 from lateshift.cli.acting import complain, report, resolved, untouched
 from lateshift.cli.dead import dead
 from lateshift.cli.explain import explain
+from lateshift.cli.logs import logs, tell_of_logs
 from lateshift.cli.missing import unheard_of, unseen
 from lateshift.cli.options import job_id as id_type
 from lateshift.cli.options import listing, opened, operator, wants_json
@@ -18,19 +19,21 @@ from lateshift.cli.output import (
     console,
     duration,
     instant,
-    job_brief,
-    job_whole,
     print_json,
     print_table,
-    readable,
 )
 from lateshift.cli.resubmit import resubmit
 from lateshift.cli.short_ids import batch_digits, digits, one, one_batch, unknown
 from lateshift.clock import SYSTEM
+from lateshift.documents.jobs import job_brief, job_whole
+from lateshift.documents.reading import readable
 from lateshift.errors import JobUnknown
 from lateshift.model.edit import RESUBMITTED
 from lateshift.model.ids import JobId
 from lateshift.model.job import AttemptRecord, JobFilter, JobView, State
+from lateshift.model.sealed import masked_view
+from lateshift.model.search import LOOKED_AT
+from lateshift.operating.moments import moment
 
 STATES = [state.label for state in State]
 
@@ -50,6 +53,16 @@ def jobs() -> None:
     "--batch", type=batch_digits, metavar="ID", help="Only jobs of this batch; its last digits will do."
 )
 @click.option("--reason", metavar="REASON", help="Only settled jobs with this reason, such as exhausted.")
+@click.option("--tag", metavar="TAG", help="Only jobs with this tag.")
+@click.option("--key", metavar="KEY", help="Only jobs with this idempotency key.")
+@click.option(
+    "--argument", metavar="TEXT", help="Only jobs with this text in their arguments, or NAME=VALUE for one."
+)
+@click.option("--error", metavar="TEXT", help="Only jobs with this text in what went wrong.")
+@click.option(
+    "--since", metavar="WHEN", help="Only jobs made since then: 15m, 2h, 3d ago, or 2026-11-30T09:00."
+)
+@click.option("--until", metavar="WHEN", help="Only jobs made before then.")
 @click.option(
     "--limit",
     type=click.IntRange(1, 10_000),
@@ -68,6 +81,12 @@ def list_jobs(
     tenant: str | None,
     batch: str | None,
     reason: str | None,
+    tag: str | None,
+    key: str | None,
+    argument: str | None,
+    error: str | None,
+    since: str | None,
+    until: str | None,
     limit: int,
     before: JobId | None,
 ) -> None:
@@ -75,22 +94,26 @@ def list_jobs(
     with opened() as store:
         wanted = JobFilter(
             queue=queue, task=task, state=_state(state), session=session, tenant=tenant, reason=reason, before=before,
-            batch=None if batch is None else one_batch(store, batch),
+            batch=None if batch is None else one_batch(store, batch), tag=tag, key=key, argument=argument, error=error,
+            since=moment("--since", since, SYSTEM.now()), until=moment("--until", until, SYSTEM.now()),
         )  # fmt: skip
-        found = store.reports.jobs(wanted, limit)
+        page = store.reports.search(wanted, limit)
+        found = page.jobs
         hint = unseen(store, queue) if queue is not None and not found else ""
-    more = str(found[-1].id) if len(found) == limit else None
+    more = None if page.before is None else str(page.before)
     if reason is not None and not found and (said := unheard_of(reason)):
         click.echo(f"lateshift: {said}", err=True)
     if wants_json():
-        print_json({"jobs": [job_brief(view) for view in found], "next_before": more})
+        print_json({"jobs": [job_brief(view) for view in found], "next_before": more, "cut": page.cut})
         return
     print_table(
         ("job", "task", "queue", "state", ">attempt", ">age", "what"),
         [_row(view) for view in found],
         "No jobs." if wanted == JobFilter() else f"No jobs with {_in_words(wanted)}.{hint}",
     )
-    if more:
+    if page.cut:
+        click.echo(f"\nOnly the newest {LOOKED_AT:,} jobs were looked at. To go on: add --before {more}")
+    elif more:
         click.echo(f"\nMore: add --before {more}")
 
 
@@ -104,10 +127,12 @@ def show(named: str) -> None:
         if view is None:
             raise JobUnknown(unknown(store, named))
         of_run = view.batch is not None and store.workflows.view(view.batch) is not None
+        logged = store.logs.of(view.id)
     if wants_json():
         print_json(job_whole(view, of_run=of_run))
     else:
         _print_job(view, of_run)
+        tell_of_logs(view.id, logged)
 
 
 @jobs.command()
@@ -124,6 +149,7 @@ def cancel(named: tuple[str, ...]) -> None:
 
 
 jobs.add_command(explain)
+jobs.add_command(logs)
 jobs.add_command(dead)
 jobs.add_command(resubmit)
 
@@ -137,8 +163,9 @@ def _in_words(wanted: JobFilter) -> str:
 
 
 def _row(view: JobView) -> list[str]:
+    view = masked_view(view)
     return [
-        str(view.id), view.task, view.queue, view.state.label, f"{view.attempt}/{view.attempts}",
+        str(view.id), view.task, view.queue, view.state.label, "" if view.is_run else f"{view.attempt}/{view.attempts}",
         duration(SYSTEM.now() - view.created_at), _what(view),
     ]  # fmt: skip
 
@@ -159,6 +186,7 @@ def _what(view: JobView) -> str:
 
 
 def _print_job(view: JobView, of_run: bool) -> None:
+    view = masked_view(view)
     from rich.table import Table
     from rich.text import Text
 
@@ -180,8 +208,8 @@ def _print_job(view: JobView, of_run: bool) -> None:
     line = Table.grid(padding=(0, 2))
     line.add_column(style="bright_black", no_wrap=True)
     line.add_column(overflow="fold")
-    for moment, event in _timeline(view):
-        line.add_row(moment, Text(event))
+    for at, event in _timeline(view):
+        line.add_row(at, Text(event))
     out.print(line)
     if not view.state.settled and view.state is not State.RUNNING:
         out.print(Text(f"\nWhy it waits: lateshift jobs explain {view.id}"))
@@ -197,7 +225,10 @@ def _facts(view: JobView, of_run: bool) -> Iterator[tuple[str, str]]:
 
     yield "job", str(view.id)
     yield "queue", f"{view.queue}, priority {view.priority}"
-    yield "attempt", f"{view.attempt} of {view.attempts}, fence {view.fence}"
+    yield (
+        "fence" if view.is_run else "attempt",
+        f"{view.fence}" if view.is_run else f"{view.attempt} of {view.attempts}, fence {view.fence}",
+    )
     yield "arguments", as_json(view.payload)
     yield "result", as_json(view.result) if readable(view.result) is not None else ""
     yield "checkpoint", as_json(view.checkpoint)
@@ -212,6 +243,8 @@ def _facts(view: JobView, of_run: bool) -> Iterator[tuple[str, str]]:
     yield "tenant", view.tenant or ""
     yield "limit key", view.limit_key or ""
     yield "workflow" if of_run else "batch", str(view.batch or "")
+    yield "tags", ", ".join(view.tags)
+    yield "asked for by", str(view.parent or "")
     yield "workers lost", str(view.losses or "")
     yield "cancel", "asked for; the attempt is told to stop" if view.cancel_requested else ""
 
@@ -219,18 +252,20 @@ def _facts(view: JobView, of_run: bool) -> Iterator[tuple[str, str]]:
 def _timeline(view: JobView) -> Iterator[tuple[str, str]]:
     yield instant(view.created_at), "enqueued"
     for record in view.history:
-        yield instant(record.at), _attempt(record)
+        yield instant(record.at), _attempt(record, of_run=view.is_run)
     if view.state is State.RUNNING and view.started_at is not None:
-        yield instant(view.started_at), f"attempt {view.attempt} started"
+        yield instant(view.started_at), "goes on" if view.is_run else f"attempt {view.attempt} started"
     if view.state in (State.SCHEDULED, State.READY, State.BLOCKED):
         yield instant(view.due_at), "due" if view.state is State.SCHEDULED else view.state.label
     if view.settled_at is not None:
         yield instant(view.settled_at), view.state.label + (f": {view.reason}" if view.reason else "")
 
 
-def _attempt(record: AttemptRecord) -> str:
+def _attempt(record: AttemptRecord, *, of_run: bool) -> str:
     if record.reason == RESUBMITTED:
         return f"resubmitted {record.message}"
     ran = f" after {duration(record.ran_for)}" if record.ran_for is not None else ""
     said: Any = " ".join(part for part in (record.error, record.message) if part)
-    return f"attempt {record.attempt} {record.reason}{ran}" + (f": {said}" if said else "")
+    return f"{'' if of_run else f'attempt {record.attempt} '}{record.reason}{ran}" + (
+        f": {said}" if said else ""
+    )

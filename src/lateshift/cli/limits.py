@@ -4,6 +4,7 @@ import click
 
 from lateshift.cli.options import listing, opened, wants_json
 from lateshift.cli.output import print_json, print_table
+from lateshift.documents.sessions import limit_document
 from lateshift.model.guard import Rule
 
 
@@ -19,14 +20,6 @@ def limits() -> None:
     print_table(
         ("on", "name", ">at once", "rate", ">burst"), [_row(rule) for rule in found], "Nothing is limited."
     )
-
-
-def limit_document(rule: Rule) -> dict[str, object]:
-    rated = rule.rate is not None
-    return {
-        "scope": rule.scope, "name": rule.name, "concurrency": rule.concurrency, "rate": rule.rate,
-        "per_seconds": rule.per.total_seconds() if rated else None, "burst": rule.burst if rated else None,
-    }  # fmt: skip
 
 
 def _row(rule: Rule) -> list[str]:

@@ -8,17 +8,24 @@ from collections.abc import Sequence
 import click
 
 from lateshift.cli import exits
+from lateshift.cli.audit import audit
 from lateshift.cli.batches import batches
 from lateshift.cli.bench import bench
+from lateshift.cli.breakers import breakers
 from lateshift.cli.check import check
 from lateshift.cli.jobs import jobs
+from lateshift.cli.keys import keys
 from lateshift.cli.limits import limits
 from lateshift.cli.members import members
+from lateshift.cli.metrics import metrics
 from lateshift.cli.options import common
+from lateshift.cli.pipelines import pipelines
 from lateshift.cli.queues import queues
 from lateshift.cli.schedules import schedules
+from lateshift.cli.serve import serve
 from lateshift.cli.sessions import sessions
 from lateshift.cli.store import store
+from lateshift.cli.tokens import tokens
 from lateshift.cli.triggers import triggers
 from lateshift.cli.up import up, work
 from lateshift.cli.workflows import workflows
@@ -65,7 +72,8 @@ def lateshift() -> None:
 
 
 for command in (
-    up, work, check, jobs, batches, workflows, queues, schedules, triggers, sessions, limits, members, store, bench,
+    up, work, serve, check, jobs, batches, workflows, pipelines, queues, schedules, triggers, sessions, limits,
+    breakers, members, tokens, keys, audit, metrics, store, bench,
 ):  # fmt: skip
     lateshift.add_command(command)
 

@@ -3,8 +3,9 @@
 import click
 
 from lateshift.cli.options import listing, opened, wants_json
-from lateshift.cli.output import amount, duration, member_document, print_json, print_sentences, short
+from lateshift.cli.output import amount, duration, print_json, print_sentences, short
 from lateshift.clock import SYSTEM
+from lateshift.documents.members import member_document
 from lateshift.store.contract import MemberView
 
 

@@ -68,15 +68,5 @@ def held_elsewhere(store: Store, session: str) -> str:
     return f" One of that name is held in queue {', '.join(queues[:NAMED])}: add --queue {queues[0]}."
 
 
-def others(name: str, names: list[str]) -> str:
-    """What to say of a name that is not there: the one that may be meant, else what there is."""
-    if not names:
-        return " There is none at all."
-    close = get_close_matches(name, names, 3)
-    if close:
-        return f" Did you mean {' or '.join(close)}?"
-    return f" There are: {', '.join(names[:NAMED])}{', and others' if len(names) > NAMED else ''}."
-
-
 def _likeliest(value: str, there: list[str]) -> str:
     return ", ".join(get_close_matches(value, there, NAMED) or there[:NAMED])

@@ -7,11 +7,10 @@ from typing import Any
 import click
 import msgspec
 
-from lateshift.model.job import AttemptRecord, JobView
+from lateshift.model.job import JobView
 from lateshift.model.words import counted as counted
 from lateshift.model.words import duration as duration
 from lateshift.model.words import short as short
-from lateshift.store.contract import MemberView, QueueView
 
 
 def print_json(document: Any) -> None:
@@ -107,84 +106,6 @@ STYLES = {
 }  # fmt: skip
 
 
-def job_brief(view: JobView) -> dict[str, Any]:
-    """A job in a listing."""
-    return {
-        "id": str(view.id),
-        "task": view.task,
-        "queue": view.queue,
-        "state": view.state.label,
-        "reason": view.reason,
-        "priority": view.priority,
-        "attempt": view.attempt,
-        "attempts": view.attempts,
-        "created_at": view.created_at,
-        "due_at": view.due_at,
-        "started_at": view.started_at,
-        "complete_by": view.complete_by,
-        "settled_at": view.settled_at,
-        "cancel_requested": view.cancel_requested,
-        "progress": None if view.progress is None else msgspec.to_builtins(view.progress),
-    }
-
-
-def job_whole(view: JobView, *, of_run: bool = False) -> dict[str, Any]:
-    """A job with all that is known of it. `of_run`: what it belongs to is the run of a workflow, and no batch."""
-    belongs_to = None if view.batch is None else str(view.batch)
-    return job_brief(view) | {
-        "fence": view.fence,
-        "losses": view.losses,
-        "holder": None if view.holder is None else str(view.holder),
-        "exclusive": view.exclusive,
-        "session": view.session,
-        "sequence": view.sequence,
-        "tenant": view.tenant,
-        "limit_key": view.limit_key,
-        "batch": None if of_run else belongs_to,
-        "workflow": belongs_to if of_run else None,
-        "arguments": readable(view.payload),
-        "result": readable(view.result),
-        "checkpoint": readable(view.checkpoint),
-        "history": [attempt_document(record) for record in view.history],
-    }
-
-
-def attempt_document(record: AttemptRecord) -> dict[str, Any]:
-    """One attempt that did not complete, every field present."""
-    return {name: getattr(record, name) for name in record.__struct_fields__}
-
-
-def queue_document(view: QueueView) -> dict[str, Any]:
-    oldest = view.oldest_ready
-    return {
-        "name": view.name,
-        "ready": view.ready,
-        "scheduled": view.scheduled,
-        "running": view.running,
-        "blocked": view.blocked,
-        "dead": view.dead,
-        "oldest_ready_seconds": None if oldest is None else oldest.total_seconds(),
-        "paused": view.paused_at is not None,
-        "paused_by": view.paused_by,
-        "paused_at": view.paused_at,
-    }
-
-
-def member_document(view: MemberView) -> dict[str, Any]:
-    return {
-        "id": str(view.id),
-        "name": view.name,
-        "kind": view.kind,
-        "host": view.host,
-        "pid": view.pid,
-        "started_at": view.started_at,
-        "expires_at": view.expires_at,
-        "dead": view.dead,
-        "stats": view.stats,
-        "serves": None if view.serves is None else msgspec.to_builtins(view.serves),
-    }
-
-
 def print_facts(name: str, about: str, facts: Sequence[tuple[str, str]]) -> None:
     """One thing with what is known of it; what is empty is left out."""
     from rich.table import Table
@@ -199,10 +120,6 @@ def print_facts(name: str, about: str, facts: Sequence[tuple[str, str]]) -> None
         if value:
             table.add_row(fact, Text(value))
     out.print(table)
-
-
-def readable(encoded: bytes | None) -> Any:
-    return None if encoded is None else msgspec.json.decode(encoded)
 
 
 def instant(moment: datetime | None) -> str:

@@ -1,12 +1,12 @@
 """`jobs resubmit --show`: which jobs would run again, and how their arguments would change."""
 
-from typing import Any
-
 import click
 
 from lateshift.cli.options import wants_json
-from lateshift.cli.output import counted, print_json, print_table, readable, say, short
+from lateshift.cli.output import counted, print_json, print_table, say, short
+from lateshift.documents.dead_letters import plan_document
 from lateshift.model.edit import changes
+from lateshift.model.sealed import is_sealed, masked_view
 from lateshift.resubmission import Plan, Planned
 
 OLD_WIDTH = 24  # characters of an old value; the new one has the rest of the line
@@ -14,7 +14,7 @@ OLD_WIDTH = 24  # characters of an old value; the new one has the rest of the li
 
 def print_plan(plan: Plan, limit: int | None = None) -> None:
     if wants_json():
-        print_json(_document(plan))
+        print_json(plan_document(plan))
         return
     rows = [row for each in plan.examples for row in _rows(each)]
     if plan.edited:
@@ -31,8 +31,8 @@ def print_plan(plan: Plan, limit: int | None = None) -> None:
 
 
 def _rows(planned: Planned) -> list[list[str]]:
-    view = planned.view
-    if planned.edit is None:
+    view = masked_view(planned.view)
+    if planned.edit is None or is_sealed(planned.edit.after):
         return [[short(view.id), view.task, view.state.label, view.payload.decode()]]
     rows: list[list[str]] = []
     for each in changes(planned.edit):
@@ -42,19 +42,3 @@ def _rows(planned: Planned) -> list[list[str]]:
         first = not rows
         rows.append([short(view.id) if first else "", view.task if first else "", each.name, old, new])
     return rows
-
-
-def _document(plan: Plan) -> dict[str, Any]:
-    return {
-        "would_resubmit": plan.count,
-        "would_edit": plan.edited,
-        "examples": [
-            {
-                "id": str(each.view.id),
-                "task": each.view.task,
-                "before": readable(each.view.payload),
-                "after": readable(each.edit.after if each.edit else each.view.payload),
-            }
-            for each in plan.examples
-        ],
-    }

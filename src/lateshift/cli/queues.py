@@ -4,9 +4,9 @@ import click
 
 from lateshift.cli.missing import unseen
 from lateshift.cli.options import listing, opened, operator, wants_json
-from lateshift.cli.output import amount, duration, print_json, print_table, queue_document
-from lateshift.errors import OptionInvalid
-from lateshift.model.queue import QUEUE_NAME
+from lateshift.cli.output import amount, duration, print_json, print_table
+from lateshift.documents.queues import queue_document
+from lateshift.operating.names import check_queue
 from lateshift.store.contract import COUNT_LIMIT, QueueView
 
 
@@ -36,7 +36,7 @@ def list_queues() -> None:
 @listing
 def pause(name: str) -> None:
     """Lease nothing more from a queue. What runs goes on; new jobs are accepted and wait."""
-    _check(name)
+    check_queue(name)
     with opened() as store:
         hint = unseen(store, name)
         store.queues.pause(name, by=operator())
@@ -48,15 +48,10 @@ def pause(name: str) -> None:
 @listing
 def resume(name: str) -> None:
     """Let a paused queue go on."""
-    _check(name)
+    check_queue(name)
     with opened() as store:
         resumed = store.queues.resume(name, by=operator())
     _answer(name, "resumed", f"{name} goes on." if resumed else f"{name} was not paused.", changed=resumed)
-
-
-def _check(name: str) -> None:
-    if not QUEUE_NAME.fullmatch(name):
-        raise OptionInvalid(f"{name!r} is no queue name. `lateshift queues list` shows those there are.")
 
 
 def _answer(name: str, key: str, sentence: str, *, changed: bool = True) -> None:

@@ -22,6 +22,8 @@ from lateshift.dead_letters import DEAD_LOOKED_AT, DeadLetters, refuse_problems
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView, State
 from lateshift.model.rate import Rate
+from lateshift.model.workflow.run import is_step
+from lateshift.operating.step_jobs import steps_left_out, why_step
 from lateshift.resubmission import Course, Plan, Resubmission, Resubmitted, up_to
 from lateshift.store.contract import Store
 
@@ -108,15 +110,17 @@ class Asked:
         done = self._carry_out(views, plan)
         others = untouched(self._store, ids, done.ids) | dict.fromkeys(missing)
         _report(done, others, plan)
-        complain(self._store, others)
+        complain(self._store, others, why=lambda id: why_step(self._store, id))
 
     def by_filter(self, filters: dict[str, str | None], limit: int, question: str | None) -> None:
         letters = DeadLetters(self._store, {}, SYSTEM, **filters)
-        plan = self._looked_through(up_to(limit, letters))
+        plan = self._looked_through(up_to(limit, letters.resubmittable()))
         if letters.cut:
             click.echo(
                 f"lateshift: only the newest {DEAD_LOOKED_AT:,} dead letters were looked at.", err=True
             )
+        if letters.steps:
+            click.echo(f"lateshift: {steps_left_out(letters.steps)}", err=True)
         if self._show and plan.count:
             print_plan(plan, limit)
         elif not plan.count:
@@ -127,7 +131,7 @@ class Asked:
                 nothing_found(self._store, filters)
             click.echo("No dead letters.", err=True)
         elif question is None or _confirmed(plan, limit, self._course, question):
-            done = self._carry_out(up_to(plan.count, letters), plan)
+            done = self._carry_out(up_to(plan.count, letters.resubmittable()), plan)
             _report(done, untouched(self._store, done.skipped, []), plan)
         else:
             click.echo("Nothing was resubmitted.")
@@ -155,8 +159,10 @@ def _find(program: str | None) -> Any:
 
 
 def _resubmittable(store: Store, ids: list[JobId]) -> list[JobView]:
-    found = (store.reports.job(id) for id in ids)
-    return [view for view in found if view is not None and view.state in (State.DEAD, State.CANCELLED)]
+    found = [store.reports.job(id) for id in ids]
+    ended = [view for view in found if view is not None and view.state in (State.DEAD, State.CANCELLED)]
+    runs = store.workflows.begun([view.batch for view in ended if view.batch is not None])
+    return [view for view in ended if not is_step(view, runs)]
 
 
 def _confirmed(plan: Plan, limit: int, course: Course, pace: str) -> bool:

@@ -5,27 +5,18 @@ from typing import Any, TypeVar
 
 import click
 import msgspec
-from msgspec import structs
 
 from lateshift.cli.durations import length, moment
 from lateshift.cli.options import listing, opened, opened_for, operator, wants_json
 from lateshift.cli.output import print_json
-from lateshift.cli.schedule_view import both, schedule_document
-from lateshift.clock import SYSTEM
-from lateshift.errors import OptionInvalid, ScheduleUnknown
-from lateshift.model.scheduling.plan import CATCH_UP_MOST, GRACE, Plan, plan_of
-from lateshift.model.scheduling.schedule import NewSchedule, ScheduleView
-from lateshift.model.scheduling.timing import timing_of
-from lateshift.schedules import one_at_a_time, side_by_side
-from lateshift.scheduling import new_schedule, refuse_past
-from lateshift.store.contract import Store
+from lateshift.documents.schedules import both, schedule_document
+from lateshift.errors import ScheduleUnknown
+from lateshift.model.scheduling.plan import CATCH_UP_MOST
+from lateshift.model.scheduling.schedule import ScheduleView
+from lateshift.operating import schedule_making as operating
 
 C = TypeVar("C", bound=Callable[..., Any])
 
-WHEN = ("cron", "every", "at")
-TIMING = (*WHEN, "timezone", "start", "end")
-RULES = ("overlap", "catch_up", "most", "grace", "jitter", "tick_as")
-USUAL = {"timezone": "UTC", "overlap": "skip", "catch_up": "last", "most": CATCH_UP_MOST, "grace": GRACE}
 CLEARED = {"no_start": "start", "no_end": "end", "no_tick_as": "tick_as"}  # by which flag of `edit`
 
 
@@ -70,15 +61,9 @@ def add(
     app = find_app(program)
     bound = app.find_task(task).options(queue=queue, priority=priority)
     given = {option: value for option, value in said.items() if value is not None}
-    plan = _plan(given, USUAL)
-    refuse_past(plan.timing, SYSTEM.now())
-    new = new_schedule(bound, name, plan, (), _object(arguments))
+    values = _object(arguments)
     with opened_for(app) as store:
-        if not store.schedules.add(new, by=operator()):
-            raise OptionInvalid(
-                f"There is a schedule {name!r} already. `lateshift schedules edit` changes it."
-            )
-        _told(store, name, "added")
+        _told(operating.add(store, bound, name, given, values, by=operator()), "added")
 
 
 @click.command()
@@ -95,6 +80,8 @@ def add(
 def edit(name: str, program: str | None, arguments: str | None, **said: Any) -> None:
     """Change a schedule from now on; what is not said stays. Of one that code makes, the change lasts until that code is
     changed."""
+    from lateshift.worker.program import find_app
+
     cleared = [CLEARED[flag] for flag in CLEARED if said.pop(flag)]
     given = {option: value for option, value in said.items() if value is not None}
     _refuse_both(given, cleared)
@@ -108,52 +95,15 @@ def edit(name: str, program: str | None, arguments: str | None, **said: Any) -> 
             raise ScheduleUnknown(
                 f"There is no schedule {name!r} in the store. `lateshift schedules list` shows them."
             )
-        plan = _plan(given, _as_it_was(view, given) | dict.fromkeys(cleared))
-        if plan.timing != view.plan.timing:
-            refuse_past(plan.timing, SYSTEM.now())
-        store.schedules.edit(_edited(view, plan, program, arguments), by=operator())
-        _told(store, name, "changed")
+        task = None if program is None else find_app(program).find_task(view.job.spec.task)
+        values = None if arguments is None else _object(arguments)
+        _told(operating.edit(store, view, given, cleared, task, values, by=operator()), "changed")
 
 
 def _refuse_both(given: Mapping[str, Any], cleared: Sequence[str]) -> None:
     for option in given.keys() & set(cleared):
         flag = option.replace("_", "-")
         raise click.UsageError(f"--{flag} and --no-{flag}: say one of them.")
-
-
-def _edited(view: ScheduleView, plan: Plan, program: str | None, arguments: str | None) -> NewSchedule:
-    job = view.job
-    if program is not None:
-        from lateshift.worker.program import find_app
-
-        task = find_app(program).find_task(job.spec.task)
-        values = _values(view) if arguments is None else _object(arguments)
-        looked_at = new_schedule(task, view.name, plan, (), values)
-        plan, job = looked_at.plan, structs.replace(job, payload=looked_at.job.payload)
-    else:
-        plan = structs.replace(plan, tick_form=view.plan.tick_form)
-    as_ruled = one_at_a_time if plan.overlap in ("queue", "cancel") else side_by_side
-    return NewSchedule(name=view.name, plan=plan, job=as_ruled(job, view.name))
-
-
-def _values(view: ScheduleView) -> dict[str, Any]:
-    """The arguments as they are; not the one that only holds the place of the tick's time."""
-    return {
-        name: value for name, value in _object(view.job.payload.decode()).items() if name != view.plan.tick_as
-    }
-
-
-def _as_it_was(view: ScheduleView, given: Mapping[str, Any]) -> dict[str, Any]:
-    timing, plan = view.plan.timing, view.plan
-    old = {name: getattr(timing, name) for name in TIMING} | {name: getattr(plan, name) for name in RULES}
-    return old | (dict.fromkeys(WHEN) if given.keys() & set(WHEN) else {})
-
-
-def _plan(given: Mapping[str, Any], otherwise: Mapping[str, Any]) -> Plan:
-    """What is said, else what it was or what is usual."""
-    whole: dict[str, Any] = dict.fromkeys((*TIMING, *RULES)) | dict(otherwise) | dict(given)
-    timing = timing_of(**{name: whole[name] for name in TIMING})
-    return plan_of(timing, **{name: whole[name] for name in RULES})
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -165,11 +115,10 @@ def _object(text: str) -> dict[str, Any]:
         ) from None
 
 
-def _told(store: Store, name: str, what: str) -> None:
-    view = store.schedules.get(name)
-    assert view is not None, "it was written a moment ago"
+def _told(view: ScheduleView, what: str) -> None:
     if wants_json():
         print_json(schedule_document(view))
         return
     local, utc = both(view.next_at, view.plan.timing.timezone) if view.next_at else ("never", "")
-    click.echo(f"{name} is {what}: {view.plan.timing.words}. Next: {local}{f' ({utc} UTC)' if utc else ''}.")
+    words = view.plan.timing.words
+    click.echo(f"{view.name} is {what}: {words}. Next: {local}{f' ({utc} UTC)' if utc else ''}.")

@@ -1,21 +1,23 @@
-"""How a schedule is shown: in a table, whole, and as JSON."""
+"""How a schedule is shown: in a table, and whole."""
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import datetime, timedelta
 
 import msgspec
 
 from lateshift.cli.output import amount, console, duration, print_facts, print_table
-from lateshift.model.scheduling.plan import SKIPS_COUNTED, Outcome
-from lateshift.model.scheduling.schedule import ScheduleView, Tick
-from lateshift.model.scheduling.zones import zone
+from lateshift.documents.schedules import arguments_of, both, outcome_in_words
+from lateshift.model.scheduling.schedule import ScheduleView
 
 COLUMNS = ("schedule", "task", "next", "last", "overlap", "when")
 
 
 def schedule_row(view: ScheduleView, now: datetime) -> list[str]:
     last = next((tick for tick in view.recent), None)
-    said = "" if last is None else f"{_outcome(last)} {duration(max(timedelta(0), now - last.at))} ago"
+    said = (
+        ""
+        if last is None
+        else f"{outcome_in_words(last.outcome, last.count)} {duration(max(timedelta(0), now - last.at))} ago"
+    )
     return [
         view.name,
         view.job.spec.task,
@@ -34,28 +36,6 @@ def next_in_words(view: ScheduleView, now: datetime) -> str:
     return f"in {duration(view.next_at - now)}" if view.next_at > now else "now"
 
 
-def schedule_document(view: ScheduleView) -> dict[str, Any]:
-    plan, timing = view.plan, view.plan.timing
-    return {
-        "name": view.name, "task": view.job.spec.task, "queue": view.job.spec.queue,
-        "arguments": _arguments(view), "cron": timing.cron,
-        "every_seconds": None if timing.every is None else timing.every.total_seconds(), "at": timing.at,
-        "timezone": timing.timezone, "start": timing.start, "end": timing.end, "words": timing.words,
-        "overlap": plan.overlap, "catch_up": plan.catch_up, "most": plan.most,
-        "grace_seconds": plan.grace.total_seconds(), "jitter_seconds": plan.jitter.total_seconds(),
-        "tick_as": plan.tick_as, "app": view.app, "next_at": view.next_at, "paused": view.paused_at is not None,
-        "paused_by": view.paused_by, "paused_at": view.paused_at, "created_at": view.created_at,
-        "changed_at": view.changed_at, "changed_by": view.changed_by,
-        "recent": [tick_document(tick) for tick in view.recent],
-    }  # fmt: skip
-
-
-def tick_document(tick: Tick) -> dict[str, Any]:
-    return {
-        "at": tick.at, "outcome": tick.outcome.label, "count": tick.count, "job": None if tick.job is None else str(tick.job),
-    }  # fmt: skip
-
-
 def print_schedule(view: ScheduleView, upcoming: list[datetime], now: datetime) -> None:
     out = console()
     print_facts(view.name, view.plan.timing.words, _facts(view, now))
@@ -66,7 +46,11 @@ def print_schedule(view: ScheduleView, upcoming: list[datetime], now: datetime) 
         print_table(
             ("tick", "what became of it", "job"),
             [
-                [both(tick.at, view.plan.timing.timezone)[0], _outcome(tick), str(tick.job or "")]
+                [
+                    both(tick.at, view.plan.timing.timezone)[0],
+                    outcome_in_words(tick.outcome, tick.count),
+                    str(tick.job or ""),
+                ]
                 for tick in view.recent
             ],
             "",
@@ -78,13 +62,8 @@ def print_moments(moments: list[datetime], timezone: str, nothing: str) -> None:
     print_table((f"next, in {timezone}", "UTC"), [list(both(each, timezone)) for each in moments], nothing)
 
 
-def both(moment: datetime, timezone: str) -> tuple[str, str]:
-    local, utc = moment.astimezone(zone(timezone)), moment.astimezone(UTC)
-    return f"{local:%a %Y-%m-%d %H:%M:%S %Z}", f"{utc:%Y-%m-%d %H:%M:%S}"
-
-
 def _facts(view: ScheduleView, now: datetime) -> list[tuple[str, str]]:
-    plan, spec, arguments = view.plan, view.job.spec, _arguments(view)
+    plan, spec, arguments = view.plan, view.job.spec, arguments_of(view)
     late = {"none": "are skipped", "last": "fire once", "all": f"fire, {amount(plan.most)} at most"}[
         plan.catch_up
     ]
@@ -100,19 +79,3 @@ def _facts(view: ScheduleView, now: datetime) -> list[tuple[str, str]]:
         ("made by", f"the code of app {view.app}" if view.app is not None else ""),
         ("changed", f"{duration(now - view.changed_at)} ago by {view.changed_by}"),
     ]  # fmt: skip
-
-
-def _arguments(view: ScheduleView) -> dict[str, Any]:
-    """Without the one that only holds the place of the tick's time."""
-    told: dict[str, Any] = msgspec.json.decode(view.job.payload)
-    return {name: value for name, value in told.items() if name != view.plan.tick_as}
-
-
-def _outcome(tick: Tick) -> str:
-    words = {
-        Outcome.FIRED: "fired", Outcome.OVERLAP: "skipped: the last job had not ended",
-        Outcome.TOO_LATE: "skipped: too late", Outcome.PAUSED: "skipped: paused", Outcome.DUPLICATE: "its job was there",
-        Outcome.BY_HAND: "fired by hand",
-    }[tick.outcome]  # fmt: skip
-    many = "at least " if tick.count >= SKIPS_COUNTED else ""
-    return words if tick.count == 1 else f"{words} ({many}{amount(tick.count)} ticks)"

@@ -5,33 +5,31 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 import click
+from msgspec import structs
 
 from lateshift.batches.handle import Batch
-from lateshift.cli.batch_view import batch_document
 from lateshift.cli.durations import length, moment
-from lateshift.cli.missing import others
 from lateshift.cli.options import listing, opened, operator, wants_json
-from lateshift.cli.output import amount, counted, duration, job_brief, print_json, print_table, short
+from lateshift.cli.output import amount, counted, duration, print_json, print_table, short
 from lateshift.cli.progress import bar
 from lateshift.cli.schedule_making import add, edit
 from lateshift.cli.schedule_view import (
     COLUMNS,
-    both,
     print_moments,
     print_schedule,
-    schedule_document,
     schedule_row,
 )
 from lateshift.cli.short_ids import digits_in, meant
 from lateshift.clock import SYSTEM
-from lateshift.errors import ScheduleUnknown
+from lateshift.documents.batches import batch_document
+from lateshift.documents.jobs import job_brief
+from lateshift.documents.schedules import both, coming_document, schedule_document
 from lateshift.model.job import JobView, State
 from lateshift.model.scheduling.timing import Timing, in_zone, timing_of, upcoming
 from lateshift.model.scheduling.zones import zone
+from lateshift.operating.names import schedule as find_schedule
 from lateshift.schedules import Schedule
 from lateshift.store.contract import Store
-
-PAGE = 1000
 
 
 @click.group()
@@ -94,7 +92,7 @@ def show(name: str) -> None:
     with _found(name) as schedule:
         view, coming = schedule.view(), schedule.upcoming()
     if wants_json():
-        print_json(schedule_document(view) | {"upcoming": coming})
+        print_json(coming_document(view, coming))
     else:
         print_schedule(view, coming, SYSTEM.now())
 
@@ -161,7 +159,7 @@ def remove(name: str) -> None:
         if store.schedules.get(name) is None and _cancelled(store, name):
             _answer(name, "cancelled", True, f"The job {name} is cancelled.")
             return
-        view = _schedule(store, name).view()
+        view = find_schedule(store, name).view()
         store.schedules.remove(name, by=operator())
     note = (
         f" The code of app {view.app} has it still: it stays away until that changes it." if view.app else ""
@@ -216,9 +214,9 @@ def backfill(name: str, start: datetime, end: datetime) -> None:
     interrupted."""
     counts: list[int] = []
     with opened() as store:
-        schedule = _schedule(store, name)
+        schedule = find_schedule(store, name)
         timing = schedule.view().plan.timing
-        begin, last = (in_zone(each, timing.timezone) for each in (start, end))
+        begin, last = in_zone("from", start, timing.timezone), in_zone("to", end, timing.timezone)
         with bar("enqueueing", None) as drawn:
 
             def told(count: int) -> None:
@@ -229,7 +227,7 @@ def backfill(name: str, start: datetime, end: datetime) -> None:
         view = Batch(batch, lambda: store, {}).progress()
     before, made = counts[0], sum(counts[1:])
     if wants_json():
-        print_json(batch_document(view) | {"made": made, "from": begin, "to": last})
+        print_json(structs.asdict(batch_document(view)) | {"made": made, "from": begin, "to": last})
         return
     (first, _), (until, _) = both(begin, timing.timezone), both(last, timing.timezone)
     click.echo(
@@ -249,15 +247,7 @@ def _backfilled(before: int, made: int) -> str:
 @contextmanager
 def _found(name: str) -> Iterator[Schedule]:
     with opened() as store:
-        yield _schedule(store, name)
-
-
-def _schedule(store: Store, name: str) -> Schedule:
-    """Raises ScheduleUnknown, with close names."""
-    if store.schedules.get(name) is None:
-        names = [view.name for view in store.schedules.list(None, PAGE)]
-        raise ScheduleUnknown(f"There is no schedule {name!r} in the store.{others(name, names)}")
-    return Schedule(name, lambda: store)
+        yield find_schedule(store, name)
 
 
 def _answer(name: str, key: str, changed: bool, sentence: str) -> None:

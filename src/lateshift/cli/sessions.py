@@ -1,14 +1,13 @@
 """`lateshift sessions`: what sessions keep, which are held, and letting them go on."""
 
-from typing import Any
-
 import click
-import msgspec
 
 from lateshift.cli import exits
 from lateshift.cli.missing import held_elsewhere
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import print_json, print_table
+from lateshift.documents.sessions import session_document
+from lateshift.model.sealed import masked
 from lateshift.store.contract import SessionView
 
 SHOWN = 200  # sessions in a listing, unless --limit says otherwise
@@ -67,19 +66,9 @@ def release(name: str, queue: str) -> None:
         raise click.exceptions.Exit(exits.NOT_FOUND)
 
 
-def _state(view: SessionView) -> Any:
-    return None if view.state is None else msgspec.json.decode(view.state)
-
-
-def session_document(view: SessionView) -> dict[str, Any]:
-    return {
-        "queue": view.queue, "session": view.name, "held_by": None if view.held_by is None else str(view.held_by),
-        "held_why": view.held_why, "expects": view.expects, "state": _state(view),
-    }  # fmt: skip
-
-
 def _row(view: SessionView) -> list[str]:
     held = {"dead": f"dead letter {view.held_by}", "gap": "a missing number", None: ""}[view.held_why]
-    state = "" if view.state is None else view.state.decode(errors="replace")
+    kept = masked(view.state)
+    state = "" if kept is None else kept.decode(errors="replace")
     shown = state if len(state) <= STATE_SHOWN else state[: STATE_SHOWN - 1] + "…"
     return [view.queue, view.name, held, "" if view.expects is None else str(view.expects), shown]

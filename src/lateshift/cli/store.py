@@ -1,4 +1,4 @@
-"""`lateshift store`: migrate, check, back up."""
+"""`lateshift store`: migrate, check, back up, give rights."""
 
 from pathlib import Path
 
@@ -45,6 +45,31 @@ def check() -> None:
         click.echo(f"{name}: nothing wrong.")
     if found:
         raise click.exceptions.Exit(exits.FOUND)
+
+
+@store.command()
+@click.option(
+    "--prefix",
+    metavar="NAME",
+    default="lateshift",
+    show_default=True,
+    help="What the names of the roles begin with.",
+)
+@click.option("--apply", "applied", is_flag=True, help="Make them, instead of printing the SQL.")
+@listing
+def roles(prefix: str, applied: bool) -> None:
+    """Print the SQL that makes roles with the least rights in PostgreSQL: owner, server, worker, reader and submitter. Repeat it after a
+    migration."""
+    with opened() as target:
+        script = target.upkeep.roles(prefix)
+        count = target.upkeep.apply_roles(prefix) if applied else 0
+        name = without_password(target.url)
+    if wants_json():
+        print_json({"store": name, "applied": count, "sql": script})
+    elif applied:
+        click.echo(f"{name}: {count} statements were run. Give each role that you use a password.")
+    else:
+        click.echo(script)
 
 
 @store.command()

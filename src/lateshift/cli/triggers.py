@@ -6,7 +6,6 @@ from uuid import UUID
 import click
 
 from lateshift.cli import exits
-from lateshift.cli.missing import others
 from lateshift.cli.options import listing, opened, opened_for, operator, wants_json
 from lateshift.cli.output import counted, print_json, print_sentences, print_table, short
 from lateshift.cli.short_ids import nothing_refused, one_refused, refused_digits
@@ -14,14 +13,14 @@ from lateshift.cli.trigger_view import (
     COLUMNS,
     REFUSED_COLUMNS,
     print_trigger,
-    refused_document,
     refused_row,
-    trigger_document,
     trigger_row,
 )
 from lateshift.clock import SYSTEM
-from lateshift.errors import LateshiftError, TriggerInvalid, TriggerUnknown
-from lateshift.model.triggering.trigger import TriggerView
+from lateshift.documents.triggers import refused_document, trigger_document
+from lateshift.errors import TriggerUnknown
+from lateshift.operating import refused as operating
+from lateshift.operating.names import pause_trigger, trigger
 from lateshift.store.contract import Store
 
 PAGE = 500
@@ -41,7 +40,7 @@ def list_triggers() -> None:
     if wants_json():
         print_json({"triggers": [trigger_document(view) for view in found]})
         return
-    nothing = "No triggers. @app.on_message, @app.on_file, @app.on_row and @app.on make them in code."
+    nothing = "No triggers. @app.on_message, @app.on_file, @app.on_row, @app.on_webhook and @app.on make them in code."
     print_sentences(COLUMNS, [trigger_row(view, SYSTEM.now()) for view in found], nothing)
 
 
@@ -51,7 +50,7 @@ def list_triggers() -> None:
 def show(name: str) -> None:
     """One trigger, with its position and its last error."""
     with opened() as store:
-        view = _trigger(store, name)
+        view = trigger(store, name)
     if wants_json():
         print_json(trigger_document(view))
     else:
@@ -64,13 +63,7 @@ def show(name: str) -> None:
 def pause(name: str) -> None:
     """Read no more until it is resumed. What comes waits where it is."""
     with opened() as store:
-        view = _trigger(store, name)
-        if view.kind == "event":
-            raise TriggerInvalid(
-                f"{name} subscribes to events, which nobody keeps for it. Pause the queue of its task {view.task} instead: "
-                "`lateshift queues pause`."
-            )
-        paused = store.triggers.pause(name, by=operator())
+        paused = pause_trigger(store, name, by=operator())
     _answer(name, "paused", paused, f"{name} is paused." if paused else f"{name} was paused before.")
 
 
@@ -80,7 +73,7 @@ def pause(name: str) -> None:
 def resume(name: str) -> None:
     """Read again, from where it stands."""
     with opened() as store:
-        _trigger(store, name)
+        trigger(store, name)
         resumed = store.triggers.resume(name, by=operator())
     _answer(name, "resumed", resumed, f"{name} goes on." if resumed else f"{name} was not paused.")
 
@@ -95,7 +88,7 @@ def refused(name: str | None, limit: int, after: str | None) -> None:
     """Events that no job could be made of, of one trigger or of all, the oldest first, and why."""
     with opened() as store:
         if name is not None and not store.triggers.refused(name, None, 1):
-            _trigger(store, name)
+            trigger(store, name)
         start = None if after is None else one_refused(store, after)
         found = store.triggers.refused(name, start, limit)
     more = str(found[-1].id) if len(found) == limit else None
@@ -141,20 +134,12 @@ def retry(program: str, ids: tuple[str, ...], name: str | None) -> None:
     if bool(ids) == (name is not None):
         raise click.UsageError("Name what to retry: ids, or --trigger for all of one.")
     app = find_app(program)
-    made: list[str] = []
-    again: dict[str, str] = {}
     with opened_for(app) as store, app.using(store):
         if name is not None and not store.triggers.refused(name, None, 1):
-            _trigger(store, name)
-        for id in [one_refused(store, each) for each in ids] or _all_of(store, name or ""):
-            try:
-                job = app.retry_refused(id, by=operator())
-            except LateshiftError as error:
-                again[str(id)] = str(error)
-            except Exception as error:  # of the program's own decode=
-                again[str(id)] = f"{type(error).__name__}: {error}"
-            else:
-                made += [] if job is None else [str(job)]
+            trigger(store, name)
+        which = [one_refused(store, each) for each in ids] or _all_of(store, name or "")
+        told = operating.retry(app, which, by=operator())
+    made, again = [str(job) for job in told.jobs], told.refused
     if wants_json():
         print_json({"jobs": made, "refused": again})
     else:
@@ -186,15 +171,6 @@ def _all_of(store: Store, name: str) -> list[UUID]:
     while page := store.triggers.refused(name, found[-1] if found else None, PAGE):
         found += [view.id for view in page]
     return found
-
-
-def _trigger(store: Store, name: str) -> TriggerView:
-    """Raises TriggerUnknown, with close names."""
-    view = store.triggers.get(name)
-    if view is None:
-        names = [view.name for view in store.triggers.all()]
-        raise TriggerUnknown(f"There is no trigger {name!r} in the store.{others(name, names)}")
-    return view
 
 
 def _answer(name: str, key: str, changed: bool, sentence: str) -> None:

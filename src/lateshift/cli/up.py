@@ -1,4 +1,4 @@
-"""`lateshift up` and `lateshift work`: worker processes, their host, the supervisor, and for `up` the live view."""
+"""`lateshift up` and `lateshift work`: worker processes, their host, the supervisor, and for `up` the HTTP API and the live view."""
 
 import asyncio
 import contextlib
@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from lateshift.cli.door import Door, Place, answering, beside_workers, place_options, require_extra, show_link
 from lateshift.cli.options import common, patience, refuse_memory, remembered
 from lateshift.errors import AppInvalid, LateshiftError, OptionInvalid, StoreError
 from lateshift.runtime.log import log, set_up
 from lateshift.store.urls import shown
+from lateshift.telemetry.structured import identify
 
 if TYPE_CHECKING:
     from lateshift.app import Lateshift
@@ -44,10 +46,18 @@ def _options(command: C) -> C:
 
 @click.command()
 @click.option("--no-view", is_flag=True, help="Log lines instead of the live view.")
+@click.option("--no-api", is_flag=True, help="Without the HTTP API.")
+@place_options
 @_options
-def up(program: str, processes: int, no_view: bool, **settings: Any) -> None:
-    """Run PROGRAM's workers and the supervisor, with a live view. Ctrl-C stops gracefully."""
-    _run(program, processes, settings, view=not no_view and sys.stdout.isatty())
+def up(program: str, processes: int, no_view: bool, no_api: bool, place: Place, **settings: Any) -> None:
+    """Run PROGRAM's workers, the supervisor and the HTTP API, with a live view. Ctrl-C stops gracefully."""
+    _run(
+        program,
+        processes,
+        settings,
+        view=not no_view and sys.stdout.isatty(),
+        place=None if no_api else place,
+    )
 
 
 @click.command()
@@ -57,9 +67,14 @@ def work(program: str, processes: int, **settings: Any) -> None:
     _run(program, processes, settings, view=False)
 
 
-def _run(program: str, processes: int, settings: dict[str, Any], *, view: bool) -> None:
+def _run(
+    program: str, processes: int, settings: dict[str, Any], *, view: bool, place: Place | None = None
+) -> None:
     from lateshift.worker.program import find_app
 
+    if place is not None and place.is_asked_for:
+        require_extra()
+        place.binding()  # what must not be is told before the program is imported
     _hand_down(settings)
     app = find_app(program)
     asked = remembered("store")
@@ -69,29 +84,34 @@ def _run(program: str, processes: int, settings: dict[str, Any], *, view: bool) 
             f"Lateshift({app.name!r}) without store= takes --store, LATESHIFT_STORE or lateshift.toml."
         )
     refuse_memory(app.settings.store)
+    app.ring()  # one that cannot be read is said now
     with patience():
         _ = app.store  # opened and checked before anything starts or is drawn
     try:
-        if view:
-            from lateshift.cli.view import View, captured
+        with beside_workers(app, place) as door:
+            if view:
+                from lateshift.cli.view import View, captured
 
-            with captured() as (terminal, lines):
-                watch: Watch = View(app, terminal, lines)
-                _start(app, program, processes, watch)
-        else:
-            from lateshift.cli.watch import Watch as Plain
+                with captured() as (terminal, lines):
+                    watch: Watch = View(app, terminal, lines, door)
+                    _start(app, program, processes, watch, door)
+            else:
+                from lateshift.cli.watch import Watch as Plain
 
-            watch = Plain(app)
-            _start(app, program, processes, watch)
+                if door is not None and sys.stdout.isatty():
+                    show_link(door)
+                watch = Plain(app)
+                _start(app, program, processes, watch, door)
     finally:
         app.close()
     click.echo(watch.summary(), err=not view)
 
 
-def _start(app: "Lateshift", program: str, processes: int, watch: "Watch") -> None:
-    set_up(os.environ["LATESHIFT_LOG"])
+def _start(app: "Lateshift", program: str, processes: int, watch: "Watch", door: "Door | None") -> None:
+    set_up(os.environ["LATESHIFT_LOG"], app.settings)
+    identify(app=app.name, version=app.version)
     try:
-        asyncio.run(_run_parts(app, program, processes, watch))
+        asyncio.run(_run_parts(app, program, processes, watch, door))
     finally:
         watch.close()
 
@@ -107,7 +127,9 @@ def _hand_down(settings: dict[str, Any]) -> None:
         raise OptionInvalid(f"LATESHIFT_LOG cannot be {level!r}: DEBUG, INFO, WARNING or ERROR.")
 
 
-async def _run_parts(app: "Lateshift", program: str, processes: int, watch: "Watch") -> None:
+async def _run_parts(
+    app: "Lateshift", program: str, processes: int, watch: "Watch", door: "Door | None"
+) -> None:
     from lateshift.model.ids import new_member_id
     from lateshift.runtime.aside import aside
     from lateshift.runtime.host import Host
@@ -139,11 +161,15 @@ async def _run_parts(app: "Lateshift", program: str, processes: int, watch: "Wat
     if app.settings.queues:
         with contextlib.suppress(StoreError):  # the workers will say so
             await aside(_tell_unmatched, app)
-    sweep = Sweep(app.store, new_member_id(), app.clock, heartbeat=app.settings.heartbeat)
+    sweep = Sweep(
+        app.store, new_member_id(), app.clock, heartbeat=app.settings.heartbeat, losses=app.losses()
+    )
     host = Host(app.store, program, processes, app.settings, app.clock, died=sweep.wake)
     watch.stopping = stopping
-    parts: list[Part] = [sweep, app.ticker(), watch, *app.readers()]
+    parts: list[Part] = [sweep, app.ticker(), app.courier(), watch, *app.readers(), *app.alarms()]
     beside = [asyncio.create_task(drive(part, over)) for part in parts]
+    if door is not None:
+        beside.append(asyncio.create_task(answering(door, stopping)))
     try:
         await host.run(stopping)
     finally:

@@ -21,14 +21,17 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from lateshift.cli.breakers import summary
 from lateshift.cli.output import amount, duration, short, without_password
-from lateshift.cli.watch import Watch
+from lateshift.cli.watch import HELD_READ, Watch
+from lateshift.model.explaining.words import one_line
 from lateshift.model.job import JobView
 from lateshift.runtime.aside import aside
 from lateshift.store.contract import COUNT_LIMIT, MemberView, QueueView
 
 if TYPE_CHECKING:
     from lateshift.app import Lateshift
+    from lateshift.cli.door import Door
 
 BARS = " ▁▂▃▄▅▆▇█"
 QUIET = "bright_black"
@@ -42,8 +45,12 @@ class View(Watch):
     every = timedelta(milliseconds=250)
     detailed = True
 
-    def __init__(self, app: "Lateshift", terminal: IO[str], lines: deque[str]) -> None:
+    def __init__(
+        self, app: "Lateshift", terminal: IO[str], lines: deque[str], door: "Door | None" = None
+    ) -> None:
+        """`door`: where the dashboard is, if it is in this process."""
         super().__init__(app)
+        self._door = door
         self._terminal = terminal
         self._lines = lines
         self._console = Console(file=terminal, force_terminal=True)
@@ -68,16 +75,18 @@ class View(Watch):
 
     def screen(self, width: int, height: int) -> RenderableType:
         now = self._app.clock.monotonic()
-        left = height - 1
+        door = self._where(width)
+        left = height - 1 - len(door)
         top = max(8, min(left * 2 // 5, len(self.sight.queues) + 4, 16))
         log = max(4, left // 6)
         dead = max(4, min(left // 5, 8))
         layout = Layout()
         layout.split_column(
             Layout(self._header(now), size=1),
+            *[Layout(line, size=1) for line in door],
             Layout(name="top", size=top),
             Layout(self._running(width, left - top - log - dead - 2), name="running"),
-            Layout(self._dead(dead - 2), size=dead),
+            self._attention(dead),
             Layout(self._log(log - 2), size=log),
         )
         side = max(30, width * 2 // 5)
@@ -88,6 +97,13 @@ class View(Watch):
             Layout(self._workers(now, top - tall - 5), name="workers"),
         )
         return layout
+
+    def _where(self, width: int) -> list[Text]:
+        """Where the dashboard is: the link that signs one browser in, whole, for it is copied; when it is used, the address."""
+        if self._door is None:
+            return []
+        said = f" dashboard {self._door.shown}"
+        return [Text(said[at : at + width], style="bold") for at in range(0, len(said), max(width, 1))]
 
     def _header(self, now: float) -> RenderableType:
         ran = duration(timedelta(seconds=int(now - self.begun)))
@@ -106,6 +122,8 @@ class View(Watch):
             middle = Text(f"stopping… {self.trouble or rest}", style="bold yellow")
         elif self.trouble is not None:
             middle = Text(self.trouble, style="bold red")
+        elif self.sight.broken:
+            middle = Text("; ".join(summary(view) for view in self.sight.broken), style="bold red")
         else:
             middle = Text(without_password(self._app.store.url), style=QUIET)
         line.add_row(Text(f" Lateshift · {self._app.name}", style="bold cyan"), middle, Text(f"up {ran} "))
@@ -175,6 +193,26 @@ class View(Watch):
                 duration(max(timedelta(0), ran)),
             )  # fmt: skip
         return _panel(table, "running", _left_out(self.sight.running_count, max(1, rows)))
+
+    def _attention(self, tall: int) -> Layout:
+        """Dead letters, and runs that wait for an operator beside them if there are any."""
+        row = Layout(size=tall)
+        if not self.sight.held:
+            row.update(self._dead(tall - 2))
+            return row
+        row.split_row(Layout(self._held(tall - 2)), Layout(self._dead(tall - 2)))
+        return row
+
+    def _held(self, rows: int) -> RenderableType:
+        table = _table(("workflow", ""), ("run", ""), ("why", "1"), header=False)
+        for view in self.sight.held[:rows]:
+            table.add_row(
+                view.run.name, Text(short(view.run.id), style=QUIET), Text(one_line(view.run.why or "an operator wants it so"))
+            )  # fmt: skip
+        more = max(0, len(self.sight.held) - rows)
+        least = " or more" if len(self.sight.held) == HELD_READ else ""
+        note = f"and {more}{least} more" if more else ""
+        return _panel(table, "held workflows", note, style="yellow")
 
     def _dead(self, rows: int) -> RenderableType:
         if not self.sight.dead:

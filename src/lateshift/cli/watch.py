@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 
 from lateshift.cli.output import amount, counted, duration
 from lateshift.errors import StoreError
+from lateshift.model.breaker import CircuitView
 from lateshift.model.ids import MemberId
 from lateshift.model.job import JobFilter, JobView, State
+from lateshift.model.sealed import masked_view
+from lateshift.model.workflow.run import Phase, RunView
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
 from lateshift.store.contract import MemberView, QueueView
@@ -24,6 +27,7 @@ SMOOTHED_OVER = 3  # seconds that a rate is the mean of
 TELL_EVERY = 10.0
 RUNNING_READ = 100
 DEAD_READ = 10
+HELD_READ = 10
 PATIENCE = 2.0  # seconds until a look that is not answered is trouble
 
 
@@ -63,6 +67,8 @@ class Sight:
     workers: list[MemberView] = field(default_factory=list)
     running: list[JobView] = field(default_factory=list)
     dead: list[JobView] = field(default_factory=list)
+    broken: list[CircuitView] = field(default_factory=list)  # breakers that are open
+    held: list[RunView] = field(default_factory=list)  # runs of workflows that wait for an operator
 
     @property
     def running_count(self) -> int:
@@ -96,12 +102,14 @@ class Watch:
         self._looking: asyncio.Task[Sight] | None = None
         self._asked = self.begun
         self._tell_at = self.begun + TELL_EVERY
+        self._due = False  # whether the last look was for a line
         self._told = -1
 
     async def turn(self) -> timedelta:
         """Look, and show. A store that keeps us waiting does not stop the showing."""
         now = self._app.clock.monotonic()
         if self._looking is None:
+            self._due = now >= self._tell_at
             self._looking, self._asked = asyncio.create_task(aside(self.look)), now
         await asyncio.wait({self._looking}, timeout=self.every.total_seconds())
         if self._looking.done():
@@ -117,8 +125,8 @@ class Watch:
 
     async def show(self) -> None:
         """A line every ten seconds, if anything has moved."""
-        now = self._app.clock.monotonic()
-        if now >= self._tell_at:
+        if self._due and self._looking is None:
+            now = self._app.clock.monotonic()
             self._tell_at = now + TELL_EVERY
             if self.pace.total != self._told:
                 log.info("%s", self.line(now))
@@ -134,14 +142,26 @@ class Watch:
         return Sight(
             queues=self._with_the_empty(store.queues.list()) if self._wants_queues else self.sight.queues,
             workers=[view for view in members if view.kind == "worker" and not view.dead],
-            running=store.reports.running(RUNNING_READ) if self.detailed else [],
-            dead=store.reports.jobs(JobFilter(state=State.DEAD), DEAD_READ) if self.detailed else [],
+            running=[*map(masked_view, store.reports.running(RUNNING_READ))] if self.detailed else [],
+            dead=[*map(masked_view, store.reports.jobs(JobFilter(state=State.DEAD), DEAD_READ))]
+            if self.detailed
+            else [],
+            broken=[view for view in store.breakers.list() if view.opened_at] if self.detailed else [],
+            held=self._read_held() if self.detailed else [],
         )
+
+    def _read_held(self) -> list[RunView]:
+        """The newest of those that are held, whether they go forward or are undone."""
+        newest = self._app.store.workflows.newest
+        found = [
+            view for phase in (Phase.HELD, Phase.UNDO_HELD) for view in newest(None, HELD_READ, phase=phase)
+        ]
+        return sorted(found, key=lambda view: view.run.id, reverse=True)[:HELD_READ]
 
     @property
     def _wants_queues(self) -> bool:
-        """Counting what waits costs some milliseconds; where nothing has moved there is no line that says it."""
-        return self.detailed or self.stopping.is_set() or self.pace.total != self._told
+        """Counting what waits costs some milliseconds: only for a line that is due, and if anything has moved."""
+        return self.detailed or self.stopping.is_set() or (self._due and self.pace.total != self._told)
 
     def _with_the_empty(self, queues: list[QueueView]) -> list[QueueView]:
         """The store lists queues that have something in them; the app's own are shown all the time."""

@@ -1,26 +1,58 @@
 """The steps of a run as a tree: the branches of a gather hang below it, and each step says how it went and how it is undone."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from lateshift.cli.workflow_view import MARKS, STEP_STYLES, UNDO_STYLES, called, step_state, undone, went
+from lateshift.model.explaining.explain import explain
 from lateshift.model.explaining.words import one_line
+from lateshift.model.ids import JobId
+from lateshift.model.job import State
 from lateshift.model.workflow.run import RunView
-from lateshift.model.workflow.step import Kind, StepState, StepView, error_of, shown_path
+from lateshift.model.workflow.step import Kind, StepState, StepView, error_of, is_refused, shown_path
+from lateshift.store.contract import Store
 
 if TYPE_CHECKING:
     from rich.text import Text
     from rich.tree import Tree
 
 QUIET = "bright_black"
+WAITS_LOOKED_AT = 20  # jobs of steps of which it is told what they wait for
+OF_ALL = ("no_worker", "not_said", "no_room", "in_line", "next")  # reasons that are not of this job
 BRANCH = 3  # numbers more in the path of a step in a gather: the gather, the branch, the step
 
 
-class StepTree:
-    """Draws the steps of one run. `tracebacks`: whole, not the last line of each."""
+class Waits(Struct, frozen=True):
+    """Where the job of a step is, and what keeps it there."""
 
-    def __init__(self, view: RunView, *, tracebacks: bool) -> None:
+    state: str
+    why: str | None
+
+
+NOBODY: Mapping[JobId, Waits] = {}
+
+
+def waits_of(store: Store, view: RunView) -> dict[JobId, Waits]:
+    """Of the jobs that steps wait for and that do not run."""
+    jobs = [step for step in view.steps if step.kind is Kind.JOB and step.state is StepState.RUNNING]
+    running = [step.job for step in jobs if step.job is not None]
+    found: dict[JobId, Waits] = {}
+    for id in running[:WAITS_LOOKED_AT]:
+        facts = store.reports.facts(id)
+        if facts is not None and facts.job.state in (State.READY, State.SCHEDULED, State.BLOCKED):
+            told = [reason.says for reason in explain(facts).holding if reason.code not in OF_ALL]
+            found[id] = Waits(facts.job.state.label, told[0] if told else None)
+    return found
+
+
+class StepTree:
+    """Draws the steps of one run. `tracebacks`: whole, not the last line of each. `waits`: what keeps the jobs of steps that wait."""
+
+    def __init__(self, view: RunView, *, tracebacks: bool, waits: Mapping[JobId, Waits] = NOBODY) -> None:
+        self._waits = waits
         self._steps = sorted(view.steps, key=lambda step: step.path)
         self._began = view.run.started_at
         self._over = view.state.settled
@@ -40,7 +72,7 @@ class StepTree:
             below = list(same)
             if _depth(below[0]) == depth:
                 first = below.pop(0)
-                if first.kind is not Kind.GATHER:  # its branches are drawn
+                if first.kind is not Kind.GATHER or is_refused(first):  # of others the branches are drawn
                     node.add(self._label(first))
             for gather, inside in groupby(below, key=lambda step: _beginning(step, depth + 1)):
                 self._add_gather(node, gather, list(inside), depth)
@@ -63,8 +95,13 @@ class StepTree:
         mark, style = ("–", QUIET) if given_up else (MARKS[step.state], STEP_STYLES[step.state])
         text = Text.assemble((mark, style), f" {shown_path(step.path)} ", (called(step), "bold"))
         if step.state is not StepState.COMPLETED:
-            text.append(f" {'given up' if given_up else step_state(step)}", style)
+            waits = self._waits.get(step.job) if step.job is not None and not given_up else None
+            text.append(f" {'given up' if given_up else waits.state if waits else step_state(step)}", style)
+        else:
+            waits = None
         text.append(f"  {went(step, self._began, over=self._over)}", QUIET)
+        if waits is not None and waits.why:
+            text.append(f"\n  {one_line(waits.why)}", "yellow")
         self._add_error(text, step.error)
         if step.undo_state:
             text.append("\n  ↶ ", UNDO_STYLES[step.undo_state])

@@ -1,4 +1,4 @@
-"""How runs of workflows are shown: in a table, with their steps as a tree, and as JSON."""
+"""How runs of workflows are shown: in a table, and with their steps as a tree."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,51 +8,16 @@ from uuid import UUID
 
 import msgspec
 
-from lateshift.cli.output import counted, duration, instant, readable, short
+from lateshift.cli.output import counted, duration, instant, short
+from lateshift.documents.reading import readable
+from lateshift.documents.workflows import in_words, next_look, state_of, waits_for
 from lateshift.model.explaining.words import one_line
-from lateshift.model.job import JobView, State
-from lateshift.model.workflow.run import NEVER, Phase, RunView, Signal
-from lateshift.model.workflow.step import Kind, StepError, StepState, StepView, Undo, error_of, shown_path
+from lateshift.model.job import JobView
+from lateshift.model.workflow.run import RunView, Signal
+from lateshift.model.workflow.step import Kind, StepState, StepView, Undo, shown_path
 
 COLUMNS = ("run", "workflow", "state", ">begun", "what")
-STATES = (
-    "ready", "running", "waiting", "blocked", "held", "cancelling", "undoing", "completed", "cancelled", "undone", "failed",
-    "compensation_failed", "worker_lost", "undecodable",
-)  # fmt: skip
-_WAITING = {
-    State.SCHEDULED: "waiting",
-    State.READY: "ready",
-    State.RUNNING: "running",
-    State.BLOCKED: "blocked",
-}
 _ID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
-
-
-def state_of(view: RunView) -> str:
-    """What becomes of it, or how it ended: one of STATES, or the reason of a dead letter."""
-    if view.state is State.DEAD:
-        return view.reason or "dead"
-    if view.state.settled:
-        return view.state.label
-    if view.run.phase is Phase.UNDOING:
-        return "undoing"
-    if view.run.cancel_by is not None:
-        return "cancelling"
-    return "held" if view.run.phase is Phase.HELD else _WAITING[view.state]
-
-
-def in_words(state: str) -> str:
-    return state.replace("_", " ")
-
-
-def waits_for(view: RunView) -> str | None:
-    """Only one that sleeps waits for anything; what is noted of another is past."""
-    return (view.run.waits_for or None) if view.state is State.SCHEDULED else None
-
-
-def next_look(view: RunView, now: datetime) -> datetime | None:
-    """None if it has ended, or waits for somebody: that it is looked at in ten years all the same is no time to tell."""
-    return view.due_at if view.state is State.SCHEDULED and view.due_at - now < NEVER / 2 else None
 
 
 def short_ids(text: str) -> str:
@@ -67,48 +32,11 @@ def run_row(view: RunView, now: datetime) -> list[str]:
 def _what(view: RunView) -> str:
     """What it says of itself; then what keeps it, or how that came."""
     waits = waits_for(view)
-    if view.run.phase is Phase.HELD and not view.state.settled:
+    if view.run.phase.is_held and not view.state.settled:
         why = view.run.why or "an operator wants it so"
     else:
         why = f"waits for {short_ids(waits)}" if waits else view.run.why or ""
     return "; ".join(one_line(part) for part in (view.run.status, why) if part)
-
-
-# -- for programs ----------------------------------------------------------------------------------------------------
-
-
-def run_document(view: RunView, now: datetime) -> dict[str, Any]:
-    run = view.run
-    return {
-        "id": str(run.id), "workflow": run.name, "version": run.version, "state": state_of(view), "phase": run.phase.label,
-        "status": run.status, "why": run.why or None, "waits_for": waits_for(view), "queue": view.queue,
-        "parent": None if view.parent is None else str(view.parent), "cancelled_by": run.cancel_by,
-        "began_at": run.started_at, "next_look_at": next_look(view, now), "ended_at": view.settled_at,
-    }  # fmt: skip
-
-
-def whole_document(view: RunView, job: JobView, signals: Sequence[Signal], now: datetime) -> dict[str, Any]:
-    return run_document(view, now) | {
-        "arguments": readable(job.payload), "result": readable(job.result),
-        "signals": [{"name": signal.name, "data": readable(signal.data)} for signal in signals],
-        "steps": [step_document(step) for step in view.steps],
-    }  # fmt: skip
-
-
-def step_document(step: StepView) -> dict[str, Any]:
-    return {
-        "step": shown_path(step.path), "kind": step.kind.label, "name": step.name, "state": step.state.label,
-        "arguments": readable(step.payload), "mended": step.mended, "result": readable(step.result),
-        "error": _error_document(error_of(step.error)), "failures": step.failures, "place": step.place,
-        "job": None if step.job is None else str(step.job), "began_at": step.started_at, "ended_at": step.ended_at,
-        "due_at": step.due_at, "complete_by": step.complete_by, "undo": step.undo, "undo_state": step.undo_state.label or None,
-        "undo_error": _error_document(error_of(step.undo_error)), "undo_failures": step.undo_failures,
-        "undo_job": None if step.undo_job is None else str(step.undo_job), "undone_at": step.undone_at,
-    }  # fmt: skip
-
-
-def _error_document(error: StepError | None) -> dict[str, Any] | None:
-    return None if error is None else {name: getattr(error, name) for name in error.__struct_fields__}
 
 
 # -- one run ---------------------------------------------------------------------------------------------------------
@@ -150,10 +78,21 @@ def remedies(view: RunView) -> Iterator[str]:
     id, state = short(view.run.id), state_of(view)
     held = [step for step in view.steps if step.state is StepState.HELD]
     if state == "held" or (held and state == "waiting"):
+        undone = view.run.phase.is_undone or view.run.cancel_by is not None
+        if undone:
+            yield f"Undo it, with code that fits: lateshift workflows resume {id}"
+            return
+        if view.run.phase.is_undone or view.run.cancel_by is not None:
+            yield f"Undo it, with code that fits: lateshift workflows resume {id}"
+            return
         yield f"Go on: lateshift workflows resume {id}"
-        if held:
-            path = shown_path(held[0].path)
-            yield f"Go on with other arguments: lateshift workflows resubmit-step {id} {path} --args JSON"
+        mendable = [step for step in held if step.kind is not Kind.FIXED]
+        if mendable:
+            step, path = mendable[0], shown_path(mendable[0].path)
+            what, form = (
+                ("another list", "'[…]'") if step.kind is Kind.GATHER else ("other arguments", "JSON")
+            )
+            yield f"Go on with {what}: lateshift workflows resubmit-step {id} {path} --args {form}"
         yield f"Undo what was done: lateshift workflows undo {id} --why TEXT"
     elif state in ("compensation_failed", "worker_lost"):
         yield f"Try again: lateshift workflows resume {id}"
@@ -169,7 +108,7 @@ UNDO_STYLES = {Undo.RUNNING: "cyan", Undo.DONE: "green", Undo.FAILED: "bold red"
 ARGUMENTS_SHOWN = 40  # characters
 _CALLED = {
     Kind.CHILD: "child {}", Kind.SLEEP: "sleep", Kind.SIGNAL: "wait for {}", Kind.NOW: "now", Kind.PATCH: "patch {}",
-    Kind.EMIT: "emit {}",
+    Kind.EMIT: "emit {}", Kind.FIXED: "{}",
 }  # fmt: skip
 
 
@@ -208,8 +147,7 @@ def went(step: StepView, began: datetime, *, over: bool) -> str:
         parts.append(duration(step.ended_at - step.started_at))
     elif step.state is StepState.RUNNING and not over:
         parts += [f"until {_time(step.due_at, began)}"] if step.due_at is not None else []
-        here = step.complete_by is not None and step.kind is Kind.CALL  # a job has a complete-by of its own
-        parts += [f"complete by {_time(step.complete_by, began)}"] if here and step.complete_by else []
+        parts += [f"complete by {_time(step.complete_by, began)}"] if step.complete_by is not None else []
     parts += [counted(step.failures, "failure")] if step.failures else []
     parts += ["arguments of an operator"] if step.mended else []
     parts += [f"job {short(step.job)}"] if step.job is not None else []

@@ -8,53 +8,46 @@ import msgspec
 
 from lateshift.cli import exits
 from lateshift.cli.acting import complain, resolved
-from lateshift.cli.options import listing, opened, operator, wants_json
+from lateshift.cli.options import listing, opened, opened_for, operator, wants_json
 from lateshift.cli.output import (
     STYLES,
     console,
     counted,
     print_json,
     print_sentences,
-    readable,
 )
 from lateshift.cli.short_ids import one, run_digits
-from lateshift.cli.workflow_finding import (
-    LOOKED_AT,
-    can_go_on,
-    found,
-    held_step,
-    newest,
-    no_run,
-    nothing_found,
-    nothing_to_resume,
-    waits_for_an_operator,
-)
-from lateshift.cli.workflow_tree import StepTree
+from lateshift.cli.workflow_finding import found, nothing_found
+from lateshift.cli.workflow_giving import read_arguments, read_json
+from lateshift.cli.workflow_graph import graph
+from lateshift.cli.workflow_resuming import resume
+from lateshift.cli.workflow_tree import StepTree, waits_of
 from lateshift.cli.workflow_view import (
     COLUMNS,
-    STATES,
     arguments_in_words,
     facts,
-    in_words,
     remedies,
-    run_document,
     run_row,
-    state_of,
-    whole_document,
 )
 from lateshift.clock import SYSTEM
-from lateshift.errors import OptionInvalid, PayloadTooLarge, RunEnded, RunUnknown
+from lateshift.documents.reading import readable
+from lateshift.documents.workflows import STATES, in_words, run_document, state_of, whole_document
+from lateshift.errors import RunUnknown
 from lateshift.model import checks
 from lateshift.model.ids import JobId
-from lateshift.model.job import PAYLOAD_LIMIT, State
 from lateshift.model.outcome import MESSAGE_LIMIT
-from lateshift.model.workflow.run import Phase
 from lateshift.model.workflow.step import shown_path
+from lateshift.operating import runs as operating
+from lateshift.operating.steps import refuse_misfit, refuse_unmendable
 
 
 @click.group()
 def workflows() -> None:
     """Look at runs of workflows and their steps, tell them things, say how those go on that wait."""
+
+
+workflows.add_command(graph)
+workflows.add_command(resume)
 
 
 @workflows.command("list")
@@ -68,7 +61,7 @@ def list_runs(name: str | None, state: str | None, limit: int, before: str | Non
     """The newest runs first: their state, what each says of itself, and what it waits for."""
     with opened() as store:
         start = None if before is None else one(store, before)
-        runs, last = newest(store, start, limit, name, state)
+        runs, last = operating.newest(store, start, limit, name, state)
         nothing = nothing_found(store, name, state) if not runs else ""
     now = SYSTEM.now()
     more = None if last is None else str(last)
@@ -77,7 +70,7 @@ def list_runs(name: str | None, state: str | None, limit: int, before: str | Non
         return
     print_sentences(COLUMNS, [run_row(view, now) for view in runs], nothing)
     if more:
-        looked = f"The newest {LOOKED_AT:,} runs were looked at. " if len(runs) < limit else ""
+        looked = f"The newest {operating.LOOKED_AT:,} runs were looked at. " if len(runs) < limit else ""
         click.echo(f"\n{looked}More: add --before {more}")
 
 
@@ -91,6 +84,7 @@ def show(named: str, tracebacks: bool) -> None:
         view, job = found(store, named)
         signals = [signal for loaded in store.workflows.load([view.run.id]) for signal in loaded.signals]
         of_batch = view.parent is not None and store.batches.view(view.parent) is not None
+        waits = waits_of(store, view)
     now = SYSTEM.now()
     if wants_json():
         print_json(whole_document(view, job, signals, now))
@@ -109,7 +103,7 @@ def show(named: str, tracebacks: bool) -> None:
     out.print(table)
     out.print()
     if view.steps:
-        out.print(StepTree(view, tracebacks=tracebacks).drawn())
+        out.print(StepTree(view, tracebacks=tracebacks, waits=waits).drawn())
     else:
         out.print("It has no steps yet." if not view.state.settled else "It had no steps.")
     for number, remedy in enumerate(remedies(view)):
@@ -126,13 +120,13 @@ def signal(named: str, name: str, data: str | None, key: str | None) -> None:
     """Tell a run something: its `flow.wait_for(NAME)` gives the data. One that comes early is kept."""
     from lateshift.workflows import tell
 
-    given = None if data is None else _json("--data", data)
+    given = None if data is None else read_json("--data", data)
     with opened() as store:
         id = one(store, named)
         begun = store.workflows.view(id) is not None
         job = store.reports.job(id)
-        if not begun and job is not None and not job.state.settled and job.fence:
-            raise RunUnknown(no_run(job))
+        if not begun and job is not None and not job.is_run:
+            raise RunUnknown(operating.no_run(job))
         kept = tell(store, id, name, given, key=key, by=operator())
     if not kept:
         sentence = f"The run {id} was told this before, with the key {key}. Nothing was added."
@@ -158,30 +152,13 @@ def cancel(named: tuple[str, ...]) -> None:
         _report_cancelled(done, states)
         for id, job in left.items():
             if job is not None and id not in runs:
-                click.echo(f"lateshift: {no_run(job)} To cancel it: lateshift jobs cancel {id}", err=True)
+                click.echo(
+                    f"lateshift: {operating.no_run(job)} To cancel it: lateshift jobs cancel {id}", err=True
+                )
                 del states[str(id)]
         complain(store, states)
     if len(done) < len(ids):
         raise click.exceptions.Exit(exits.NOT_FOUND)
-
-
-@workflows.command()
-@click.argument("named", type=run_digits, metavar="ID")
-@listing
-def resume(named: str) -> None:
-    """Let a run go on that is held, or try again what could not be undone."""
-    with opened() as store:
-        view, _ = found(store, named)
-        id, by = view.run.id, operator()
-        if view.state is State.DEAD and can_go_on(view):
-            done = store.jobs.resubmit([id], by=by) == [id]
-        elif not view.state.settled and waits_for_an_operator(view):
-            done = store.workflows.direct(id, Phase.FORWARD, why="", by=by)
-        else:
-            raise RunEnded(nothing_to_resume(view))
-    if not done:
-        raise RunEnded(f"The run {id} has changed meanwhile: look at it again. Nothing was done.")
-    _answer(id, f"The run {id} goes on.", {"resumed": True})
 
 
 @workflows.command()
@@ -193,41 +170,41 @@ def undo(named: str, why: str) -> None:
     checks.text("--why", why, MESSAGE_LIMIT)
     with opened() as store:
         view, _ = found(store, named)
-        id, state = view.run.id, in_words(state_of(view))
-        if view.state.settled:
-            raise RunEnded(f"The run {id} has ended ({state}): what it did stays as it is. Nothing was done.")
-        if state in ("undoing", "cancelling"):
-            raise RunEnded(f"The run {id} is {state} already. Nothing was done.")
-        if not store.workflows.direct(id, Phase.UNDOING, why=why, by=operator()):
-            raise RunEnded(f"The run {id} has ended meanwhile. Nothing was done.")
-    _answer(id, f"The run {id} is undone, the last step first.", {"undone": True})
+        operating.undo(store, view, why, by=operator())
+    _answer(view.run.id, f"The run {view.run.id} is being undone, the last step first.", {"undone": True})
 
 
 @workflows.command("resubmit-step")
 @click.argument("named", type=run_digits, metavar="ID")
 @click.argument("number", metavar="STEP")
-@click.option("--args", "given", metavar="JSON", help="Other arguments, by name, all of them: '{\"card\": \"new\"}'.")  # fmt: skip
+@click.option("--args", "given", metavar="JSON", help="Other arguments, by name, all of them: '{\"card\": \"new\"}'; of a fan_out another list.")  # fmt: skip
+@click.option(
+    "--app", "program", metavar="PROGRAM", help="Check the arguments by this program's types first."
+)
 @click.option("--dry-run", is_flag=True, help="Show the old arguments and the new ones; write nothing.")
 @listing
-def resubmit_step(named: str, number: str, given: str | None, dry_run: bool) -> None:
+def resubmit_step(named: str, number: str, given: str | None, program: str | None, dry_run: bool) -> None:
     """Run a step again that has failed and holds its run, with other arguments if need be; and the run goes on.
 
     STEP is its number, as `show` has it: 3, or 3.1.2.
     """
-    payload = None if given is None else _arguments(given)
-    with opened() as store:
+    from lateshift.worker.program import find_app
+
+    app = None if program is None else find_app(program)
+    with opened() if app is None else opened_for(app) as store:
         view, _ = found(store, named)
-        step = held_step(view, number)
-        done = not dry_run and store.workflows.mend(view.run.id, step.path, payload, by=operator())
-    if not done and not dry_run:
-        raise RunEnded(
-            f"Step {shown_path(step.path)} of the run {view.run.id} is not held any more, or the run is not. Nothing was done."
-        )
+        step = operating.held_step(view, number)
+        refuse_unmendable(step, given=given is not None)
+        payload = None if given is None else read_arguments(step, given)
+        if app is not None:
+            refuse_misfit(store, app, step, payload)
+        if not dry_run:
+            operating.resubmit_step(store, view, step, payload, by=operator())
     after = step.payload if payload is None else payload
     if wants_json():
         print_json({
             "run": str(view.run.id), "step": shown_path(step.path), "name": step.name, "before": readable(step.payload),
-            "after": readable(after), "resubmitted": done,
+            "after": readable(after), "resubmitted": not dry_run,
         })  # fmt: skip
         return
     click.echo(f"- {step.name}({arguments_in_words(step)})")
@@ -236,33 +213,11 @@ def resubmit_step(named: str, number: str, given: str | None, dry_run: bool) -> 
         click.echo(f"+ {step.name}({arguments_in_words(mended)})")
     else:
         click.echo("  with the same arguments")
-    said = "begins anew, and the run goes on" if done else "would begin anew. Nothing was written"
+    said = "would begin anew. Nothing was written" if dry_run else "begins anew, and the run goes on"
     click.echo(f"Step {shown_path(step.path)} of the run {view.run.id} {said}.")
 
 
 # -- what is given, and what is answered -----------------------------------------------------------------------------
-
-
-def _json(option: str, text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, ValueError):
-        quoted = msgspec.json.encode(text).decode()
-        raise OptionInvalid(
-            f"{option}: {text!r} is no JSON. Text stands in double quotes: {option} '{quoted}'."
-        ) from None
-
-
-def _arguments(text: str) -> bytes:
-    found = _json("--args", text)
-    if not isinstance(found, dict):
-        raise OptionInvalid(
-            f'--args is a JSON object with the arguments by name, such as \'{{"card": "new"}}\', not {text}.'
-        )
-    payload = msgspec.json.encode(found)
-    if len(payload) > PAYLOAD_LIMIT:
-        raise PayloadTooLarge(f"--args is {len(payload):,} bytes, over the limit of {PAYLOAD_LIMIT:,}.")
-    return payload
 
 
 def _report_cancelled(done: Sequence[JobId], left: dict[str, str | None]) -> None:

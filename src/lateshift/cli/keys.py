@@ -1,0 +1,93 @@
+"""`lateshift keys`: the key ring of sensitive queues. A key is printed once, where it is made, and nowhere else."""
+
+from datetime import UTC, datetime
+
+import click
+
+from lateshift.cli import exits
+from lateshift.cli.options import common, listing, opened, wants_json
+from lateshift.cli.output import counted, print_json, print_table, say
+from lateshift.cli.progress import bar
+from lateshift.config import load
+from lateshift.errors import SealKeysInvalid
+from lateshift.sealing.renewing import count, renew
+from lateshift.sealing.ring import DIGEST, Ring, new_key, ring_of
+
+
+@click.group()
+def keys() -> None:
+    """The key ring of sensitive queues."""
+
+
+@keys.command()
+@click.argument("id", required=False, metavar="[ID]")
+@common
+def new(id: str | None) -> None:
+    """Make a key and print it, as a line of a key ring. Without an ID it is called by the date; `digest` is the one that stays."""
+    ring = ring_of(load())
+    id = id or _by_date(ring)
+    if id in ring.ids or (id == DIGEST and ring.has_digest):
+        raise SealKeysInvalid(f"The ring has a key {id} already. Give the new one another id.")
+    click.echo(new_key(id))
+    if id != DIGEST:
+        click.echo(
+            f"Put {id} into the ring of every worker, then first into that of whoever enqueues.", err=True
+        )
+
+
+@keys.command("list")
+@listing
+def list_keys() -> None:
+    """The keys of this ring, and how many values in the store each seals; also those that the ring lacks."""
+    ring = ring_of(load())
+    with opened() as store:
+        found = count(store)
+    if wants_json():
+        print_json({"keys": [_document(id, ring, found.get(id, 0)) for id in _all(ring, found)]})
+        return
+    print_table(
+        ("key", "in the ring", ">sealed values"),
+        [[id, _standing(id, ring), f"{found.get(id, 0):,}"] for id in _all(ring, found)],
+        "There are no keys: neither in the ring nor in the store.",
+    )
+
+
+@keys.command()
+@listing
+def reencrypt() -> None:
+    """Seal anew, with the ring's first key, what other keys have sealed. Everything may go on meanwhile; repeat it if it was interrupted.
+    Exit code 1 if some is left."""
+    ring = ring_of(load())
+    with opened() as store, bar("sealing anew", None) as told:
+        done = renew(store, ring, told)
+    left = {id: number for id, number in done.by_key.items() if id != ring.current}
+    if wants_json():
+        print_json({"renewed": done.rows, "unreadable": done.unreadable, "left": left})
+    else:
+        say(f"{counted(done.rows, 'row')} sealed anew with {ring.current}.")
+        for id, number in left.items():
+            say(f"{counted(number, 'value')} still sealed with {id}: keep that key, and repeat this.")
+        if not left:
+            say(f"Nothing is sealed with another key than {ring.current}: the others may go.")
+    if left:
+        raise click.exceptions.Exit(exits.FOUND)
+
+
+def _by_date(ring: Ring) -> str:
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    names = (today, *(f"{today}-{number}" for number in range(2, 100)))
+    return next(name for name in names if name not in ring.ids)
+
+
+def _all(ring: Ring, found: dict[str, int]) -> list[str]:
+    return [*ring.ids, *(id for id in found if id not in ring.ids)]
+
+
+def _standing(id: str, ring: Ring) -> str:
+    if id == ring.current:
+        return "yes, seals"
+    return "yes" if id in ring.ids else "no"
+
+
+def _document(id: str, ring: Ring, sealed: int) -> dict[str, object]:
+    return {"id": id, "in_ring": id in ring.ids, "seals": id == ring.current, "sealed": sealed}
