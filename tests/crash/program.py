@@ -6,15 +6,17 @@ import hashlib
 import os
 import signal
 import time
+from base64 import b64encode
 from datetime import timedelta
 from pathlib import Path
 
-from lateshift import Flow, Lateshift, Limit, Retry, current
+from lateshift import Flow, JobEvent, Lateshift, Limit, Retry, current
 from tests.crash.guards import AT_ONCE
 from tests.crash.ledger import VARIABLE, BodyKind, here
 
 MANY = Retry(attempts=25, base=timedelta(milliseconds=200), cap=timedelta(seconds=1))
 LIMIT = timedelta(minutes=5)
+SECRET = f"whsec_{b64encode(bytes(32)).decode()}"
 
 
 def note(kind: BodyKind, number: int) -> None:
@@ -167,6 +169,14 @@ async def order(flow: Flow, number: int, ends: str) -> str:
     return ends
 
 
+def hear(event: JobEvent) -> None:
+    """One line for each time that an event was delivered, by one write."""
+    line = f"{event.job_id.hex} {event.id} {event.kind}\n".encode()
+    file = os.open(Path(os.environ[VARIABLE]) / "heard", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.write(file, line)
+    os.close(file)
+
+
 def make_app(store: str | None = None) -> Lateshift:
     """The app on this store; without one, on that of LATESHIFT_STORE."""
     app = Lateshift("crash", store=store)
@@ -181,6 +191,10 @@ def make_app(store: str | None = None) -> Lateshift:
         app.task(retry=MANY, time_limit=LIMIT)(body)
     app.task(retry=MANY, time_limit=LIMIT, process=True)(cpu)
     app.workflow(order)
+    app.task(retry=MANY, queue="replies")(hear)
+    webhook = Path(os.environ.get(VARIABLE, ".")) / "webhook"
+    if webhook.exists():  # of a test that has a receiver
+        app.reply_webhook(webhook.read_text(), secret=SECRET, internal=True, name="crash")
     return app
 
 

@@ -16,10 +16,17 @@ ROOT = Path(__file__).parents[2]
 TAKEN = {
     "enqueue": ("one", "together", "bulk", "schedules"),
     "drain": ("drain", "drain 2", "threads"),
-    "workflows": ("workflows", "steps", "replay"),
+    "workflows": ("workflows", "steps", "replay", "none asleep cpu", "asleep cpu"),
     "batch": ("batch enqueue", "batch complete", "batch memory"),
+    "http": ("http bare", "http enqueue", "http read", "serve cpu"),
 }
-CEILING = {"enqueue": {"one"}, "drain": {"drain"}, "workflows": set[str](), "batch": set[str]()}
+CEILING = {
+    "enqueue": {"one"},
+    "drain": {"drain"},
+    "workflows": set[str](),
+    "batch": set[str](),
+    "http": set[str](),
+}
 
 
 @pytest.mark.slow
@@ -77,3 +84,15 @@ def test_a_batch_is_judged_by_the_memory_of_its_largest_process() -> None:
     figures.add("PostgreSQL", "Lateshift", {"batch memory": 201.0})
     judged = {verdict.store: verdict.holds for verdict in judge(figures) if verdict.holds is not None}
     assert judged == {"SQLite": True, "PostgreSQL": False}
+
+
+def test_the_api_is_judged_beside_an_endpoint_of_the_same_server() -> None:
+    figures = Figures()
+    taken = {"http bare": 4000.0, "http enqueue": 2100.0, "http read": 1900.0, "serve cpu": 0.2}
+    figures.add("SQLite", "Lateshift", taken)
+    judged = {verdict.what: verdict.holds for verdict in judge(figures) if verdict.holds is not None}
+    assert judged == {
+        "HTTP, durable enqueues": True,
+        "HTTP, status of a job": False,
+        "idle server, processor": True,
+    }

@@ -50,6 +50,17 @@ TABLES = (
     "run",
     "step",
     "signal",
+    "breaker",
+    "gate",
+    "circuit",
+    "attempt_log",
+    "token",
+    "outbox",
+    "event",
+    "answer",
+    "figure",
+    "job_tag",
+    "job_parent",
 )
 LINE = Line("default", Lane.COROUTINE)
 GUARDED = Line("default", Lane.GUARDED)
@@ -74,12 +85,14 @@ def make_job(
     key: Key | None = None,
     place: Place | None = None,
     unique: Identity | None = None,
+    tags: tuple[str, ...] = (),
+    parent: JobId | None = None,
 ) -> NewJob:
     spec = Spec(
         task=task, queue=queue, lane=lane.guarded if exclusive or place else lane, priority=priority, attempts=attempts,
         time_limit=time_limit, delay=delay, at=at, exclusive=exclusive,
     )  # fmt: skip
-    return NewJob(new_job_id(), spec, payload, key, place=place, unique=unique)
+    return NewJob(new_job_id(), spec, payload, key, place=place, unique=unique, tags=tags, parent=parent)
 
 
 def make_batch(

@@ -3,10 +3,12 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from lateshift.clock import ManualClock
 from lateshift.errors import KeyConflict
-from lateshift.model.job import JobFilter, State
+from lateshift.model.ids import new_job_id
+from lateshift.model.job import JobFilter, NewJob, State
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
 from tests.store_contract.driving import DONE, HOUR, Worker, added, keyed, make_job, see
@@ -40,6 +42,21 @@ def test_answers_come_in_the_order_of_the_jobs_whatever_their_specs(store: Store
 
     assert [answer.id for answer in answers] == [job.id for job in jobs]
     assert [see(store, job.id).queue for job in jobs] == list("abacab")
+
+
+@pytest.mark.parametrize("count", [2, 150])
+def test_jobs_of_callers_who_wait_together_are_all_kept_and_may_be_sent_again(
+    store: Store, count: int
+) -> None:
+    spec = make_job(task="paint").spec
+    jobs = [NewJob(new_job_id(), spec, b"[%d]" % n, None, True) for n in range(count)]
+
+    assert [answer.id for answer in store.jobs.enqueue(jobs)] == [job.id for job in jobs]
+    store.jobs.enqueue([replace(job, first=False) for job in jobs])
+
+    assert [see(store, job.id).payload for job in jobs] == [job.payload for job in jobs]
+    assert {see(store, job.id).state for job in jobs} == {State.READY}
+    assert len(store.reports.jobs(JobFilter(), 1000)) == count
 
 
 def test_a_batch_of_a_thousand_jobs_is_kept_whole(store: Store) -> None:

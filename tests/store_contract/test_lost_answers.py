@@ -10,6 +10,7 @@ from psycopg import errors as pg
 
 from lateshift.clock import ManualClock
 from lateshift.errors import StoreUnavailable
+from lateshift.model.access import new_token
 from lateshift.model.edit import Edit
 from lateshift.model.job import Holds, JobFilter, Place, State
 from lateshift.model.outcome import Completed, DeadLettered, Later, Settlement
@@ -420,3 +421,34 @@ def test_what_a_session_keeps_is_not_set_back_by_the_second_try(
     view = store.sessions.get("default", "s")
     assert view is not None
     assert view.state == b"2"
+
+
+def test_a_token_is_made_once_and_its_name_is_its_own(
+    store: PostgresStore, lose_next_answer: Injured
+) -> None:
+    token, _ = new_token("ci", ["read"], [], at=store.clock.now(), by="ana")
+    lose_next_answer()
+    store.tokens.create(token)
+    assert store.tokens.list(10) == [token]
+    assert [row.action for row in store.audit.list(limit=10)] == ["create"]
+
+
+def test_who_revoked_a_token_is_told_so_and_it_is_audited_once(
+    store: PostgresStore, lose_next_answer: Injured
+) -> None:
+    token, _ = new_token("ci", ["read"], [], at=store.clock.now(), by="ana")
+    store.tokens.create(token)
+    lose_next_answer()
+    assert store.tokens.revoke(token.id, by="bob") is True
+    assert store.tokens.revoke(token.id, by="bob") is False
+    assert [row.action for row in store.audit.list(limit=10)] == ["revoke", "create"]
+
+
+@pytest.mark.parametrize("lost", [0, 1], ids=["looking at the clock", "writing"])
+def test_what_is_recorded_stands_there_once_and_what_is_done_twice_twice(
+    store: PostgresStore, lose_next_answer: Injured, lost: int
+) -> None:
+    store.audit.record("sign in", "dashboard", by="ana")
+    lose_next_answer(skip=lost)
+    store.audit.record("sign in", "dashboard", by="ana")
+    assert len(store.audit.list(limit=10)) == 2

@@ -1,9 +1,13 @@
 """How much waits in a queue, and making room in it."""
 
+from datetime import timedelta
+
 import pytest
+from msgspec.structs import replace
 
 from lateshift.clock import ManualClock
 from lateshift.model.job import JobFilter, Lane, Place, State
+from lateshift.model.workflow.run import Advance, Asleep
 from lateshift.store.contract import Store
 from tests.store_contract.driving import GUARDED, HOUR, Supervisor, Worker, added, make_job, only, query, see
 
@@ -71,6 +75,22 @@ def test_what_runs_or_is_not_due_is_never_shed(store: Store, worker: Worker, bel
     worker.lease_one()
 
     assert store.jobs.shed("default", 5, below=below) == []
+
+
+@pytest.mark.parametrize("below", [None, 5])
+def test_a_run_that_has_begun_and_the_job_of_its_step_are_never_shed(
+    store: Store, worker: Worker, below: int | None
+) -> None:
+    [run] = added(store, make_job())
+    lease = worker.lease_one()
+    step = make_job()
+    step = replace(step, spec=replace(step.spec, batch=run))
+    sleep = Asleep(timedelta(0), None, 0, "")
+    store.workflows.advance([Advance(lease=lease, begin=("orders", "1"), jobs=[step], sleep=sleep)])
+    assert {see(store, id).state for id in (run, step.id)} == {State.READY}
+    assert store.jobs.shed("default", 5, below=below) == []
+    [other] = added(store, make_job())
+    assert store.jobs.shed("default", 5, below=below) == [other]
 
 
 def test_a_job_that_was_shed_does_not_stand_for_its_duplicates(store: Store) -> None:

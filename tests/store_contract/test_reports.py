@@ -25,6 +25,18 @@ def test_an_unknown_job_is_nothing(store: Store) -> None:
     assert store.reports.job(new_job_id()) is None
 
 
+def test_jobs_are_found_by_their_ids_in_the_order_in_which_they_are_asked_for(
+    store: Store, worker: Worker
+) -> None:
+    ids = added(store, *[make_job() for _ in range(3)])
+    [done, *_] = worker.lease(1)
+    worker.settle(done)
+    asked = [ids[2], new_job_id(), ids[0], ids[2]]
+
+    assert store.reports.named(asked) == [store.reports.job(id) for id in asked]
+    assert store.reports.named([]) == []
+
+
 def test_jobs_are_listed_newest_first_wherever_they_stand(store: Store, worker: Worker) -> None:
     ids = added(store, *[make_job() for _ in range(6)])
     leases = worker.lease(3)
@@ -239,3 +251,10 @@ def test_times_are_told_with_their_zone(store: Store, worker: Worker) -> None:
     ):
         assert instant is not None
         assert instant.utcoffset() is not None
+
+
+def test_a_look_at_queues_counts_no_further_than_it_is_asked_to(store: Store) -> None:
+    added(store, *(make_job(queue="mail") for _ in range(5)), make_job(queue="images"))
+
+    assert {view.name: view.ready for view in store.queues.list(3)} == {"images": 1, "mail": 3}
+    assert {view.name: view.ready for view in store.queues.list()} == {"images": 1, "mail": 5}

@@ -612,3 +612,38 @@ def test_ticks_are_forgotten_after_their_time_and_the_newest_of_a_schedule_are_n
     store.upkeep.purge(term=supervisor.term, limit=100)
     assert store.schedules.ticks(datetime(2000, 1, 1, tzinfo=UTC), 10) == []
     assert outcomes(store) == [Outcome.FIRED]
+
+
+def test_a_schedule_is_late_while_nobody_decides_its_tick(
+    store: Store, clock: ManualClock, begin: datetime
+) -> None:
+    store.schedules.add(hourly(begin), by="test")
+    store.schedules.add(hourly(begin + 10 * HOUR, "later"), by="test")
+    store.schedules.add(hourly(begin, "paused"), by="test")
+    store.schedules.pause("paused", by="test")
+    clock.move(minutes=31)
+
+    assert store.schedules.late(2 * MINUTE, 10) == []
+    clock.move(minutes=2)
+    assert [view.name for view in store.schedules.late(2 * MINUTE, 10)] == ["report"]
+    fire(store)
+    assert store.schedules.late(2 * MINUTE, 10) == []
+
+
+def test_ticks_that_were_found_too_late_are_missed(store: Store, clock: ManualClock, begin: datetime) -> None:
+    store.schedules.add(hourly(begin, grace=MINUTE, catch_up="none"), by="test")
+    fire(store)
+    assert store.schedules.missed(begin - HOUR, 10) == []
+    clock.move(hours=3)
+    fire(store)
+
+    missed = store.schedules.missed(begin - HOUR, 10)
+
+    assert {tick.schedule for tick in missed} == {"report"}
+    assert sum(tick.count for tick in missed) == outcomes_count(store)
+    assert store.schedules.missed(clock.now(), 10) == []
+
+
+def outcomes_count(store: Store) -> int:
+    """How many ticks were too late, as the schedule remembers them."""
+    return sum(tick.count for tick in seen(store).recent if tick.outcome is Outcome.TOO_LATE)

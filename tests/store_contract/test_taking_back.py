@@ -34,7 +34,7 @@ def test_the_job_of_a_silent_worker_is_ready_for_another(
     assert supervisor.sweep() == []
     clock.move(seconds=1)
 
-    assert supervisor.sweep() == [TakenBack(id, LINE, "worker_lost", False)]
+    assert supervisor.sweep() == [TakenBack(id, LINE, "worker_lost", False, worker.id)]
 
     view = see(store, id)
     assert (view.state, view.holder, view.losses, view.attempt) == (State.READY, None, 1, 1)
@@ -242,3 +242,52 @@ def test_nobody_takes_back_after_the_term_was_given_up(store: Store, worker: Wor
     store.locks.release(grip)
 
     assert store.jobs.take_back(term=grip.fence, limit=10) == []
+
+
+def test_who_is_lost_with_jobs_is_known_before_they_are_taken_back(
+    store: Store, worker: Worker, other_worker: Worker, supervisor: Supervisor, clock: ManualClock
+) -> None:
+    added(store, *[make_job() for _ in range(3)])
+    worker.lease(2)
+    other_worker.lease(1)
+    idle = Worker(store)
+    assert store.members.lost(10) == []
+    idle.die()
+    worker.die()  # seen by its host
+    [lost] = store.members.lost(10)
+    assert (lost.id, lost.name, lost.host, lost.jobs) == (worker.id, "worker", "host", 2)
+    clock.move(seconds=TTL.total_seconds())  # the other falls silent
+    assert {one.id: one.jobs for one in store.members.lost(10)} == {worker.id: 2, other_worker.id: 1}
+    assert len(store.members.lost(1)) == 1
+    supervisor.sweep()
+    assert store.members.lost(10) == []
+
+
+def test_what_tells_of_a_lost_worker_is_enqueued_with_what_is_taken_from_it(
+    store: Store, worker: Worker, other_worker: Worker, supervisor: Supervisor
+) -> None:
+    added(store, make_job(), make_job())
+    lease = worker.lease_one()
+    other_worker.lease_one()
+    page, other_page = make_job(task="page"), make_job(task="page")
+    alerts = {worker.id: [page], other_worker.id: [other_page]}
+    worker.die()
+    assert store.jobs.take_back(term=supervisor.term + 1, limit=10, alerts=alerts) == []
+    assert store.reports.job(page.id) is None
+    [taken] = store.jobs.take_back(term=supervisor.term, limit=10, alerts=alerts)
+    assert (taken.id, taken.holder) == (lease.id, worker.id)
+    assert see(store, page.id).state is State.READY
+    assert store.reports.job(other_page.id) is None  # nothing was taken from that one
+
+
+def test_a_job_that_was_late_tells_of_no_lost_worker(
+    store: Store, worker: Worker, supervisor: Supervisor, clock: ManualClock
+) -> None:
+    added(store, make_job(time_limit=timedelta(minutes=5)))
+    worker.lease_one()
+    clock.move(minutes=6)
+    worker.beat()
+    page = make_job(task="page")
+    [taken] = store.jobs.take_back(term=supervisor.term, limit=10, alerts={worker.id: [page]})
+    assert (taken.reason, taken.holder) == ("complete_by", None)
+    assert store.reports.job(page.id) is None

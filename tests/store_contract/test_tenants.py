@@ -1,12 +1,16 @@
 """Tenants share a queue: each has its turn in the round, however much another has waiting."""
 
 from collections import Counter
+from datetime import timedelta
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lateshift.clock import ManualClock
 from lateshift.model.ids import JobId
-from lateshift.model.job import NewJob, Place
+from lateshift.model.job import Lane, NewJob, Place
+from lateshift.store import postgres, sqlite
 from lateshift.store.contract import Store
 from tests.store_contract.driving import DAY, GUARDED, Worker, added, empty, make_job
 
@@ -117,3 +121,33 @@ def test_the_jobs_of_many_tenants_have_their_sessions_turns_too(store: Store, wo
     for lease in leases:
         worker.settle(lease)
     assert [lease.session for lease in worker.lease(110, GUARDED)] == [place.session for place in places[60:]]
+
+
+def test_tenants_that_wait_are_told_with_how_many_of_theirs_are_ready(
+    store: Store, clock: ManualClock
+) -> None:
+    for tenant, lane in (
+        ("acme", Lane.COROUTINE),
+        ("acme", Lane.THREAD),
+        ("beta", Lane.COROUTINE),
+        ("", Lane.COROUTINE),
+    ):
+        added(store, make_job(lane=lane, place=Place(tenant=tenant)))
+    added(store, make_job(queue="elsewhere", place=Place(tenant="gamma")), make_job())
+    clock.move(minutes=1)
+
+    found = store.queues.tenants("default", 10)
+
+    assert [(it.name, it.ready) for it in found] == [("acme", 2), ("beta", 1)]
+    assert all(timedelta(minutes=1) <= it.oldest_ready < timedelta(minutes=2) for it in found)
+    assert [it.name for it in store.queues.tenants("default", 1)] == ["acme"]
+
+
+def test_the_jobs_of_a_tenant_are_counted_up_to_a_limit(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (sqlite.queues, postgres.queues):
+        monkeypatch.setattr(module, "TENANT_COUNTED", 3)
+    added(store, *(make_job(place=Place(tenant="acme")) for _ in range(5)))
+
+    assert [it.ready for it in store.queues.tenants("default", 10)] == [3]

@@ -131,7 +131,9 @@ def test_steps_past_their_complete_by_have_failed_and_only_for_the_present_super
     assert store.workflows.overdue(term=supervisor.term, limit=10) == []
     clock.move(hours=1, seconds=1)
     assert store.workflows.overdue(term=supervisor.term - 1, limit=10) == []
+    seen = store.workflows.late_steps(10)
     [late] = store.workflows.overdue(term=supervisor.term, limit=10)
+    assert (seen, store.workflows.late_steps(10)) == ([late], [])
     assert (late.run, late.path, late.job) == (lease.id, "00001", job.id)
     leases = worker.lease(2)
     [of_step] = [each for each in leases if each.id == job.id]
@@ -175,11 +177,29 @@ def test_a_run_that_is_held_while_it_undoes_goes_on_undoing(store: Store, lease:
     undoing = replace(DONE, undo="refund", undo_state=Undo.RUNNING)
     store.workflows.advance([Advance(lease=lease, begin=BEGIN, steps=[DONE], phase=Phase.UNDOING, why="no")])
     assert not store.workflows.direct(lease.id, Phase.FORWARD, why="", by="ann")  # it is not held
-    store.workflows.advance([Advance(lease=lease, steps=[undoing], phase=Phase.HELD, why="?")])
+    store.workflows.advance([Advance(lease=lease, steps=[undoing], phase=Phase.UNDO_HELD, why="?")])
     assert store.workflows.direct(lease.id, Phase.FORWARD, why="", by="ann")
     view = store.workflows.view(lease.id)
     assert view is not None
     assert view.run.phase is Phase.UNDOING
+
+
+def test_that_a_run_is_to_be_undone_is_not_forgotten_when_it_is_held(store: Store, lease: Lease) -> None:
+    store.workflows.advance([Advance(lease=lease, begin=BEGIN, steps=[DONE])])
+    assert store.workflows.direct(lease.id, Phase.UNDOING, why="the customer has gone", by="ann")
+    held = Advance(lease=lease, phase=Phase.HELD, why="?")  # which did not know of it
+    [answer] = store.workflows.advance([held])
+    view = store.workflows.view(lease.id)
+    assert view is not None
+    assert (answer.phase, view.run.why) == (Phase.UNDOING, "the customer has gone")
+    step = replace(RUNNING, path="00002", state=StepState.HELD)
+    store.workflows.advance([Advance(lease=lease, steps=[step], phase=Phase.UNDO_HELD, why="gone; no code")])
+    assert not store.workflows.mend(lease.id, "00002", None, by="ann")
+    assert store.workflows.direct(lease.id, Phase.FORWARD, why="", by="ann")
+    view = store.workflows.view(lease.id)
+    assert view is not None
+    assert (view.run.phase, view.run.why) == (Phase.UNDOING, "gone; no code")
+    assert view.steps[1].state is StepState.HELD  # nothing of it begins anew
 
 
 def test_a_run_that_has_begun_makes_no_room_in_a_full_queue(store: Store, lease: Lease) -> None:

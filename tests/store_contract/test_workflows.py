@@ -1,8 +1,11 @@
 """Workflows: what operators do to runs, on every store."""
 
+from datetime import timedelta
+
 import pytest
 
-from lateshift.model.ids import JobId
+from lateshift.clock import ManualClock
+from lateshift.model.ids import JobId, new_job_id
 from lateshift.model.job import State
 from lateshift.model.workflow.run import NEVER, Advance, Asleep, Phase
 from lateshift.model.workflow.step import Kind, StepRow, StepState, path_of
@@ -75,3 +78,57 @@ def test_no_step_is_mended_of_a_run_that_is_undone(store: Store) -> None:
     assert store.workflows.direct(id, Phase.UNDOING, why="no", by="ana")
     assert not store.workflows.mend(id, path_of("", 1), None, by="ana")
     assert states_of(store, id) == [StepState.HELD]
+
+
+def test_the_steps_of_a_run_are_looked_at_page_by_page(store: Store) -> None:
+    id = asleep(store, *[StepState.COMPLETED] * 4, StepState.HELD, phase=Phase.HELD)
+    first = store.workflows.look(id, limit=3)
+    assert first is not None
+    assert [step.path for step in first.steps] == [path_of("", number) for number in (1, 2, 3)]
+    rest = store.workflows.look(id, after=first.steps[-1].path, limit=3)
+    assert rest is not None
+    assert [step.path for step in rest.steps] == [path_of("", number) for number in (4, 5)]
+    none = store.workflows.look(id, limit=0)
+    assert none is not None
+    assert (none.run.name, none.state, none.steps) == ("order", State.SCHEDULED, [])
+
+
+def test_the_held_steps_of_a_run_are_found_among_the_others(store: Store) -> None:
+    id = asleep(store, StepState.COMPLETED, StepState.HELD, StepState.COMPLETED, StepState.HELD, phase=Phase.HELD)  # fmt: skip
+    held = store.workflows.look(id, limit=10, state=StepState.HELD)
+    assert held is not None
+    assert [step.path for step in held.steps] == [path_of("", 2), path_of("", 4)]
+
+
+def test_what_is_no_run_has_nothing_to_look_at(store: Store) -> None:
+    [id] = added(store, make_job())
+    assert store.workflows.look(id, limit=10) is None
+    assert store.workflows.look(new_job_id(), limit=10) is None
+
+
+def test_steps_past_their_complete_by_are_seen_until_somebody_says_they_have_failed(
+    store: Store, clock: ManualClock
+) -> None:
+    [id] = added(store, make_job())
+    jobs = [make_job(), make_job()]
+    steps = [
+        StepRow(path=path_of("", number), kind=Kind.JOB, name="charge", state=StepState.RUNNING, job=job.id,
+                limit=timedelta(minutes=number))
+        for number, job in enumerate(jobs, 1)
+    ]  # fmt: skip
+    store.workflows.advance(
+        [Advance(lease=Worker(store).lease_one(), steps=steps, jobs=jobs, begin=("order", "1"))]
+    )
+    assert store.workflows.late_steps(10) == []
+    clock.move(minutes=3)
+    late = store.workflows.late_steps(10)
+    assert [(one.run, one.path, one.job) for one in late] == [(id, path_of("", n), jobs[n - 1].id) for n in (1, 2)]  # fmt: skip
+    assert store.workflows.late_steps(1) == late[:1]
+
+
+def test_what_a_run_was_told_and_has_not_taken_is_shown_up_to_a_limit(store: Store) -> None:
+    id = asleep(store, StepState.RUNNING, phase=Phase.FORWARD)
+    for number in range(3):
+        store.workflows.signal(id, f"s{number}", b"1", key=None, by="ana")
+    assert [(one.name, one.data) for one in store.workflows.told(id, 2)] == [("s0", b"1"), ("s1", b"1")]
+    assert store.workflows.told(new_job_id(), 2) == []

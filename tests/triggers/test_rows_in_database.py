@@ -28,7 +28,7 @@ from tests.walks.waiting import until
 T = TypeVar("T")
 
 NOON = datetime(2030, 1, 1, 12)  # noqa: DTZ001 - the column has no zone
-FUNCTIONS = "SELECT oid::int FROM pg_proc WHERE pronamespace = 'lateshift'::regnamespace ORDER BY oid"
+FUNCTIONS = r"""SELECT oid::int FROM pg_proc WHERE pronamespace = 'lateshift'::regnamespace AND proname LIKE 'row\_%%' ORDER BY oid"""
 
 
 @pytest.fixture

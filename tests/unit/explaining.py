@@ -46,13 +46,14 @@ def worker(
     dead: bool = False,
     left: float = 25.0,
     name: str = "worker 1",
+    keys: tuple[str, ...] = (),
 ) -> MemberView:
     """`left`: seconds until it is dead, of thirty. Without a program it has not said what it serves."""
     serves = None
     if program is not None:
         serves = Serves(
             app=program.app, version=program.version, code=program.digest, queues=queues,
-            slots=SLOTS if slots is None else slots, heartbeat=30.0,
+            slots=SLOTS if slots is None else slots, heartbeat=30.0, keys=keys,
         )  # fmt: skip
     return MemberView(
         id=id or new_member_id(), name=name, kind="worker", host="web-3", pid=7, started_at=before(hours=1),

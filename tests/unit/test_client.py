@@ -11,7 +11,7 @@ import pytest
 
 from lateshift import Lateshift, client
 from lateshift.client import Client
-from lateshift.model.ids import new_job_id
+from lateshift.model.ids import JobId, new_job_id
 from lateshift.model.job import Enqueued, Lane, NewJob, Spec
 from lateshift.runtime.together import Together
 from lateshift.store.contract import Store
@@ -54,6 +54,22 @@ async def test_callers_do_not_hang_when_the_shared_commit_is_cancelled(when: str
         go_on.set()
     job = new_job()
     assert (await together.put(job)).id == job.id  # the next one is served
+
+
+@pytest.mark.anyio
+async def test_callers_that_look_at_jobs_together_share_a_look_and_each_sees_its_own() -> None:
+    looks: list[int] = []
+
+    def named(ids: Sequence[JobId]) -> list[object]:
+        looks.append(len(ids))
+        return [f"the view of {id}" for id in ids]
+
+    store = SimpleNamespace(reports=SimpleNamespace(named=named))
+    looking = Client(lambda: cast(Store, store), timedelta(days=1))
+    ids = [new_job_id() for _ in range(20)]
+    views: list[object] = [*await asyncio.gather(*[looking.aview(id) for id in ids])]
+    assert views == [f"the view of {id}" for id in ids]
+    assert looks == [20]
 
 
 @pytest.mark.anyio

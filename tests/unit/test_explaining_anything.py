@@ -29,7 +29,7 @@ WAITING = {
     "no_worker", "queue_unserved", "task_unknown", "executor_missing", "not_said", "queue_paused", "session_held",
     "session_busy", "sequence_gap", "singleton_busy", "limit_reached", "blocked", "rate_limit", "delayed", "due",
     "retry_wait", "put_off", "no_room", "in_line", "next", "no_leader", "worker_lost", "suspect",
-    "workflow_waits", "workflow_held",
+    "workflow_waits", "workflow_held", "key_missing",
 }  # fmt: skip
 RUNNING = {"running", "cancel_requested", "holder_dead", "overdue", "no_leader", "worker_lost", "suspect"}
 ENDED = {"completed", "cancelled", "dead_letter"}
@@ -46,7 +46,7 @@ others = st.builds(
 workers = st.builds(
     worker, st.sampled_from([SHOP, OTHER, HIDING, None]), id=st.sampled_from([None, HEAD]),
     queues=st.sampled_from([(), ("orders",), ("ord*",), ("mail",)]), dead=st.booleans(), left=st.floats(-60, 30),
-    slots=st.sampled_from([SLOTS, {"coroutine": 1}, {}]),
+    slots=st.sampled_from([SLOTS, {"coroutine": 1}, {}]), keys=st.sampled_from([(), ("old",), ("new", "old")]),
     stats=st.sampled_from([{}, {"held": {"thread": 20, "solo": 1}}, {"pace": {"orders": {"thread": 0.1}}}]),
 )  # fmt: skip
 sessions = st.builds(
@@ -76,6 +76,7 @@ jobs = st.builds(
     holder=st.sampled_from([None, HEAD]), cancel_requested=st.booleans(), exclusive=st.sampled_from([None, "task:pack"]),
     reason=st.sampled_from([None, "exhausted", "cancelled by ana", "new reason"]),
     progress=st.sampled_from([None, Progress(1), Progress(1, 2, "half")]),
+    payload=st.sampled_from([b"{}", b'"sealed:1:old:payload:AAAA"']),
     history=st.lists(st.builds(failed, st.integers(1, 3), st.integers(1, 3), error=st.sampled_from([None, "E"])), max_size=2),
 )  # fmt: skip
 surroundings = st.fixed_dictionaries(

@@ -140,7 +140,7 @@ def test_a_queue_is_limited_before_its_first_job(app: Lateshift) -> None:
     async def send() -> None: ...
 
     send.call()
-    with pytest.raises(OptionInvalid, match="limited after send was enqueued"):
+    with pytest.raises(OptionInvalid, match="declared after send was enqueued"):
         app.queue("mail", limit=Limit(concurrency=1))
     with pytest.raises(OptionInvalid, match="limit is a Limit"):
         app.queue("fax", limit=5)  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 """More files than memory should hold: a scan goes on in bounded steps, bounded memory and bounded time."""
 
+import gc
 import os
 import stat
 import tracemalloc
@@ -68,7 +69,12 @@ def test_files_without_number_are_looked_through_in_bounded_memory(
 
     monkeypatch.setattr("lateshift.triggers.walking.os", SimpleNamespace(scandir=scandir))
     monkeypatch.setattr("lateshift.triggers.looking.os", SimpleNamespace(stat=look))
-    turning = Turning(Files(FileSource(pattern=f"{folder}/*.csv"), clock, None), Counted(folder, MANY))
+    source = FileSource(pattern=f"{folder}/*.csv")
+    Turning(
+        Files(source, clock, None), Counted(folder, MANY)
+    ).quiet()  # what is imported and made once is no matter here
+    turning = Turning(Files(source, clock, None), Counted(folder, MANY))
+    gc.collect()
     tracemalloc.start()
     try:
         found = turning.quiet()

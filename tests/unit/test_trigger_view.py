@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from lateshift.cli.trigger_view import (
-    COLUMNS,
+from lateshift.cli.trigger_view import COLUMNS, trigger_row
+from lateshift.documents.trigger_words import (
+    is_stuck,
     position_in_words,
     refused_in_words,
     state_in_words,
-    trigger_row,
 )
 from lateshift.model.triggering.trigger import BY_DATABASE, REFUSED_COUNTED, TriggerView
 
@@ -86,3 +86,19 @@ def test_the_position_is_told_briefly(told: dict[str, Any], words: str) -> None:
 )
 def test_what_was_refused_and_is_there_comes_first(now: int, ever: int, words: str) -> None:
     assert refused_in_words(view(refused_now=now, refused=ever)) == words
+
+
+@pytest.mark.parametrize(
+    ("told", "stuck"),
+    [
+        ({}, False),
+        ({"looked_at": None}, True),
+        ({"looked_at": ago(minutes=5)}, True),
+        ({"error": "it does not answer"}, True),
+        ({"error": "it does not answer", "paused_at": NOW}, False),
+        ({"kind": "event", "looked_at": None}, False),
+        ({"kind": "row", "about": f"a table{BY_DATABASE}", "looked_at": None}, False),
+    ],
+)
+def test_a_trigger_is_stuck_if_something_keeps_it_from_reading(told: dict[str, Any], stuck: bool) -> None:
+    assert is_stuck(view(**told), NOW) is stuck

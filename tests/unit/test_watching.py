@@ -1,161 +1,144 @@
-"""Hints by watchfiles, of real files: they come soon, are bounded, and whoever watches ends."""
+"""The events of a job as they follow from how it stands: each at its place, none twice, none after the end."""
 
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-from watchfiles import _rust_notify
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
-import lateshift
-from lateshift.model.triggering.sources import FileSource
-from lateshift.triggers import watching
-from lateshift.triggers.files import Files
-from lateshift.triggers.watching import Watch
-from tests.unit.receiving import Turning, put
-
-HOURS = timedelta(hours=5)
-PATIENCE = 20.0  # seconds; how soon is asserted where it is promised
+from lateshift.errors import OptionInvalid
+from lateshift.model.events import Kind
+from lateshift.model.job import STRETCHES, JobView, Progress, State
+from lateshift.model.watching import BEGINNING, Position, events, news, read, written
+from tests.unit.explaining import AT, failed, view
 
 
-def until(condition: Callable[[], bool]) -> float:
-    """Gives how long it took."""
-    start = time.monotonic()
-    while not condition():
-        assert time.monotonic() < start + PATIENCE
-        time.sleep(0.01)
-    return time.monotonic() - start
+def running(fence: int = 1, **changes: Any) -> JobView:
+    return view(State.RUNNING, **{"fence": fence, "attempt": fence, "started_at": AT} | changes)
 
 
-@pytest.fixture
-def watch(tmp_path: Path) -> Iterator[Watch]:
-    watch = Watch(str(tmp_path), deep=True)
-    assert watch.ready.wait(PATIENCE)
-    watch.take()
-    yield watch
-    watch.close()
+def ended(state: State = State.COMPLETED, fence: int = 1, **changes: Any) -> JobView:
+    return view(state, **{"fence": fence, "attempt": fence, "started_at": AT, "settled_at": AT} | changes)
 
 
-def test_what_changes_is_told(watch: Watch, tmp_path: Path) -> None:
-    path = put(tmp_path / "a.csv")
-    heard: set[str] = set()
+@pytest.mark.parametrize(
+    ("seen", "kinds"),
+    [
+        (view(), "received"),
+        (view(State.SCHEDULED), "received"),
+        (view(State.BLOCKED), "received"),
+        (running(), "received started"),
+        (running(progress=Progress(1, 2)), "received started progress"),
+        (view(State.SCHEDULED, fence=1, history=[failed(1, 1)]), "received started retrying"),
+        (running(2, history=[failed(1, 1)]), "received started retrying started"),
+        (view(fence=1), "received"),  # handed back
+        (ended(), "received started completed"),
+        (ended(progress=Progress(1)), "received started progress completed"),
+        (
+            ended(State.DEAD, 2, history=[failed(1, 1), failed(2, 2)]),
+            "received started retrying started failed",
+        ),
+        (ended(State.CANCELLED, 0, started_at=None), "received cancelled"),
+        (ended(State.CANCELLED, 1, history=[failed(1, 1)]), "received started cancelled"),
+        (running(1, history=[failed(1, 1, was={"a": 1}, reason="resubmitted")]), "received started"),
+        (running(7, attempts=STRETCHES, history=[failed(1, 3)]), "received started"),
+        (ended(fence=7, attempts=STRETCHES), "received started completed"),
+    ],
+)
+def test_what_has_become_of_a_job_follows_from_how_it_stands(seen: JobView, kinds: str) -> None:
+    told = events(seen)
 
-    def hear() -> bool:
-        heard.update(watch.take()[0])
-        return path in heard
-
-    until(hear)
-    assert watch.take()[1] is False
+    assert [event.kind for _, event in told] == kinds.split()
+    assert [place for place, _ in told] == sorted({place for place, _ in told})
 
 
-def test_more_than_can_be_kept_is_told_as_such(
-    watch: Watch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watching, "HINTS_KEPT", 5)
-    for number in range(50):
-        put(tmp_path / f"{number}.csv")
-    until(lambda: watch._more)
-    paths, more = watch.take()
-    assert len(paths) <= 5
-    assert more
-
-
-def test_closing_ends_the_thread(watch: Watch) -> None:
-    watch.close()
-    assert watch.ended
-
-
-def test_a_program_that_forgets_to_close_it_ends_all_the_same(tmp_path: Path) -> None:
-    program = (
-        "import sys; from lateshift.triggers.watching import Watch; "
-        "watch = Watch(sys.argv[1], deep=True); assert watch.ready.wait(20)"
+def test_a_failure_says_what_was_raised_and_a_result_is_told() -> None:
+    died = ended(
+        State.DEAD, reason="exhausted", history=[failed(1, 1, error="ValueError", message="no paper")]
     )
-    command = [sys.executable, "-c", program, str(tmp_path)]
-    environment = os.environ | {"PYTHONPATH": str(Path(lateshift.__file__).parents[1])}
-    done = subprocess.run(command, check=False, env=environment, capture_output=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, b"")
+    (_, last) = events(died)[-1]
+    assert (last.reason, last.error) == ("exhausted", "ValueError: no paper")
+    (_, last) = events(ended(result=b"[1]"))[-1]
+    assert last.result == [1]
 
 
-def test_what_cannot_be_watched_is_left_to_scans(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    watch = Watch(str(tmp_path / "missing"), deep=True)
-    until(lambda: watch.ended)
-    assert "found by scans only" in caplog.text
-    assert watch.take() == (set(), True)  # one scan more, for what nobody told of
-    assert watch.take() == (set(), False)
-    watch.close()
+def test_only_progress_that_has_changed_is_told_again() -> None:
+    before = running(progress=Progress(1))
+    assert [event.kind for _, event in news(None, (1, 2), before)] == ["progress"]
+    assert news(before, (1, 3), before) == []
+    assert [event.progress for _, event in news(before, (1, 3), running(progress=Progress(2)))] == [
+        Progress(2)
+    ]
+    assert [event.kind for _, event in news(before, (1, 3), ended(progress=Progress(2)))] == ["completed"]
 
 
-def test_a_folder_below_that_may_not_be_watched_keeps_no_other_from_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_place_is_read_as_it_is_written() -> None:
+    for place in (BEGINNING, (0, 1), (12, 5)):
+        assert read(written(place)) == place
+    for wrong in ("", ".", "1", "1.", "1.12", "1.6", "²5.1", "1.²", "-1.1", "9" * 19 + ".1"):
+        with pytest.raises(OptionInvalid):
+            read(wrong)
+
+
+LIVES = st.lists(st.sampled_from(["fail", "hand back", "progress", "wait"]), max_size=12).flatmap(
+    lambda steps: st.tuples(st.just(steps), st.sampled_from(["complete", "die", "cancel"]))
+)
+
+
+def life(steps: list[str], end: str) -> list[JobView]:
+    """Every way in which a job stands, one after the other."""
+    views, now = [view()], view()
+    for step in steps:
+        fence = now.fence + 1
+        now = replace(now, state=State.RUNNING, fence=fence, attempt=now.attempt + 1, started_at=AT)
+        views.append(now)
+        if step == "progress":
+            now = replace(now, progress=Progress(fence))
+            views.append(now)
+        if step == "fail":
+            now = replace(now, history=[*now.history, failed(now.attempt, fence)])
+        if step == "hand back":
+            now = replace(now, attempt=now.attempt - 1)
+        now = replace(now, state=State.SCHEDULED if step == "wait" else State.READY, started_at=None)
+        views.append(now)
+    fence = now.fence + 1
+    last = replace(now, state=State.RUNNING, fence=fence, attempt=now.attempt + 1, started_at=AT)
+    history = [*last.history, failed(last.attempt, fence)] if end == "die" else last.history
+    state = {"complete": State.COMPLETED, "die": State.DEAD, "cancel": State.CANCELLED}[end]
+    return [*views, last, replace(last, state=state, settled_at=AT, history=history)]
+
+
+@given(LIVES, st.data())
+def test_whoever_looks_however_seldom_sees_each_place_once_in_order_and_the_end_last(
+    lived: tuple[list[str], str], data: st.DataObject
 ) -> None:
-    real = _rust_notify.RustNotify
+    whole = life(*lived)
+    looks = data.draw(st.lists(st.booleans(), min_size=len(whole) - 1, max_size=len(whole) - 1))
+    seen = [each for each, looked in zip(whole, [*looks, True], strict=True) if looked]
+    after: Position = BEGINNING
+    before: JobView | None = None
+    places: list[Position] = []
+    kinds: list[str] = []
+    for now in seen:
+        for place, event in news(before, after, now):
+            after = max(after, place)
+            places.append(place)
+            kinds.append(event.kind)
+        before = now
 
-    def refusing(*given: Any) -> _rust_notify.RustNotify:
-        if not given[-1]:
-            raise PermissionError(13, "Permission denied")
-        return real(*given)
-
-    monkeypatch.setattr(_rust_notify, "RustNotify", refusing)
-    watch = Watch(str(tmp_path), deep=True)
-    try:
-        assert watch.ready.wait(PATIENCE)
-        path = put(tmp_path / "a.csv")
-        until(lambda: path in watch.take()[0])
-    finally:
-        watch.close()
-
-
-@pytest.mark.parametrize("pattern", ["*.csv", "**/*.csv"])
-def test_a_new_file_is_seen_within_about_a_second(tmp_path: Path, pattern: str) -> None:
-    """Though the next scan is hours away."""
-    source = Files(FileSource(pattern=f"{tmp_path}/{pattern}", renamed=True, every=HOURS))
-    turning = Turning(source)
-    try:
-        assert turning.quiet() == []
-        path = put(tmp_path / "a.csv") if pattern == "*.csv" else put(tmp_path / "new" / "folder" / "a.csv")
-        took = until(lambda: path in turning.quiet())
-        assert took < (
-            2 if pattern == "*.csv" else 4
-        )  # a new folder is scanned, a second after the last scan
-        (Path(path)).unlink()
-        until(lambda: turning.quiet() == [] and path in turning.kept.forgotten)
-    finally:
-        source.close()
+    assert places == sorted(places)
+    assert len(places) == len(set(places))
+    assert kinds[0] == "received"
+    assert [kind for kind in kinds if Kind[kind.upper()].last] == kinds[-1:]
+    assert {place for place, _ in events(whole[-1])} <= set(
+        places
+    )  # what is known in the end was told on the way
 
 
-def test_a_folder_in_the_place_of_another_is_watched_too(tmp_path: Path) -> None:
-    folder = tmp_path / "inbox"
-    source = Files(FileSource(pattern=f"{folder}/*.csv", renamed=True, every=HOURS))
-    turning = Turning(source)
-    try:
-        assert turning.quiet() == []
-        for number in range(2):
-            folder.mkdir()
-            assert turning.quiet() == []
-            path = put(folder / f"{number}.csv")
-            until(lambda path=path: path in turning.quiet())  # type: ignore[misc]
-            folder.rename(tmp_path / f"away{number}")
-            assert turning.quiet() == []
-    finally:
-        source.close()
-
-
-def test_a_name_that_is_no_utf8_does_not_end_the_scans(tmp_path: Path) -> None:
-    try:
-        Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.csv")).write_text("x")
-    except OSError:
-        pytest.skip("this file system has UTF-8 names only")
-    source = Files(FileSource(pattern=f"{tmp_path}/*.csv", renamed=True, every=timedelta(seconds=0.1)))
-    turning = Turning(source)
-    try:
-        assert turning.quiet() == []
-        Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xfe.csv")).write_text("x")
-        path = put(tmp_path / "a.csv")
-        until(lambda: path in turning.quiet())
-    finally:
-        source.close()
+@given(LIVES)
+def test_somebody_who_comes_back_after_any_event_misses_none(lived: tuple[list[str], str]) -> None:
+    last = life(*lived)[-1]
+    whole = [place for place, _ in events(last)]
+    for position, place in enumerate(whole):
+        assert [each for each, _ in news(None, place, last)] == whole[position + 1 :]

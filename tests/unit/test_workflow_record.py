@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from lateshift.model.ids import new_job_id
-from lateshift.model.job import Lane, Lease
+from lateshift.model.job import Lane, Lease, NewJob, Spec
 from lateshift.model.workflow.run import Advance, Advanced, Loaded, Phase, RunRow, Signal
 from lateshift.model.workflow.step import Kind, StepRow, StepState
 from lateshift.workflow.journal import Journal
@@ -65,3 +65,37 @@ async def test_what_is_written_while_it_reads_is_not_overwritten() -> None:
     assert record.steps[STEP.path].state is StepState.COMPLETED
     assert record.signals == []
     assert [step.state for step in journal.written[0].steps] == [StepState.COMPLETED]
+
+
+class Deaf:
+    """A journal that gives no answer until it is let go."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.asked: list[Advance] = []
+
+    async def advance(self, one: Advance) -> Advanced:
+        self.asked.append(one)
+        await self.go.wait()
+        return Advanced(NOW)
+
+
+@pytest.mark.anyio
+async def test_what_nobody_waited_for_any_more_is_written_with_the_next_commit() -> None:
+    lease = Lease(new_job_id(), 1, "order", b"{}", 1, 1, None, "default", Lane.COROUTINE)
+    journal = Deaf()
+    record = Record(lease, cast(Journal, cast(Any, journal)), "order", "", time.monotonic)
+    spec = Spec(task="charge", queue="default", lane=Lane.THREAD)
+    job = NewJob(new_job_id(), spec, b"{}", first=True)
+    record.put(STEP, [job])
+    committing = asyncio.create_task(record.commit())
+    await asyncio.sleep(0)
+    committing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await committing
+
+    journal.go.set()
+    await record.commit()
+    first, second = journal.asked
+    assert second.steps == first.steps == [STEP]
+    assert [(each.id, each.first) for each in second.jobs] == [(job.id, False)]  # it may be there already

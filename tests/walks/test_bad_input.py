@@ -176,6 +176,7 @@ def test_every_error_is_one_line_with_an_exit_code(
     one_line(said, said.code, "lateshift: The disk is full. Free some space.")
     unknown = (
         errors.JobUnknown, errors.BatchUnknown, errors.ScheduleUnknown, errors.TriggerUnknown, errors.RunUnknown, errors.RunEnded,
+        errors.BreakerUnknown, errors.PipelineUnknown, errors.TokenUnknown,
     )  # fmt: skip
     expected = 4 if kind in unknown else 3 if issubclass(kind, errors.StoreError) else 2
     assert said.code == (2 if kind is errors.StoreUrlInvalid else expected)

@@ -55,7 +55,7 @@ async def ended(app: Lateshift, *orders: int) -> list[str]:
 
 def test_jobs_list_says_so_when_there_are_none(cli: Cli) -> None:
     assert cli("jobs", "list").out == "No jobs.\n"
-    assert cli("jobs", "list", "--json").document == {"jobs": [], "next_before": None}
+    assert cli("jobs", "list", "--json").document == {"jobs": [], "next_before": None, "cut": False}
     assert cli("jobs", "list", "--task", "x", "--state", "dead").out == "No jobs with task x, state dead.\n"
 
 
@@ -106,7 +106,7 @@ def test_the_fields_of_a_job_in_json_are_these(cli: Cli, shop: Lateshift) -> Non
     job = shop.find_task("pack").enqueue(7)
     brief = [
         "id", "task", "queue", "state", "reason", "priority", "attempt", "attempts", "created_at", "due_at",
-        "started_at", "complete_by", "settled_at", "cancel_requested", "progress",
+        "started_at", "complete_by", "settled_at", "cancel_requested", "progress", "tags",
     ]  # fmt: skip
     more = [
         "fence",
@@ -119,6 +119,7 @@ def test_the_fields_of_a_job_in_json_are_these(cli: Cli, shop: Lateshift) -> Non
         "limit_key",
         "batch",
         "workflow",
+        "parent",
         "arguments",
         "result",
         "checkpoint",

@@ -134,7 +134,7 @@ async def test_what_is_being_settled_is_no_stray(app: Lateshift) -> None:
             assert answering.wait(20)
         return store_exchange(holder, settlements, wants)
 
-    app.store.jobs.exchange = exchange  # type: ignore[method-assign]
+    app.store.jobs.exchange = exchange  # type: ignore[method-assign, assignment]
     while not worker.held:
         await worker.turn()
     turning = asyncio.create_task(turns(worker))

@@ -6,16 +6,19 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from lateshift import Lateshift, Retry, State, current
 from lateshift.clock import ManualClock
-from lateshift.errors import StoreUnavailable
+from lateshift.errors import QueueFull, StoreUnavailable
 from lateshift.model.ids import MemberId, new_member_id
-from lateshift.model.job import Lane, Lease, Line
+from lateshift.model.job import JobFilter, Lane, Lease, Line, NewJob
 from lateshift.model.outcome import Completed, Settlement
 from lateshift.runtime.heartbeat import Heartbeat
 from lateshift.store.contract import Want
+from lateshift.supervisor import sweep as sweep_module
+from lateshift.supervisor.losses import Losses
 from lateshift.supervisor.sweep import PURGE_BATCH, Sweep
 from lateshift.worker.service import introduce
 from tests.walks.waiting import until
@@ -324,4 +327,49 @@ async def test_the_log_names_every_number_of_a_session_that_did_not_come(
     clock.move(minutes=2)
     await sweep.turn()
     assert [message for message in caplog.messages if "did not come" in message] == [said]
+    shop.close()
+
+
+async def test_whoever_subscribed_is_told_once_that_a_worker_was_lost_with_jobs(
+    shop: Lateshift, clock: ManualClock, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep_module, "BATCH", 2)
+
+    @shop.task
+    async def work() -> None: ...
+
+    @shop.on("alert.worker_lost")
+    @shop.task(queue="pages")
+    async def page(data: dict[str, str]) -> None: ...
+
+    for _ in range(3):
+        await work.aenqueue()
+    worker = join(shop)
+    assert len(lease(shop, worker)) == 3
+    shop.store.members.bury([worker])
+    sweep = Sweep(shop.store, new_member_id(), clock, losses=shop.losses())
+    for _ in range(3):
+        await sweep.turn()
+    [told] = shop.store.reports.jobs(JobFilter(task="page"), 10)
+    data = msgspec.json.decode(told.payload)["data"]
+    assert (data["member"], data["why"]) == (str(worker), "it died or fell silent with 3 jobs")
+    assert sum("is lost: it died or fell silent with 3 jobs" in line for line in caplog.messages) == 1
+    shop.close()
+
+
+async def test_that_nobody_can_be_told_keeps_no_job_from_being_taken_back(
+    shop: Lateshift, clock: ManualClock
+) -> None:
+    @shop.task
+    async def work() -> None: ...
+
+    def refuse(name: str, data: object) -> list[NewJob]:
+        raise QueueFull("no room")
+
+    job = await work.aenqueue()
+    worker = join(shop)
+    lease(shop, worker)
+    shop.store.members.bury([worker])
+    await Sweep(shop.store, new_member_id(), clock, losses=Losses(shop.store, refuse)).turn()
+    assert job.view().state is State.READY
     shop.close()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lateshift import State
+from lateshift import Flow, State
 from lateshift.cli import exits
 from lateshift.cli.options import operator
 from lateshift.model.ids import new_job_id
@@ -140,7 +140,7 @@ def test_undo_says_why_and_undoes_in_reverse(cli: Cli, kit: Kit, shop: Shop) -> 
     job = shop.paying.enqueue("old")
     kit.drain()
     said = cli("workflows", "undo", short(job), "--why", "the customer has gone")
-    assert (said.code, said.out) == (0, f"The run {job.id} is undone, the last step first.\n")
+    assert (said.code, said.out) == (0, f"The run {job.id} is being undone, the last step first.\n")
     again = cli("workflows", "undo", short(job), "--why", "once more")
     assert (again.code, "is undoing already" in again.err) == (exits.NOT_FOUND, True)
     kit.drain()
@@ -275,6 +275,7 @@ def test_a_run_goes_on_with_the_held_step_that_nobody_mended(cli: Cli, kit: Kit,
         (["two"], exits.USAGE, "'two' is no number of a step, such as 3 or 3.1.2.1"),
         (["2", "--args", '["new"]'], exits.USAGE, "--args is a JSON object with the arguments by name"),
         (["2", "--args", "new"], exits.USAGE, "is no JSON"),
+        (["2", "--args", "{order: 8}"], exits.USAGE, "is no JSON: object keys must be strings (byte 1)."),
         (["2", "--args", f'{{"what": "{"x" * 300_000}"}}'], exits.USAGE, "over the limit of 262,144"),
     ],
 )
@@ -295,6 +296,37 @@ def test_no_step_of_a_run_that_has_ended_runs_again(cli: Cli, kit: Kit, shop: Sh
     said = cli("workflows", "resubmit-step", str(job.id), "3")
     assert said.code == exits.NOT_FOUND
     assert "has ended (compensation failed)" in said.err
+
+
+@pytest.mark.parametrize("told", ["undo", "cancel"])
+def test_a_run_that_is_to_be_undone_while_no_code_fits_it_is_listed_as_held_and_undone_when_resumed(
+    cli: Cli, kit: Kit, shop: Shop, told: str
+) -> None:
+    job = shop.approval.enqueue(7)
+    kit.drain()
+    fits = kit.app._tasks.pop("approval")
+
+    async def approval(flow: Flow, order: int) -> None:
+        await flow.step(shop.do, "another")
+
+    kit.app.workflow(approval)
+    asked = (
+        ("undo", str(job.id), "--why", "the customer has gone") if told == "undo" else ("cancel", str(job.id))
+    )
+    assert cli("workflows", *asked).code == 0
+    kit.drain()
+    assert short(job) in cli("workflows", "list", "--state", "held").out
+    said = cli("workflows", "show", str(job.id)).out
+    assert "approval is held" in said
+    assert ("the customer has gone; it is to be undone, but" if told == "undo" else "asked for by") in said
+    assert f"Undo it, with code that fits: lateshift workflows resume {short(job)}" in said
+    kit.app._tasks["approval"] = fits
+    resumed = cli("workflows", "resume", short(job))
+    assert (resumed.code, resumed.out) == (0, f"The run {job.id} goes on: what it did is undone.\n")
+    kit.drain()
+    assert shop.done == ["do stock", "undo stock"]
+    ended = "undone" if told == "undo" else "cancelled"
+    assert cli("workflows", "show", str(job.id), "--json").document["state"] == ended
 
 
 # -- who did it ----------------------------------------------------------------------------------------------------------

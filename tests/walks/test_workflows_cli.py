@@ -1,12 +1,14 @@
 """`lateshift workflows list` and `show`, and what is said of a job that is no run, on both stores."""
 
+import re
 from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
 
-from lateshift.cli import exits, workflow_finding
+from lateshift.cli import exits
 from lateshift.model.ids import new_job_id
+from lateshift.operating import runs
 from lateshift.testing import Kit
 from tests.walks.commands import Cli
 from tests.walks.workflow_shop import Shop, shop_on, short
@@ -83,12 +85,12 @@ def test_the_list_is_narrowed_by_workflow_and_state_and_paged(cli: Cli, kit: Kit
 def test_a_state_is_looked_for_in_pages_and_where_that_ends_is_said(
     cli: Cli, kit: Kit, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workflow_finding, "PAGE", 2)
+    monkeypatch.setattr(runs, "PAGE", 2)
     waiting = shop.approval.enqueue(1)
     [shop.paying.enqueue("good") for _ in range(5)]
     kit.drain()
     assert short(waiting) in cli("workflows", "list", "--state", "waiting").out
-    monkeypatch.setattr(workflow_finding, "LOOKED_AT", 4)
+    monkeypatch.setattr(runs, "LOOKED_AT", 4)
     said = cli("workflows", "list", "--state", "waiting").out
     assert short(waiting) not in said
     assert "More: add --before" in said
@@ -111,14 +113,15 @@ def test_one_is_shown_with_its_steps_as_a_tree(cli: Cli, kit: Kit, shop: Shop) -
     assert said.out.startswith("parted is waiting\n")
     assert line_of(said.out, "arguments").split() == ["arguments", '{"order":', "7}"]
     tree = said.out[said.out.index("steps\n") :].splitlines()
-    shape = [line.split("  1")[0].split("  2")[0] for line in tree]
+    shape = [re.split(r"  \d\d:\d\d:\d\d", line)[0] for line in tree]  # what stands before the time it began
     assert '├── ✓ 1 do("stock")' in shape[1]
     assert "├── ▸ 2 sleep waiting" in shape[2]
     assert shape[3] == "└── together 3.1"
     assert shape[4] == "    ├── branch 3.1.1"
     assert shape[5] == '    │   ├── ✓ 3.1.1.1 do("left")'
-    assert shape[6].startswith("    │   └── ▸ 3.1.1.2 pack(order=7) running")
-    assert shape[9].startswith("        └── ▸ 3.1.2.2 pack(order=7) running")
+    assert shape[6].startswith("    │   └── ▸ 3.1.1.2 pack(order=7) ready")
+    assert "was paused by" in shape[7]  # what keeps it
+    assert shape[10].startswith("        └── ▸ 3.1.2.2 pack(order=7) ready")
     view = kit.app.store.workflows.view(job.id)
     assert view is not None
     steps = {step.path: step.job for step in view.steps}

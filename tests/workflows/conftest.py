@@ -6,6 +6,7 @@ import pytest
 
 from lateshift import Lateshift
 from lateshift.testing import Kit, testing
+from tests.workflows.piping import Shop
 
 
 @pytest.fixture
@@ -23,3 +24,8 @@ def kit(app: Lateshift, store_url: str) -> Iterator[Kit]:
 def done() -> list[str]:
     """What bodies did, in their order."""
     return []
+
+
+@pytest.fixture
+def shop(app: Lateshift, done: list[str]) -> Shop:
+    return Shop(app, done)

@@ -387,3 +387,26 @@ def test_the_time_is_that_of_the_clock_that_the_test_moves(app: Lateshift, store
         kit.travel(days=1)
         before, after = kit.result(job)
     assert abs(after - before - DAY) < timedelta(minutes=1)  # PostgreSQL has a clock of its own, which runs
+
+
+def test_a_step_whose_job_is_cancelled_says_so_whatever_it_failed_of_before(app: Lateshift, kit: Kit) -> None:
+    @app.task(retry=Retry(attempts=5))
+    def charge() -> None:
+        raise ValueError("no line to the bank")
+
+    @app.workflow
+    async def order(flow: Flow) -> str:
+        try:
+            await flow.step(charge)
+        except StepFailed as failed:
+            return f"{failed.error} {failed.message}".strip()
+        return "charged"
+
+    job = order.enqueue()
+    kit.drain()
+    view = app.store.workflows.view(job.id)
+    assert view is not None
+    assert view.steps[0].job is not None
+    assert app.store.jobs.cancel([view.steps[0].job], by="ann")
+    kit.drain()
+    assert kit.result(job) == "cancelled by ann"

@@ -192,3 +192,46 @@ def test_alerts_are_events_that_a_task_subscribes_to(app: Lateshift, kit: Kit, d
 def test_a_policy_with_a_typo_is_refused_where_it_is_given(app: Lateshift) -> None:
     with pytest.raises(OptionInvalid, match="raise"):
         app.workflow(on_failure="undo")  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("how", ["mended", "resumed", "repeated"])
+def test_a_late_step_whose_time_limit_new_code_has_dropped_has_none_any_more(
+    app: Lateshift, kit: Kit, how: str
+) -> None:
+    @app.task(queue="payments")
+    def charge() -> str:
+        return "charged"
+
+    then = Policy(repeats=1) if how == "repeated" else Policy(then="hold")
+
+    async def old(flow: Flow) -> str:
+        return await flow.step(charge, time_limit=HOUR, on_failure=then)
+
+    async def new(flow: Flow) -> str:
+        return await flow.step(charge, on_failure=then)
+
+    app.store.queues.pause("payments", by="the test")
+    job = app.workflow(name="order")(old).enqueue()
+    kit.drain()
+    kit.clock.move(hours=2)
+    if how == "repeated":
+        app.store.workflows.overdue(term=term(app), limit=10)
+        kit.clock.move(minutes=2)
+    else:
+        kit.drain()  # the supervisor looks
+        kit.drain()  # and the run is held
+    del app._tasks["order"]
+    app.workflow(name="order")(new)
+    if how == "mended":
+        assert app.store.workflows.mend(job.id, "00001", None, by="ann")
+    elif how == "resumed":
+        assert app.store.workflows.direct(job.id, Phase.FORWARD, why="", by="ann")
+    kit.drain()
+    view = app.store.workflows.view(job.id)
+    assert view is not None
+    assert view.steps[0].complete_by is None
+    kit.clock.move(hours=2)
+    kit.drain()
+    app.store.queues.resume("payments", by="the test")
+    kit.drain()
+    assert kit.result(job) == "charged"

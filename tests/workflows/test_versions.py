@@ -4,7 +4,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from lateshift import Flow, Job, Lateshift, State
+from lateshift import Flow, Job, Lateshift, Permanent, State
+from lateshift.errors import StepFailed
 from lateshift.model.workflow.run import Phase
 from lateshift.testing import Kit
 
@@ -26,7 +27,7 @@ def deploy(app: Lateshift, body: Callable[..., Any]) -> None:
 def held(app: Lateshift, job: Job[Any]) -> str | None:
     view = app.store.workflows.view(job.id)
     assert view is not None
-    return view.run.why if view.run.phase is Phase.HELD else None
+    return view.run.why if view.run.phase.is_held else None
 
 
 def note(done: list[str]) -> Callable[[str], str]:
@@ -220,6 +221,26 @@ def test_a_step_put_before_branches_is_seen_before_anything_runs_again(
     assert done == ["first", "a", "b"]
 
 
+def test_another_number_of_branches_is_seen_and_none_of_them_begins(
+    app: Lateshift, kit: Kit, done: list[str]
+) -> None:
+    do = note(done)
+    names = ["a", "b"]
+
+    async def branch(flow: Flow, name: str) -> None:
+        await flow.step(do, name)
+        await flow.sleep(DAY)
+
+    async def body(flow: Flow) -> None:
+        await flow.gather(*[branch(flow, name) for name in names])
+
+    job = begin(app, kit, body)
+    names.append("c")
+    kit.travel(days=1)
+    assert "at step 1 it has recorded gather 2, and the code asks for gather 3" in (held(app, job) or "")
+    assert sorted(done) == ["a", "b"]
+
+
 def test_a_run_that_is_cancelled_while_no_code_fits_it_stays_held_and_is_told_of_once(
     app: Lateshift, kit: Kit, done: list[str]
 ) -> None:
@@ -249,3 +270,136 @@ def test_a_run_that_is_cancelled_while_no_code_fits_it_stays_held_and_is_told_of
     kit.drain()
     assert job.state is State.CANCELLED
     assert done == ["a", "workflow_held", "undo a"]
+
+
+def test_a_run_that_is_to_be_undone_and_has_no_code_that_fits_is_undone_when_it_has(
+    app: Lateshift, kit: Kit, done: list[str]
+) -> None:
+    do = note(done)
+
+    async def old(flow: Flow) -> None:
+        await flow.step(do, "a", undo=lambda what: do(f"undo {what}"))
+        await flow.sleep(DAY)
+        await flow.step(do, "more")
+
+    async def new(flow: Flow) -> None:
+        await flow.step(do, "b")
+
+    job = begin(app, kit, old)
+    deploy(app, new)
+    app.store.workflows.direct(job.id, Phase.UNDOING, why="the customer has gone", by="ann")
+    misfit = 'the code does not fit what is recorded: at step 1 it has recorded do with {"args":["a"]}'
+    for _ in range(2):  # resumed too early, it is held again
+        kit.drain()
+        assert (held(app, job) or "").startswith(f"the customer has gone; it is to be undone, but {misfit}")
+        assert (held(app, job) or "").count("to be undone") == 1
+        app.store.workflows.direct(job.id, Phase.FORWARD, why="", by="ann")
+    kit.drain()
+    deploy(app, old)
+    app.store.workflows.direct(job.id, Phase.FORWARD, why="", by="ann")
+    kit.travel(days=2)
+    view = app.store.workflows.view(job.id)
+    assert view is not None
+    assert (view.state, view.reason, view.run.why) == (State.DEAD, "undone", "the customer has gone")
+    assert done == ["a", "undo a"]
+
+
+def test_a_step_that_was_never_awaited_holds_the_run_until_the_code_is_mended(
+    app: Lateshift, kit: Kit, done: list[str]
+) -> None:
+    do = note(done)
+
+    async def dropped(flow: Flow) -> None:
+        await flow.step(do, "a")
+        flow.step(do, "lost", name="lose")  # type: ignore[unused-coroutine, unused-ignore]
+        await flow.step(do, "b")
+
+    async def kept(flow: Flow) -> None:
+        await flow.step(do, "a")
+        lost = flow.step(do, "lost", name="lose")
+        await flow.step(do, "b")
+        del lost
+
+    async def mended(flow: Flow) -> None:
+        await flow.step(do, "a")
+        await flow.gather(flow.step(do, "lost", name="lose"), flow.step(do, "c"))
+        await flow.step(do, "b")
+
+    async def mended_too(flow: Flow) -> None:
+        await flow.step(do, "a")
+        await flow.step(do, "lost", name="lose")
+        await flow.step(do, "b")
+
+    for forgets, mends, before, after in (
+        (dropped, mended, ["a"], ["lost", "c", "b"]),
+        (kept, mended_too, ["a", "b"], ["lost"]),
+    ):
+        done.clear()
+        app._tasks.pop("order", None)
+        job = begin(app, kit, forgets)
+        assert (
+            held(app, job)
+            == "WorkflowInvalid: flow.step(lose, …) was never awaited: write `await flow.step(lose, …)`"
+        )
+        assert done == before
+        deploy(app, mends)
+        app.store.workflows.direct(job.id, Phase.FORWARD, why="", by="ann")
+        kit.drain()
+        assert (job.state, done) == (State.COMPLETED, before + after)
+
+
+def test_code_that_goes_another_way_after_a_failure_need_not_await_what_it_had_made(
+    app: Lateshift, kit: Kit, done: list[str]
+) -> None:
+    do = note(done)
+
+    def fail() -> None:
+        raise ValueError("no")
+
+    async def body(flow: Flow) -> None:
+        try:
+            made: list[Any] = [flow.step(fail), flow.step(do, "never")]
+            for step in made:
+                await step
+        except StepFailed:
+            await flow.step(do, "another way")
+
+    job = begin(app, kit, body)
+    assert (job.state, done) == (State.COMPLETED, ["another way"])
+
+
+def test_a_check_leaves_out_dead_jobs_of_steps_and_runs_that_would_begin_from_nothing(
+    app: Lateshift, kit: Kit, done: list[str]
+) -> None:
+    do = note(done)
+
+    @app.task(name="charge")
+    def charge(card: str) -> None:
+        raise Permanent("the bank says no")
+
+    async def old(flow: Flow) -> None:
+        await flow.step(do, "stock", name="reserve")
+        await flow.step(charge, "blue")
+
+    async def with_undo(flow: Flow) -> None:
+        await flow.step(do, "stock", name="reserve", undo=do)
+        await flow.step(charge, "blue")
+
+    async def new(flow: Flow) -> None:
+        await flow.step(do, "stock", name="hold")
+
+    failed = begin(app, kit, old)
+    deploy(app, with_undo)
+    undone = app.tasks["order"].enqueue()
+    by_itself = charge.enqueue("red")
+    kit.drain()
+    assert [job.state for job in (failed, undone, by_itself)] == [State.DEAD] * 3
+    del app._tasks["charge"]
+    deploy(app, new)
+
+    @app.task(name="charge")
+    def charge_amount(card: str, amount: int) -> None: ...
+
+    report = app.check()
+    assert report.looked_at == {"dead": 3}
+    assert [(finding.task, finding.examples) for finding in report.findings] == [("charge", [by_itself.id])]

@@ -1,0 +1,188 @@
+"""Streams of events: resumed by Last-Event-ID, for whom may hear them, and no longer than that."""
+
+import re
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from lateshift import JobEvent, Lateshift
+from lateshift.api.application import make_api
+from lateshift.api.bounds import LAST_EVENT_LIMIT, Bounds
+from lateshift.model.access import Scope
+from lateshift.model.ids import new_job_id
+from lateshift.testing import Kit
+from tests.api.asking import Web, asking, token_of, told
+from tests.api.shop import Shop
+
+
+def ids(answer: httpx.Response) -> list[str]:
+    return re.findall(r"^id: (.*)\ndata", answer.text, re.MULTILINE)
+
+
+def kinds(answer: httpx.Response) -> list[str]:
+    return [re.findall(rb'"kind":"(\w+)"', document)[0].decode() for document in told(answer)]
+
+
+@pytest.fixture
+def app(app: Lateshift) -> Lateshift:
+    app.queue("images", events=True)
+    app.queue("mail", events=True)
+    return app
+
+
+@pytest.fixture
+def long(kit: Kit) -> Iterator[Web]:
+    """A server whose streams last, and whose tokens are looked at often."""
+    bounds = Bounds(stream=timedelta(seconds=20), check=timedelta(seconds=0.05), streams=1)
+    with asking(kit.app, make_api(kit.app, bounds=bounds)) as web:
+        yield web
+
+
+def test_a_job_is_followed_to_its_end_and_gone_on_with_after_any_event(
+    web: Web, kit: Kit, shop: Shop
+) -> None:
+    job = shop.send.enqueue("ann")
+    kit.drain()
+    path = f"/v1/jobs/{job.id}/events"
+    whole = web("GET", path)
+
+    assert whole.headers["content-type"].startswith("text/event-stream")
+    assert kinds(whole) == ["received", "started", "completed"]
+    assert b'"result":"sent to ann"' in told(whole)[-1]
+    for place, last in enumerate(ids(whole)):
+        rest = web("GET", path, headers={"Last-Event-ID": last})
+        assert ids(rest) == ids(whole)[place + 1 :]
+
+
+def test_a_stream_of_a_job_that_waits_ends_when_its_time_is_over(web: Web, shop: Shop) -> None:
+    job = shop.send.enqueue("ann")
+
+    assert kinds(web("GET", f"/v1/jobs/{job.id}/events")) == ["received"]
+
+
+def test_a_job_that_is_not_there_is_not_followed(web: Web) -> None:
+    assert web("GET", f"/v1/jobs/{new_job_id()}/events").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "last", ["x", "1", "1.9", "-1.1", "1.1.1", "1" * 30 + ".1", "1" * (LAST_EVENT_LIMIT + 1)]
+)
+def test_a_last_event_that_was_never_given_is_refused(web: Web, shop: Shop, last: str) -> None:
+    job = shop.send.enqueue("ann")
+    answer = web("GET", f"/v1/jobs/{job.id}/events", headers={"Last-Event-ID": last})
+
+    assert (answer.status_code, answer.json()["field"]) == (400, "Last-Event-ID")
+
+
+@pytest.mark.parametrize("last", ["x", "1.1", "-1", "9" * 19])
+def test_a_last_number_that_was_never_given_is_refused(web: Web, last: str) -> None:
+    answer = web("GET", "/v1/events?channel=jobs.mail.send", headers={"Last-Event-ID": last})
+
+    assert (answer.status_code, answer.json()["field"]) == (400, "Last-Event-ID")
+
+
+def test_channels_are_gone_on_with_after_any_event(web: Web, kit: Kit, shop: Shop) -> None:
+    begun = web("GET", "/v1/events?channel=jobs.*")
+    [start] = re.findall(r"^id: (\d+)\nretry", begun.text)
+    shop.send.enqueue("ann")
+    shop.thumbnail.enqueue("cat.png")
+    kit.drain()
+    whole = web("GET", "/v1/events?channel=jobs.*", headers={"Last-Event-ID": start})
+
+    assert sorted(kinds(whole)) == sorted(["received", "started", "completed"] * 2)
+    for place, last in enumerate(ids(whole)):
+        rest = web("GET", "/v1/events?channel=jobs.*", headers={"Last-Event-ID": last})
+        assert ids(rest) == ids(whole)[place + 1 :]
+    of_mail = web("GET", "/v1/events?channel=jobs.mail.*", headers={"Last-Event-ID": start})
+    assert kinds(of_mail) == ["received", "started", "completed"]
+
+
+def test_a_token_of_some_queues_hears_only_of_these(web: Web, kit: Kit, shop: Shop) -> None:
+    shop.send.enqueue("ann")
+    shop.thumbnail.enqueue("cat.png")
+    kit.drain()
+    text = token_of(kit.app, "mailer", [Scope.READ], ("mail",))
+    heard = web("GET", "/v1/events?channel=*", token=text, headers={"Last-Event-ID": "0"})
+
+    assert len(told(heard)) == 3
+    assert all(b'"queue":"mail"' in document for document in told(heard))
+
+
+@pytest.mark.parametrize(
+    "query", ["", "?channel=", "?channel=a%20b", "?channel=jobs.orders.*", "?channel=x&y=1"]
+)
+def test_a_channel_that_is_none_is_refused(web: Web, query: str) -> None:
+    assert web("GET", f"/v1/events{query}").status_code == 422
+
+
+def test_a_stream_ends_when_its_token_is_revoked(long: Web, kit: Kit) -> None:
+    text = token_of(kit.app, "ann", [Scope.READ])
+    answers: list[Any] = []
+    asked = threading.Thread(target=lambda: answers.append(long("GET", "/v1/events?channel=x", token=text)))
+    asked.start()
+    [token] = [each for each in kit.app.store.tokens.list(10) if each.name == "ann"]
+    kit.app.store.tokens.revoke(token.id, by="a test")
+    asked.join(timeout=15)
+
+    [answer] = answers
+    assert answer.status_code == 401 or "good for this no more" in answer.text
+
+
+def test_more_listeners_than_a_server_takes_are_told_so(kit: Kit, shop: Shop) -> None:
+    job = shop.send.enqueue("ann")
+    with asking(kit.app, make_api(kit.app, bounds=Bounds(streams=0))) as full:
+        answer = full("GET", f"/v1/jobs/{job.id}/events")
+
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert answer.json()["type"].endswith("streams-full")
+
+
+def test_a_listener_that_has_gone_makes_room_for_another(long: Web, kit: Kit, shop: Shop) -> None:
+    job = shop.send.enqueue("ann")
+    kit.drain()
+    for _ in range(3):  # where one is the most
+        assert kinds(long("GET", f"/v1/jobs/{job.id}/events"))[-1] == "completed"
+
+
+def test_a_job_started_over_http_replies_as_it_says(web: Web, kit: Kit, shop: Shop) -> None:
+    heard: list[JobEvent] = []
+
+    @kit.app.task(queue="replies")
+    def hear(event: JobEvent) -> None:
+        heard.append(event)
+
+    body = {
+        "arguments": {"to": "ann"},
+        "reply_to": "task:hear",
+        "correlation_id": "7",
+        "reply_on": ["completed"],
+    }
+    assert web("POST", "/v1/tasks/send/jobs", body).status_code == 202
+    kit.drain()
+    assert [(event.kind, event.correlation_id) for event in heard] == [("completed", "7")]
+    several = body | {"reply_to": ["task:hear", "channel:x"]}
+    assert web("POST", "/v1/tasks/send/jobs", several).status_code == 202
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"reply_to": "nowhere"}, {"reply_to": "http://127.0.0.1/"}, {"reply_to": 7}, {"reply_to": "task:send", "reply_on": ["x"]},
+        {"correlation_id": "7"}, {"reply_to": "task:send", "correlation_id": "x" * 201},
+    ],
+)  # fmt: skip
+def test_a_reply_that_cannot_be_is_refused(web: Web, shop: Shop, wrong: dict[str, Any]) -> None:
+    assert web("POST", "/v1/tasks/send/jobs", {"arguments": {"to": "ann"}} | wrong).status_code == 422
+
+
+def test_a_token_replies_only_into_its_own_queues(web: Web, kit: Kit, shop: Shop) -> None:
+    @kit.app.task(queue="replies")
+    def hear(event: JobEvent) -> None: ...
+
+    text = token_of(kit.app, "mailer", [Scope.ENQUEUE], ("mail",))
+    body = {"arguments": {"to": "ann"}, "reply_to": "task:hear"}
+    assert web("POST", "/v1/tasks/send/jobs", body, token=text).status_code == 403

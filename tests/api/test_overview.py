@@ -1,0 +1,82 @@
+"""The overview and the history by the API: the same as the pages have."""
+
+from datetime import timedelta
+
+from lateshift.model.access import Scope
+from lateshift.model.figures import Figures
+from lateshift.model.ids import new_member_id
+from lateshift.testing import Kit
+from lateshift.worker.service import introduce
+from tests.api.asking import Web, token_of
+from tests.api.shop import Shop
+
+
+def worked(kit: Kit) -> None:
+    member = new_member_id()
+    kit.app.store.members.join(introduce(member, "worker", "w", kit.app.clock), timedelta(days=1))
+    mail = Figures(
+        started=4, completed=3, dead=1, waited=2.0, longest=0.9, ran=6.0, waits=[0, 0, 4, 0, 0, 0, 0]
+    )
+    kit.app.store.figures.add(member, 1, {"mail": mail, "images": Figures(completed=1, ran=2.0)}, busy=5.0)
+
+
+def test_the_overview_tells_what_needs_somebody_the_pace_and_the_cost(web: Web, kit: Kit, shop: Shop) -> None:
+    worked(kit)
+    kit.app.store.queues.pause("mail", by="ann")
+    shop.send.enqueue("bob")
+
+    told = web("GET", "/v1/overview?over=day").json()
+
+    assert [(it["kind"], it["subject"], it["page"]) for it in told["attention"]] == [
+        ("queue", "mail", "/queues/mail")
+    ]
+    assert told["now"]["failed"] == 1
+    assert told["now"]["failed_share"] == 0.2
+    assert (told["now"]["backlog"], told["now"]["idle_workers"]) == (1, 1)
+    assert told["now"]["drains_in_seconds"] > 0
+    assert [(it["queue"], it["seconds"], it["share"]) for it in told["cost"]] == [
+        ("mail", 6.0, 0.75),
+        ("images", 2.0, 0.25),
+    ]
+
+
+def test_the_history_of_a_queue_has_a_period_for_each_step(web: Web, kit: Kit) -> None:
+    worked(kit)
+
+    mail = web("GET", "/v1/history?queue=mail").json()
+    everything = web("GET", "/v1/history?over=week").json()
+
+    assert (mail["queue"], mail["over"], mail["step_seconds"], len(mail["periods"])) == (
+        "mail",
+        "hour",
+        60,
+        60,
+    )
+    [busy] = [it for it in mail["periods"] if it["started"]]
+    assert (busy["completed"], busy["failed"], busy["start_mean_seconds"], busy["worker_seconds"]) == (
+        3,
+        1,
+        0.5,
+        6.0,
+    )
+    assert (everything["queue"], everything["step_seconds"], len(everything["periods"])) == (None, 3600, 168)
+    assert sum(it["completed"] for it in everything["periods"]) == 4
+
+
+def test_who_may_see_one_queue_is_told_of_that_alone(web: Web, kit: Kit) -> None:
+    worked(kit)
+    kit.app.store.queues.pause("images", by="ann")
+    token = token_of(kit.app, "narrow", [Scope.READ], ("images",))
+
+    told = web("GET", "/v1/overview", token=token).json()
+
+    assert [it["queue"] for it in told["cost"]] == ["images"]
+    assert told["idle_share"] is None
+    assert web("GET", "/v1/history?queue=images", token=token).status_code == 200
+    assert web("GET", "/v1/history?queue=mail", token=token).status_code == 403
+    assert web("GET", "/v1/history", token=token).status_code == 403
+
+
+def test_what_cannot_be_asked_is_refused_with_its_field(web: Web) -> None:
+    for path in ("/v1/overview?over=year", "/v1/history?over=", "/v1/history?queue=no+queue"):
+        assert web("GET", path).status_code == 422, path

@@ -1,0 +1,190 @@
+"""The server on a real socket: its named limits, slow and broken requests, Host and forwarded headers, TLS."""
+
+import asyncio
+import ssl
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+import trustme
+
+from lateshift.api import reading, serving
+from lateshift.api.application import make_api
+from lateshift.api.bounds import BODY_LIMIT, DISCARDED, HEAD_LIMIT, Bounds
+from lateshift.api.route import PUBLIC, Asked, Done, Route
+from lateshift.api.routes import health
+from lateshift.model.access import Scope
+from lateshift.testing import Kit
+from tests.api.asking import Web, token_of
+from tests.api.running import answered, connected, heard, running
+
+GET = b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+
+
+@pytest.fixture
+def port(kit: Kit) -> Iterator[int]:
+    with running(make_api(kit.app)) as port:
+        yield port
+
+
+def status(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1]) if answer else 0
+
+
+def test_a_head_that_comes_too_slowly_ends_the_connection(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "HEAD_WITHIN", timedelta(milliseconds=300))
+    with running(make_api(kit.app)) as port, connected(port) as silent, connected(port) as slow:
+        slow.sendall(GET + b"X-A: 1\r\n")
+        assert heard(slow) == b""  # closed, without a word
+        assert heard(silent) == b""
+        with connected(port) as again:  # between two requests, too
+            again.sendall(GET + b"\r\n")
+            assert status(heard(again)) == 200
+            again.sendall(b"GET /health")
+            assert heard(again) == b""
+
+
+def test_a_body_that_comes_too_slowly_is_answered_at_the_deadline(kit: Kit) -> None:
+    token = token_of(kit.app, "slow", [Scope.ENQUEUE])
+    head = (
+        b"POST /v1/tasks/thumbnail/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 100\r\nAuthorization: Bearer %s\r\n\r\n{" % token.encode()
+    )
+    with running(make_api(kit.app, bounds=Bounds(deadline=timedelta(milliseconds=200)))) as port:
+        answer = answered(port, head)
+    assert status(answer) == 408
+    assert b"urn:lateshift:problem:body-late" in answer
+    assert b"connection: close" in answer.lower()
+
+
+def test_requests_over_so_many_at_once_are_answered_503(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "REQUESTS_AT_ONCE", 3)
+    with running(make_api(kit.app)) as port, connected(port) as first, connected(port) as second:
+        for one in (first, second):
+            one.sendall(GET + b"\r\n")
+            assert status(heard(one)) == 200
+        assert status(answered(port, GET + b"\r\n")) == 503
+
+
+def test_a_body_over_the_limit_is_read_so_far_that_its_answer_is_heard(port: int) -> None:
+    head = b"POST /hooks/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+    over = BODY_LIMIT + DISCARDED
+    assert status(answered(port, head % over + b"a" * over)) == 413
+    assert status(answered(port, head % (over + 1))) == 413  # of what says so much nothing is read
+    chunked = b"POST /hooks/x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert (
+        status(
+            answered(port, chunked + b"%x\r\n" % BODY_LIMIT + b"a" * BODY_LIMIT + b"\r\n1\r\na\r\n0\r\n\r\n")
+        )
+        == 413
+    )
+
+
+def test_over_what_is_discarded_nothing_more_is_read(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "DISCARDED", 1000)
+    endless = b"POST /hooks/x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    part = b"ffff\r\n" + b"a" * 0xFFFF + b"\r\n"
+    with running(make_api(kit.app, bounds=Bounds(body=1000))) as port, connected(port) as connection:
+        connection.sendall(endless + part)  # and the end does not come
+        answer = heard(connection)
+    assert status(answer) == 413
+    assert b"connection: close" in answer.lower()
+
+
+def test_a_store_that_does_not_answer_in_time_is_not_ready(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(health, "READY_WITHIN", timedelta(milliseconds=50))
+    monkeypatch.setattr(health, "aside", never)
+    answer = web("GET", "/health/ready", token=None)
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /v1/queues HTTP/1.1\r\nHost: evil.example\r\n",
+        b"GET /v1/queues HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n",
+        b"GET /v1/queues HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: 127.0.0.1\r\n",
+        b"GET /v1/queues HTTP/1.1\r\n",
+        b"GET /v1/queues HTTP/1.0\r\n",
+        b"GET http://evil.example/v1/queues HTTP/1.1\r\nHost: evil.example\r\n",
+        b"GET http://127.0.0.1/v1/queues HTTP/1.1\r\nHost: evil.example\r\n",
+        b"GET /v1/queues HTTP/1.1\r\nHost: evil.example\r\nX-Forwarded-Host: 127.0.0.1\r\n",
+        b"GET /v1/queues HTTP/1.1\r\nHost : 127.0.0.1\r\n",
+        b"GET /v1/queues HTTP/1.1\r\nHost: 127.0.0.1@evil.example\r\n",
+        b"GET /v1/queues HTTP/1.1\r\nHost: 127.0.0.1\x00.evil.example\r\n",
+        b"GET /v1/queues HTTP/1.1\r\nHost: 127.0.0.1, evil.example\r\n",
+    ],
+)
+def test_a_host_that_is_not_ours_is_refused_however_it_is_said(port: int, kit: Kit, head: bytes) -> None:
+    token = token_of(kit.app, "root", [Scope.ADMIN]).encode()
+    assert status(answered(port, head + b"Authorization: Bearer " + token + b"\r\n\r\n")) in (400, 421)
+
+
+@pytest.mark.parametrize(
+    "request_line", [b"GET http://127.0.0.1/v1/queues HTTP/1.1", b"GET //v1/queues HTTP/1.1", b"GET /./v1/queues HTTP/1.1",
+                     b"GET /health/live/../../v1/queues HTTP/1.1", b"GET /v1/queues#x HTTP/1.1", b"GET * HTTP/1.1",
+                     b"CONNECT 127.0.0.1:80 HTTP/1.1", b"get /v1/queues HTTP/1.1", b"PRI * HTTP/2.0"],
+)  # fmt: skip
+def test_another_form_of_a_request_opens_no_door(port: int, request_line: bytes) -> None:
+    answer = answered(port, request_line + b"\r\nHost: 127.0.0.1\r\n\r\n")
+    assert status(answer) in (400, 401, 404, 405)
+
+
+def test_two_requests_in_one_are_not_told_apart_by_two_lengths(port: int) -> None:
+    for lengths in (
+        b"Content-Length: 5\r\nContent-Length: 6\r\n", b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", b"Content-Length: +5\r\n", b"Content-Length: -1\r\n",
+    ):  # fmt: skip
+        smuggled = (
+            b"POST /hooks/x HTTP/1.1\r\nHost: localhost\r\n" + lengths + b"\r\n0\r\n\r\n" + GET + b"\r\n"
+        )
+        answer = answered(port, smuggled)
+        assert answer.count(b"HTTP/1.1 200") == 0
+        assert status(answer) in (400, 404, 501)
+
+
+def test_no_header_says_where_a_request_comes_from(kit: Kit) -> None:
+    def shows(asked: Asked) -> Done:
+        """Nothing."""
+        return Done(subject="", action="", changed=False)
+
+    route = Route(method="GET", path="/x", handler=shows, gives=Done, scope=PUBLIC)
+    with running(make_api(kit.app, routes=[route], bounds=Bounds(address_rate=0.001))) as port:
+        spoofed = b"GET /x HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Forwarded-For: 10.0.0.%d\r\nX-Real-IP: 10.0.0.%d\r\n\r\n"
+        answers = [status(answered(port, spoofed % (n, n))) for n in range(10)]
+    assert 429 in answers
+
+
+def test_heads_that_are_too_large_end_the_connection_and_keep_nothing(port: int) -> None:
+    assert status(answered(port, b"GET /" + b"a" * (HEAD_LIMIT + 1))) in (0, 400)
+    assert status(answered(port, GET + b"X: " + b"a" * (HEAD_LIMIT + 1))) in (0, 400)
+    assert status(answered(port, GET + b"\r\n")) == 200
+
+
+def test_tls_is_spoken_with_the_certificate_that_was_given(kit: Kit, tmp_path: Path) -> None:
+    authority = trustme.CA()
+    served = authority.issue_cert("127.0.0.1")
+    certificate, key = tmp_path / "chain.pem", tmp_path / "key.pem"
+    for part in served.cert_chain_pems:
+        part.write_to_path(certificate, append=True)
+    served.private_key_pem.write_to_path(key)
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    with running(make_api(kit.app), certificate, key) as port:
+        url = f"https://127.0.0.1:{port}/health/live"
+        with httpx.Client(verify=trusting, trust_env=False) as client:
+            assert client.get(url).json() == {"status": "live"}
+        with httpx.Client(verify=ssl.create_default_context(), trust_env=False) as client:
+            with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+                client.get(url)
+        old = ssl.create_default_context()
+        authority.configure_trust(old)
+        old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_2
+        with httpx.Client(verify=old, trust_env=False) as client:
+            assert client.get(url).status_code == 200
+        assert status(answered(port, GET + b"\r\n")) in (0, 400)  # in the clear there is nothing to be heard

@@ -1,0 +1,96 @@
+"""What hands and eyes do: keys, looks, and a page that keeps itself up to date."""
+
+from playwright.sync_api import expect
+
+from lateshift.dashboard.page import navigation
+from lateshift.dashboard.pages.all import PAGES
+from lateshift.model.job import JobFilter, State
+from lateshift.store.open import open_store
+from tests.browser.conftest import SignedIn
+from tests.browser.serving import Served
+
+
+def test_a_list_keeps_itself_up_to_date_without_being_loaded_again(signed_in: SignedIn, full: Served) -> None:
+    page = signed_in(full).new_page()
+    page.goto("/jobs?task=thumbnail&state=scheduled")
+    page.evaluate("window.same = true")
+    before = page.locator("tbody tr").count()
+    store = open_store(full.store)
+    try:
+        [waiting, *_] = store.reports.jobs(JobFilter(task="thumbnail", state=State.SCHEDULED), 1)
+        store.jobs.cancel([waiting.id], by="a test")
+        expect(page.locator("tbody tr")).to_have_count(before - 1, timeout=10_000)
+        assert page.evaluate("window.same")
+    finally:
+        store.close()
+
+
+def test_rows_are_walked_and_pages_reached_by_keys(signed_in: SignedIn, full: Served) -> None:
+    page = signed_in(full).new_page()
+    page.goto("/")
+    page.keyboard.press("g")
+    page.keyboard.press("j")
+    page.wait_for_url("**/jobs")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    expect(page.locator("tbody tr").nth(1)).to_have_class("chosen")
+    page.keyboard.press("k")
+    expect(page.locator("tbody tr").nth(0)).to_have_class("chosen")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/jobs/*")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+
+
+def test_every_page_at_the_side_has_a_key_of_its_own(signed_in: SignedIn, full: Served) -> None:
+    page = signed_in(full).new_page()
+    page.goto("/")
+    told = " ".join((page.locator("#keys").text_content() or "").split())
+    for each, key in navigation(PAGES):
+        with page.expect_navigation(url=full.url + each.path):
+            page.keyboard.press("g")
+            page.keyboard.press(key)
+        assert f"{key} {each.section.lower()}" in told
+    assert len({key for _, key in navigation(PAGES)}) == len({each.section for each in PAGES})
+
+
+def test_the_look_that_was_chosen_is_kept(signed_in: SignedIn, full: Served) -> None:
+    page = signed_in(full, color_scheme="light").new_page()
+    page.goto("/")
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.get_by_role("button", name="Light or dark").click()
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert dark != ground
+    page.goto("/jobs")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == dark
+
+
+def test_a_tab_that_nobody_sees_asks_nothing(signed_in: SignedIn, full: Served) -> None:
+    page = signed_in(full).new_page()
+    page.add_init_script("Object.defineProperty(document, 'hidden', { get: () => window.away ?? false })")
+    page.clock.install()
+    page.goto("/")
+    page.evaluate("window.away = true")
+    page.wait_for_load_state("networkidle")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.clock.run_for(60_000)
+    assert asked == []
+    page.evaluate("window.away = false")
+    with page.expect_request(lambda request: request.url == full.url + "/"):
+        page.clock.run_for(3_000)
+
+
+def test_buttons_follow_what_others_do(signed_in: SignedIn, full: Served) -> None:
+    page = signed_in(full).new_page()
+    page.goto("/queues/images")
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    store = open_store(full.store)
+    try:
+        store.queues.pause("images", by="a test")
+        expect(page.get_by_role("button", name="Resume")).to_be_visible(timeout=10_000)
+    finally:
+        store.queues.resume("images", by="a test")
+        store.close()

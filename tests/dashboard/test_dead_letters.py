@@ -1,0 +1,126 @@
+"""The pages about dead letters and batches: together by what they died of, run again together, a batch as a whole."""
+
+import re
+
+import pytest
+
+from lateshift import Lateshift, Permanent
+from lateshift.dashboard.pages import dead_letters
+from lateshift.model.access import Scope
+from lateshift.model.job import JobFilter, State
+from lateshift.testing import Kit
+from tests.api.shop import Shop
+from tests.dashboard.browsing import Browser
+
+
+@pytest.fixture
+def shop(app: Lateshift) -> Shop:
+    made = Shop(app)
+
+    @app.task
+    def resize(path: str, width: int) -> None:
+        if width > 100:
+            raise Permanent(f"{path} is too wide: {width}")
+
+    return made
+
+
+def buried(kit: Kit, count: int) -> None:
+    for number in range(count):
+        kit.app.tasks["resize"].enqueue(f"{number}.png", 300)
+    kit.drain()
+
+
+def fingerprint(browser: Browser) -> str:
+    assert browser.page is not None
+    [found, *_] = re.findall(r'data-href="/dead-letters/([0-9a-f]{8})"', browser.page.text)
+    return str(found)
+
+
+def test_dead_letters_stand_in_groups_of_what_they_died_of(browser: Browser, shop: Shop, kit: Kit) -> None:
+    assert "No dead letters." in browser.look("/dead-letters")
+    buried(kit, 3)
+    shop.send.enqueue("nobody")
+    kit.drain()
+    text = browser.look("/dead-letters")
+    assert "is too wide" in text
+    assert "there is nobody" in text
+    assert len(re.findall(r'data-href="/dead-letters/', browser.page.text)) == 2  # type: ignore[union-attr]
+    assert "No dead letter fits this." in browser.look("/dead-letters?task=thumbnail")
+
+
+def test_a_group_is_resubmitted_after_a_look(browser: Browser, shop: Shop, kit: Kit) -> None:
+    buried(kit, 3)
+    browser.look("/dead-letters")
+    like = fingerprint(browser)
+    assert browser.send("/dead-letters/preview", {"like": like}).status_code == 200
+    assert "Resubmit 3 dead letters?" in browser.text
+    assert browser.send("/dead-letters/resubmit", {"like": like}).headers["location"] == "/dead-letters"
+    assert "3 jobs ready again." in browser.text
+    assert len(kit.app.store.reports.jobs(JobFilter(state=State.READY), 10)) == 3
+
+
+def test_a_group_is_resubmitted_with_other_arguments_that_are_checked(
+    browser: Browser, shop: Shop, kit: Kit
+) -> None:
+    buried(kit, 2)
+    browser.look("/dead-letters")
+    like = fingerprint(browser)
+    text = browser.look(f"/dead-letters/{like}")
+    assert "too wide" in text
+    for typed in ('{"width": "wide"}', "{", "[]"):
+        answer = browser.send(f"/dead-letters/{like}/preview", {"like": like, "change": typed})
+        assert answer.status_code == 422, typed
+        assert typed in browser.text
+    change = {"like": like, "change": '{"width": 50}'}
+    browser.send(f"/dead-letters/{like}/preview", change)
+    assert "2 of them with other arguments" in browser.text
+    assert 'value="{&#34;width&#34;: 50}"' in browser.page.text  # type: ignore[union-attr]
+    browser.send("/dead-letters/resubmit", change)
+    kit.drain()
+    assert kit.app.store.reports.jobs(JobFilter(state=State.DEAD), 10) == []
+
+
+def test_a_group_that_is_gone_says_so(browser: Browser) -> None:
+    answer = browser.ask("GET", "/dead-letters/00000000")
+    assert answer.status_code == 404
+    assert "They may run again" in answer.text
+    assert browser.ask("GET", "/dead-letters/xyz").status_code == 422
+
+
+def test_a_page_groups_so_many_of_the_newest(
+    browser: Browser, shop: Shop, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_letters, "DEAD_ON_A_PAGE", 2)
+    buried(kit, 4)
+    assert "of the newest 2 dead letters" in browser.look("/dead-letters")
+    browser.look(f"/dead-letters/{fingerprint(browser)}")
+    assert "there may be more" in browser.text
+
+
+def test_a_token_for_some_queues_sees_no_letters_of_others(browser: Browser, shop: Shop, kit: Kit) -> None:
+    buried(kit, 1)
+    browser.sign_in_as(Scope.OPERATE, queues=("mail",))
+    assert "This sign-in is for some queues" in browser.look("/dead-letters")
+    assert "No dead letter fits this." in browser.look("/dead-letters?queue=mail")
+    assert browser.ask("GET", "/dead-letters?queue=default").status_code == 403
+
+
+def test_a_batch_is_shown_as_a_whole_with_what_failed(browser: Browser, shop: Shop, kit: Kit) -> None:
+    assert "No batches." in browser.look("/batches")
+    calls = [shop.send.call("ann"), shop.send.call("nobody"), shop.send.call("nobody")]
+    batch = kit.app.batch(calls, name="greetings", then=shop.thumbnail.call("done.png"))
+    kit.drain()
+    assert "greetings" in browser.look("/batches")
+    text = browser.look(f"/batches/{batch.id}")
+    assert "3 of 3 have ended, 100 %" in text
+    assert "there is nobody" in text
+    browser.send("/jobs/preview", {"action": "resubmit", "batch": str(batch.id), "state": "dead"})
+    assert "Resubmit 2 jobs?" in browser.text
+    [ids] = re.findall(r'name="ids" value="([^"]+)"', browser.page.text)  # type: ignore[union-attr]
+    browser.send("/jobs/bulk", {"action": "resubmit", "ids": ids})
+    assert batch.progress().failed == 0
+    browser.look(f"/batches/{batch.id}")
+    assert browser.send(f"/batches/{batch.id}/cancel").status_code == 303
+    assert batch.progress().cancelled == 2
+    assert browser.ask("GET", f"/batches/{calls[0].id}").status_code == 404

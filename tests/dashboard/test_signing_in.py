@@ -1,0 +1,146 @@
+"""Who sees a page: whoever has the link that the server printed, once; whoever has a token, until it is revoked."""
+
+from datetime import timedelta
+
+import httpx
+import pytest
+
+from lateshift.dashboard.pages.all import PAGES
+from lateshift.dashboard.session import SAFE, SESSION
+from lateshift.dashboard.site import Site
+from lateshift.model.access import Scope
+from lateshift.testing import Kit
+from tests.api.asking import LOCAL, token_of
+from tests.api.shop import Shop
+from tests.dashboard.browsing import OWN, Browser, browsing
+
+PLAIN = [page for page in PAGES if "{" not in page.path]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path)
+def test_nobody_sees_a_page_without_signing_in(stranger: Browser, page: object) -> None:
+    answer = stranger.ask("GET", path_of(page))
+    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+    assert answer.content == b""
+
+
+@pytest.mark.parametrize("cookie", ["", "lsh_", "lsh_" + "A" * 64, "x" * 5000, "lsh_…"])
+def test_a_cookie_that_is_no_token_of_ours_is_nobodys(stranger: Browser, cookie: str) -> None:
+    answer = stranger.ask("GET", "/", headers={"Cookie": f"lateshift-8642={cookie}".encode()})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+
+
+def path_of(page: object) -> str:
+    path: str = page.path  # type: ignore[attr-defined]
+    id = "0190a5c0-0000-7000-8000-000000000000"
+    return path.replace("{id}", id).replace("{name:path}", "x").replace("{name}", "x")
+
+
+def test_the_link_is_good_once_and_looking_at_it_does_not_use_it_up(stranger: Browser) -> None:
+    link = stranger.site.sign_in_path()
+    assert "once" in stranger.look(link)
+    stranger.look(link)
+    code = link.partition("=")[2]
+    assert stranger.ask("POST", "/sign-in", data={"code": code}, headers=OWN).status_code == 303
+    assert stranger.ask("GET", "/").status_code == 200
+    again = stranger.ask("POST", "/sign-in", data={"code": code}, headers=OWN)
+    assert again.status_code == 401
+    assert "This link was used" in again.text
+
+
+def test_a_wrong_code_does_not_use_up_the_right_one(stranger: Browser) -> None:
+    code = stranger.site.sign_in_path().partition("=")[2]
+    assert stranger.ask("POST", "/sign-in", data={"code": "wrong"}, headers=OWN).status_code == 401
+    assert stranger.ask("POST", "/sign-in", data={"code": code}, headers=OWN).status_code == 303
+
+
+def test_a_later_link_ends_the_earlier_one(stranger: Browser) -> None:
+    first = stranger.site.sign_in_path().partition("=")[2]
+    stranger.site.sign_in_path()
+    assert stranger.ask("POST", "/sign-in", data={"code": first}, headers=OWN).status_code == 401
+
+
+def test_a_wrong_token_is_refused_and_not_said_back(stranger: Browser) -> None:
+    answer = stranger.ask("POST", "/sign-in", data={"token": "lsh_" + "Q" * 64}, headers=OWN)
+    assert answer.status_code == 401
+    assert "Q" * 64 not in answer.text
+    assert "set-cookie" not in answer.headers
+
+
+def test_signing_in_gives_the_browser_a_token_of_its_own(stranger: Browser) -> None:
+    text = token_of(stranger.app, "ann", [Scope.READ], ("images",))
+    stranger.sign_in(text)
+    [held] = stranger.client.cookies.jar
+    assert held.value != text
+    own = next(each for each in stranger.app.store.tokens.list(10) if each.parent is not None)
+    parent = stranger.app.store.tokens.named("ann")
+    assert parent is not None
+    assert (own.parent, own.scopes, own.queues) == (parent.id, parent.scopes, parent.queues)
+    assert stranger.app.store.audit.list(limit=1)[0].action == "sign in"
+
+
+def test_revoking_the_token_ends_every_sign_in_with_it_at_once(stranger: Browser) -> None:
+    stranger.sign_in(token_of(stranger.app, "ann", [Scope.READ]))
+    assert stranger.ask("GET", "/").status_code == 200
+    token = stranger.app.store.tokens.named("ann")
+    assert token is not None
+    stranger.app.store.tokens.revoke(token.id, by="a test")
+    assert stranger.ask("GET", "/").status_code == 303
+
+
+def test_a_sign_in_made_from_a_sign_in_ends_with_the_token_too(stranger: Browser) -> None:
+    stranger.sign_in(token_of(stranger.app, "ann", [Scope.READ]))
+    [first] = [cookie.value for cookie in stranger.client.cookies.jar]
+    stranger.client.cookies.clear()
+    stranger.sign_in(first)
+    token = stranger.app.store.tokens.named("ann")
+    assert token is not None
+    stranger.app.store.tokens.revoke(token.id, by="a test")
+    assert stranger.ask("GET", "/").status_code == 303
+
+
+def test_a_sign_in_ends_after_its_time_and_never_outlives_its_token(stranger: Browser, kit: Kit) -> None:
+    stranger.sign_in(token_of(stranger.app, "ann", [Scope.READ], lives=timedelta(hours=1)))
+    kit.clock.move(minutes=61)
+    assert stranger.ask("GET", "/").status_code == 303
+    stranger.sign_in()
+    kit.clock.move(seconds=SESSION.total_seconds() - 1)
+    assert stranger.ask("GET", "/").status_code == 200
+    kit.clock.move(seconds=2)
+    assert stranger.ask("GET", "/").status_code == 303
+
+
+def test_signing_out_makes_the_cookie_good_for_nothing(browser: Browser) -> None:
+    [held] = [cookie.value for cookie in browser.client.cookies.jar]
+    browser.look("/")
+    browser.send("/sign-out")
+    assert not list(browser.client.cookies.jar)
+    answer = browser.ask("GET", "/", headers={"Cookie": f"lateshift-8642={held}"})
+    assert answer.status_code == 303
+
+
+def test_a_page_for_another_scope_or_another_queue_is_refused(stranger: Browser, shop: Shop) -> None:
+    job = shop.thumbnail.enqueue("cat.png")
+    stranger.sign_in_as(Scope.ENQUEUE)
+    assert stranger.ask("GET", "/jobs").status_code == 403
+    stranger.sign_in_as(Scope.READ, queues=("mail",))
+    assert str(job.id) not in stranger.ask("GET", "/jobs").text
+    assert stranger.ask("GET", "/jobs?queue=images").status_code == 403
+    assert stranger.ask("GET", "/jobs?queue=mail").status_code == 200
+    assert stranger.ask("GET", f"/jobs/{job.id}").status_code == 403
+
+
+def test_the_cookie_is_kept_from_scripts_and_other_sites(kit: Kit) -> None:
+    for secure, name in ((True, SAFE), (False, "lateshift-8642")):
+        with browsing(kit.app) as browser:
+            browser.site = Site(kit.app, secure=secure)
+            browser.client = httpx.AsyncClient(
+                transport=httpx.ASGITransport(browser.site.application), base_url=LOCAL
+            )
+            code = browser.site.sign_in_path().partition("=")[2]
+            answer = browser.ask("POST", "/sign-in", data={"code": code}, headers=OWN)
+            parts = answer.headers["set-cookie"].split("; ")
+            assert parts[0].startswith(f"{name}=lsh_")
+            assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(parts)
+            assert ("Secure" in parts) is secure
+            assert not any(part.startswith("Domain") for part in parts)

@@ -1,0 +1,130 @@
+"""Triggers on their pages, on both stores: how far each is, what keeps it, and what it refused."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lateshift.api.bounds import PAGE
+from lateshift.dashboard.pages.triggers import RAW_SHOWN
+from lateshift.model.access import Scope
+from lateshift.model.ids import new_job_id, new_member_id
+from lateshift.model.job import JobFilter
+from lateshift.model.triggering.trigger import Arrival, Refused
+from lateshift.testing import Kit
+from tests.api.shop import Shop
+from tests.dashboard.browsing import Browser
+from tests.dashboard.test_workflows import html
+
+
+@pytest.fixture
+def files(kit: Kit, shop: Shop, tmp_path: Path) -> Kit:
+    shop.watch_files(kit.app, tmp_path)
+    declared = [trigger.declared for trigger in kit.app.triggers.values()]
+    kit.app.store.triggers.declare(declared, app="shop")
+    return kit
+
+
+def refuse(kit: Kit, count: int, raw: bytes) -> None:
+    store = kit.app.store
+    grip = store.locks.acquire("trigger files", new_member_id(), kit.app.store.poll * 100)
+    assert grip is not None
+    arrivals = [
+        Arrival(event=f"event-{number:03}", refused=Refused(id=new_job_id(), raw=raw, rest=b'{"seen":null}', reason="no such column"))
+        for number in range(count)
+    ]  # fmt: skip
+    assert store.triggers.take("files", arrivals, term=grip.fence) is not None
+
+
+def test_an_empty_list_says_how_triggers_are_made(browser: Browser) -> None:
+    assert "@app.on_message" in browser.look("/triggers")
+
+
+def test_one_that_nobody_reads_is_stuck_and_says_so(browser: Browser, files: Kit) -> None:
+    text = browser.look("/triggers")
+    assert "stuck nobody has read it yet" in text
+    files.app.store.triggers.tell("files", error="no such folder")
+    assert "stuck no such folder" in browser.look("/triggers/files")
+    files.app.store.triggers.tell("files", error=None, lag=7)
+    text = browser.look("/triggers/files")
+    assert "stuck" not in text
+    assert "Waiting 7" in text
+    assert "all was well since" in text
+
+
+def test_one_is_paused_and_resumed(browser: Browser, files: Kit) -> None:
+    browser.look("/triggers/files")
+    browser.send("/triggers/files/pause")
+    assert "trigger files: paused." in browser.text
+    assert "paused" in browser.look("/triggers").partition("Last")[2]
+    browser.look("/triggers/files")
+    browser.send("/triggers/files/resume")
+    assert "trigger files: resumed." in browser.text
+
+
+def test_what_was_refused_is_shown_page_by_page_as_it_came(browser: Browser, files: Kit) -> None:
+    refuse(files, PAGE + 1, b"<b>x</b>" + b"y" * RAW_SHOWN + b"\xff")
+    text = browser.look("/triggers/files")
+    assert text.count("no such column") == PAGE
+    assert "event-000" in text
+    assert "<b>x</b>" not in html(browser)
+    assert "9 bytes more" in text
+    [more] = html(browser).split('rel="next" href="')[1:]
+    browser.look(more.partition('"')[0])
+    assert browser.text.count("no such column") == 1
+    assert RAW_SHOWN == 2_000
+
+
+@pytest.fixture
+def hook(kit: Kit) -> Kit:
+    """With a webhook whose deliveries are whole numbers."""
+
+    @kit.app.on_webhook("orders", verify=lambda headers, body, now: headers["x-id"])
+    def ordered(n: int) -> int:
+        return n
+
+    kit.app.declare_webhooks()
+    return kit
+
+
+def test_what_was_refused_is_retried_or_discarded_by_a_button(browser: Browser, hook: Kit) -> None:
+    for number in range(3):
+        browser.ask("POST", "/hooks/orders", content=b'"many"', headers={"X-Id": f"d{number}"})
+    assert "3 events refused" in browser.look("/")
+    browser.look("/triggers/orders")
+    first, second, third = re.findall(r'action="(/triggers/orders/refused/[^"]*)/retry"', html(browser))
+
+    browser.send(f"{first}/retry")
+    assert "0 jobs made. 1 event refused still:" in browser.text
+    hook.app.triggers["orders"]._decode = lambda message: len(message.body)
+    browser.send(f"{first}/retry")
+    assert "1 job made." in browser.text
+    assert browser.send(f"{first}/retry").status_code == 404
+    assert "may have been retried or discarded" in browser.text
+    browser.send(f"{second}/discard")
+    assert "discarded." in browser.text
+    assert third in html(browser)
+    browser.send("/triggers/orders/retry")
+    assert "1 job made." in browser.text
+    assert "Nothing was refused." in browser.text
+    assert len(hook.app.store.reports.jobs(JobFilter(task="ordered"), 10)) == 2
+
+
+def test_who_may_only_look_retries_and_discards_nothing(stranger: Browser, files: Kit) -> None:
+    refuse(files, 1, b"x")
+    [refused] = files.app.store.triggers.refused("files", None, 10)
+    stranger.sign_in_as(Scope.READ)
+    for action in ("retry", f"refused/{refused.id}/retry", f"refused/{refused.id}/discard"):
+        stranger.look("/triggers/files")
+        assert f"/triggers/files/{action}" not in html(stranger)
+        assert stranger.send(f"/triggers/files/{action}").status_code == 403
+    assert len(files.app.store.triggers.refused("files", None, 10)) == 1
+
+
+def test_an_unknown_one_is_refused_and_so_is_a_token_for_some_queues(stranger: Browser, files: Kit) -> None:
+    stranger.sign_in_as(Scope.READ)
+    assert "Did you mean files?" in stranger.ask("GET", "/triggers/filez").text
+    stranger.look("/triggers/files")
+    assert stranger.send("/triggers/files/pause").status_code == 403
+    stranger.sign_in_as(Scope.READ, queues=("mail",))
+    assert stranger.ask("GET", "/triggers").status_code == 403

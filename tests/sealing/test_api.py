@@ -1,0 +1,70 @@
+"""The API in front of a sensitive queue: what comes in is checked by the task's types and sealed, what goes out is masked."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from lateshift import Lateshift
+from lateshift.api.application import make_api
+from lateshift.model.sealed import MASK, is_sealed
+from lateshift.testing import Kit, testing
+from tests.api.asking import Web, asking
+from tests.sealing.clinic import DIGEST, SECRETS, clinic, kept, leaks
+
+
+@pytest.fixture
+def kit(app: Lateshift, store_url: str) -> Iterator[Kit]:
+    with testing(app, store=store_url) as kit:
+        yield kit
+
+
+@pytest.fixture
+def web(kit: Kit) -> Iterator[Web]:
+    with asking(kit.app, make_api(kit.app)) as web:
+        yield web
+
+
+def test_no_answer_has_a_secret(web: Web, kit: Kit, store_url: str) -> None:
+    told = ""
+    for task in ("examine", "fail"):
+        body = {"arguments": {"name": SECRETS["argument"]}}
+        keyed = {"Idempotency-Key": SECRETS["key"] + task}
+        made = web("POST", f"/v1/tasks/{task}/jobs", body, headers=keyed)
+        assert made.status_code == 202
+        again = web("POST", f"/v1/tasks/{task}/jobs", body, headers=keyed)
+        assert again.json()["id"] == made.json()["id"]
+        where = made.headers["location"]
+        assert web("GET", where).json()["arguments"] == MASK
+        kit.drain()
+        told += made.text + web("GET", where).text + web("GET", f"{where}/explain").text
+    shown = web("GET", where).json()
+    assert (shown["state"], shown["history"][-1]["message"]) == ("dead", MASK)
+    for path in ("/v1/jobs", "/v1/dead-letters/groups", "/v1/queues", "/metrics"):
+        told += web("GET", path).text
+    changed = web("POST", f"{where}/resubmit", {"change": {"name": SECRETS["batch"]}})
+    assert changed.status_code == 200
+    told += changed.text + web("GET", where).text
+    assert leaks(told.encode()) == []
+    assert {place: leaks(bytes) for place, bytes in kept(store_url) if leaks(bytes)} == {}
+
+
+def test_a_body_that_does_not_fit_is_refused_before_anything_is_sealed(web: Web, kit: Kit) -> None:
+    refused = web("POST", "/v1/tasks/examine/jobs", {"arguments": {"nome": "Ada"}})
+    assert (refused.status_code, refused.json()["field"]) == (422, "arguments.nome")
+    assert kit.enqueued() == []
+
+
+def test_a_server_without_the_ring_says_so_and_writes_nothing(store_url: str) -> None:
+    app = clinic(store_url, DIGEST)
+    with testing(app, store=store_url) as kit, asking(app, make_api(app)) as web:
+        refused = web("POST", "/v1/tasks/examine/jobs", {"arguments": {"name": "Ada"}})
+        assert (refused.status_code, refused.json()["type"]) == (
+            422,
+            "urn:lateshift:problem:seal-key-missing",
+        )
+        assert kit.enqueued() == []
+
+
+def test_what_the_api_took_is_sealed(web: Web, app: Lateshift) -> None:
+    made = web("POST", "/v1/tasks/examine/jobs", {"arguments": {"name": "Ada"}})
+    assert is_sealed(app.job(made.json()["id"]).view().payload)

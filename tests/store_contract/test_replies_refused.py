@@ -1,0 +1,115 @@
+"""What the store refuses of one event is set aside and logged; what was told before and after it goes on, in order."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from lateshift.clock import ManualClock
+from lateshift.model import reply
+from lateshift.model.ids import new_job_id
+from lateshift.model.job import JobFilter, Spec
+from lateshift.model.reply import Target
+from lateshift.store.contract import COUNT_LIMIT, Store
+from tests.store_contract.driving import added
+from tests.store_contract.test_replies import HEARD, TO_CHANNEL, TO_TASK, Courier, replying
+
+BAD: list[dict[str, Any]] = [
+    {"priority": 10**6},
+    {"priority": 10**30},
+    {"attempts": 10**10},
+    {"attempts": 0},
+    {"task": "a\0b"},
+    {"task": ""},
+    {"task": "x" * 100_000},
+    {"queue": "x" * 100_000},
+    {"queue": "a\0b"},
+    {"exclusive": "a\0b"},
+]
+
+
+@pytest.fixture
+def courier(store: Store) -> Courier:
+    return Courier(store)
+
+
+def to(spec: Spec) -> Target:
+    return Target(to="task:heard", spec=spec)
+
+
+@pytest.mark.parametrize(
+    "wrong", BAD, ids=[f"{name} {str(it)[:9]!r}" for bad in BAD for name, it in bad.items()]
+)
+def test_a_route_that_no_call_could_have_made_holds_up_no_other(
+    store: Store, courier: Courier, caplog: pytest.LogCaptureFixture, wrong: dict[str, Any]
+) -> None:
+    bad = replying(to(replace(HEARD, **wrong)), TO_CHANNEL, on=("received",))
+    good = replying(on=("received",))
+    added(store, bad, good)
+
+    assert [event.job_id for event in courier.read()] == [bad.id, good.id]
+    assert store.reports.jobs(JobFilter(queue="replies"), 10) == []
+    assert f"{bad.id}" in caplog.text
+    assert f"{good.id}" not in caplog.text
+
+
+@pytest.mark.parametrize("place", [0, 3, 10])
+def test_an_event_that_the_store_refuses_is_set_aside_and_the_others_go_on_in_order(
+    store: Store,
+    courier: Courier,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    place: int,
+) -> None:
+    """Whatever the look at routes lets through."""
+    monkeypatch.setattr(reply, "fault_of", lambda route: None)
+    jobs = [replying(TO_TASK, TO_CHANNEL, on=("received",)) for _ in range(10)]
+    bad = replying(to(replace(HEARD, priority=10**30, task="a\0b")), TO_CHANNEL, on=("received",))
+    for job in [*jobs[:place], bad, *jobs[place:]]:
+        added(store, job)
+
+    assert [event.job_id for event in courier.read()] == [job.id for job in jobs]
+    heard = store.reports.jobs(JobFilter(queue="replies"), 100)
+    told = [msgspec.json.decode(job.payload)["event"]["job_id"] for job in heard]
+    assert sorted(told) == sorted(str(job.id) for job in jobs)
+    assert caplog.text.count("is set aside") == 1
+    assert str(bad.id) in caplog.text
+    assert store.replies.waiting() == (0, None)
+
+
+def test_what_is_refused_is_set_aside_by_the_courier_of_the_present_term_alone(
+    store: Store, courier: Courier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reply, "fault_of", lambda route: None)
+    added(store, replying(to(replace(HEARD, priority=10**30)), on=("received",)))
+
+    assert store.replies.forward(term=courier.term + 1, limit=1) == 0
+    assert store.replies.waiting()[0] == 1
+    assert courier.forward() == 1
+    assert courier.forward() == 0
+
+
+def test_what_waits_to_be_sent_on_is_counted_with_the_time_of_the_oldest(
+    store: Store, courier: Courier, clock: ManualClock
+) -> None:
+    assert store.replies.waiting() == (0, None)
+    before = clock.now()
+    added(store, replying())
+    clock.move(minutes=5)
+    added(store, replying())
+
+    count, oldest = store.replies.waiting()
+
+    assert count == 2
+    assert oldest is not None
+    assert abs((oldest - before).total_seconds()) < 60
+    courier.read()
+    assert store.replies.waiting() == (0, None)
+
+
+def test_the_count_of_what_waits_stops_at_a_limit(store: Store) -> None:
+    job = replying()
+    store.jobs.enqueue([replace(job, id=new_job_id()) for _ in range(COUNT_LIMIT + 1)])
+
+    assert store.replies.waiting()[0] == COUNT_LIMIT

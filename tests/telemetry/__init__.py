@@ -1,0 +1,1 @@
+"""What others see of a process: logs, logs of attempts, metrics."""

@@ -1,0 +1,286 @@
+"""Metrics, of a store in which something goes on, and of a process."""
+
+import asyncio
+import re
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from lateshift import Breaker, Flow, Lateshift, Permanent
+from lateshift.clock import SYSTEM
+from lateshift.errors import JobDead
+from lateshift.runtime.loop import drive
+from lateshift.telemetry import liveness, looking, measures
+from lateshift.telemetry.liveness import LATE_AFTER, LEAST_INTERVAL, ages, living
+from lateshift.telemetry.looking import look
+from lateshift.telemetry.measures import BUCKETS, OTHERS, TASKS_COUNTED, Histogram, Measures, Process
+from lateshift.telemetry.metrics import exposition, text_of
+from lateshift.testing import Kit
+from tests.telemetry.reading import of, read
+from tests.walks.commands import Cli
+
+SOON = timedelta(seconds=20)
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_queues_breakers_schedules_and_batches_are_told_of(app: Lateshift, kit: Kit) -> None:
+    @app.task(queue="images", breaker=Breaker())
+    def thumbnail(path: str) -> None: ...
+
+    @app.task(queue="mail")
+    def send() -> None: ...
+
+    @app.task(queue="dead")
+    def fails() -> None:
+        raise Permanent("no")
+
+    dead = fails.enqueue()
+    kit.drain()
+    for _ in range(3):
+        thumbnail.enqueue("cat.png")
+    send.options(delay=timedelta(hours=1)).enqueue()
+    app.batch(send.call() for _ in range(5))
+    app.store.queues.pause("mail", by="somebody")
+    kit.clock.move(minutes=2)
+
+    found = read(exposition(app.store))
+
+    assert dead.view().reason == "permanent"
+    assert of(found, "lateshift_jobs", queue="images", state="ready") == 3
+    assert of(found, "lateshift_jobs", queue="mail", state="scheduled") == 1
+    assert of(found, "lateshift_jobs", queue="dead", state="dead") == 1
+    assert 120 <= of(found, "lateshift_oldest_ready_seconds", queue="images") < 180
+    assert of(found, "lateshift_queue_paused", queue="mail") == 1
+    assert of(found, "lateshift_batches_open") == 1
+    assert of(found, "lateshift_batch_jobs_left") == 5
+    assert of(found, "lateshift_schedules") == 0
+
+
+def test_an_open_breaker_and_what_it_parks_are_told_of(app: Lateshift, kit: Kit) -> None:
+    @app.task(breaker=Breaker())
+    def bank() -> None: ...
+
+    bank.enqueue()
+    kit.drain()
+    app.store.breakers.open("bank", by="somebody")
+    for _ in range(3):
+        bank.enqueue()
+    kit.drain()
+
+    found = read(exposition(app.store))
+
+    assert of(found, "lateshift_breaker_state", breaker="bank", state="open") == 1
+    assert of(found, "lateshift_breaker_state", breaker="bank", state="closed") == 0
+    assert of(found, "lateshift_breaker_parked", breaker="bank") == 3
+
+
+def test_a_schedule_whose_tick_nobody_decides_is_late(app: Lateshift, kit: Kit) -> None:
+    @app.task
+    def report() -> None: ...
+
+    app.schedule(report, every=timedelta(minutes=10), name="often")
+    app.schedule(report, every=timedelta(days=30), name="seldom")
+    kit.drain()
+    asyncio.run(app.ticker().turn())
+    kit.clock.move(minutes=15)  # nobody turns a ticker
+
+    found = read(exposition(app.store))
+
+    assert of(found, "lateshift_schedules") == 2
+    assert of(found, "lateshift_schedules_late") == 1
+    assert of(found, "lateshift_schedule_lateness_seconds") >= 300
+
+
+def test_events_of_jobs_that_nobody_sends_on_are_told_of(app: Lateshift, kit: Kit) -> None:
+    @app.task
+    def charge() -> None: ...
+
+    found = read(exposition(app.store))
+    assert of(found, "lateshift_replies_waiting") == 0
+    assert of(found, "lateshift_oldest_reply_seconds") == 0
+    for _ in range(2):
+        charge.options(reply_to="channel:orders").enqueue()
+        kit.clock.move(minutes=2)
+
+    found = read(exposition(app.store))
+
+    assert of(found, "lateshift_replies_waiting") == 2
+    assert 230 < of(found, "lateshift_oldest_reply_seconds") < 300
+
+
+def test_a_workflow_that_is_held_is_told_of(app: Lateshift, kit: Kit) -> None:
+    @app.task
+    def charge() -> None:
+        raise Permanent("no money")
+
+    @app.workflow(on_failure="hold")
+    async def fulfil(flow: Flow) -> None:
+        await flow.step(charge)
+
+    fulfil.enqueue()
+    kit.drain()
+
+    assert of(read(exposition(app.store)), "lateshift_workflows_held") == 1
+
+
+@pytest.mark.anyio
+async def test_members_tell_of_their_attempts_and_the_process_of_its_own(app: Lateshift) -> None:
+    @app.task
+    async def pack(order: int) -> None:
+        if order < 0:
+            raise Permanent("no order")
+
+    before = measures.PROCESS.total().by_task().get("pack", {})
+    async with app.running():
+        jobs = [await pack.aenqueue(number) for number in (1, 2, -1)]
+        await jobs[1].aresult(SOON)
+        with suppress(JobDead):
+            await jobs[2].aresult(SOON)
+        while True:  # twice a second, members tell
+            text = await asyncio.to_thread(exposition, app.store)
+            if re.search(r'^lateshift_attempts_total.*"dead"', text, flags=re.MULTILINE):
+                break
+            await asyncio.sleep(0.05)
+    found = read(text)
+
+    [member] = {dict(labels)["member"] for name, labels in found if name == "lateshift_attempts_total"}
+    assert of(found, "lateshift_attempts_total", member=member, task="pack", outcome="completed") == 2
+    assert of(found, "lateshift_attempts_total", member=member, task="pack", outcome="dead") == 1
+    own = of(found, "lateshift_process_attempts_total", task="pack", outcome="completed")
+    assert own - before.get("completed", 0) == 2
+    assert of(found, "lateshift_members", state="alive") == 1
+    assert of(found, "lateshift_lease_seconds_count") >= 1
+    assert of(found, "lateshift_settle_seconds_bucket", le="+Inf") == of(
+        found, "lateshift_settle_seconds_count"
+    )
+    loops = {dict(labels)["loop"] for name, labels in found if name == "lateshift_loop_age_seconds"}
+    assert loops >= {"Worker", "Control", "Sweep", "Heartbeat"}
+    assert all(of(found, "lateshift_loop_late", loop=loop) == 0 for loop in loops)
+    app.close()
+
+
+def test_the_command_prints_them_in_both_formats(cli: Cli) -> None:
+    plain = cli("metrics")
+    assert plain.code == 0
+    assert of(read(plain.out), "lateshift_members", state="alive") == 0
+    assert cli("metrics", "--openmetrics").out.endswith("# EOF\n")
+
+
+def test_a_look_is_bounded(app: Lateshift, kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    @app.task
+    def report() -> None: ...
+
+    for number in range(5):
+        app.schedule(report, every=timedelta(hours=1), name=f"s{number}")
+        app.batch([report.call()])
+    kit.drain()
+    asyncio.run(app.ticker().turn())
+    monkeypatch.setattr(looking, "PAGE", 2)
+    assert look(app.store).schedules == 5
+    monkeypatch.setattr(looking, "SCHEDULES_LOOKED_AT", 4)
+    monkeypatch.setattr(looking, "BATCHES_LOOKED_AT", 3)
+    app.batch([report.call()])
+
+    seen = look(app.store)
+
+    assert seen.schedules == 4
+    assert seen.batches_open == 1
+
+
+def test_every_metric_is_documented(app: Lateshift, kit: Kit) -> None:
+    code = (Path(measures.__file__).parent / "metrics.py").read_text() + '"lateshift_series_dropped"'
+    names = set(re.findall(r'"(lateshift_[a-z_]+)"', code))
+    told = (DOCS / "telemetry.md").read_text()
+
+    assert len(names) > 20
+    assert sorted(name for name in names if f"`{name}`" not in told) == []
+
+
+# -- counting ------------------------------------------------------------------------------------------------------
+
+
+def test_a_histogram_counts_up_to_each_bound() -> None:
+    histogram = Histogram()
+    for seconds in (0.0005, 0.001, 0.3, 99.0):
+        histogram.observe(seconds)
+    counted = Measures()
+    counted.lease.add(histogram)
+
+    found = read(text_of(EMPTY, counted, []))
+
+    assert of(found, "lateshift_lease_seconds_bucket", le="0.001") == 2
+    assert of(found, "lateshift_lease_seconds_bucket", le="0.5") == 3
+    assert of(found, "lateshift_lease_seconds_bucket", le=repr(BUCKETS[-1])) == 3
+    assert of(found, "lateshift_lease_seconds_bucket", le="+Inf") == 4
+    assert of(found, "lateshift_lease_seconds_sum") == pytest.approx(99.3015)
+
+
+def test_the_busiest_tasks_are_told_of_and_the_rest_together() -> None:
+    counted = Measures()
+    for number in range(TASKS_COUNTED + 3):
+        counted.completed[f"task{number:03}"] += 100 - number
+        counted.others[f"task{number:03}", "dead"] += 1
+
+    told = counted.by_task()
+
+    assert len(told) == TASKS_COUNTED + 1
+    assert told[OTHERS] == {"completed": 50 + 49 + 48, "dead": 3}
+
+
+def test_what_a_process_has_counted_never_goes_down() -> None:
+    process = Process()
+    first, second = process.begin(), process.begin()
+    first.completed["pack"] += 2
+    second.completed["pack"] += 3
+
+    process.retire(first)
+    process.retire(first)
+
+    assert process.total().completed == {"pack": 5}
+
+
+EMPTY = looking.Look(
+    at=SYSTEM.now(), queues=[], members=[], breakers=[], triggers=[], schedules=0, schedules_paused=0, schedules_late=0,
+    latest_tick=timedelta(0), runs_held=0, runs_undoing=0, batches_open=0, batch_jobs_left=0, replies_waiting=0,
+    oldest_reply=timedelta(0),
+)  # fmt: skip
+
+
+def test_a_loop_that_does_not_turn_grows_old_and_late() -> None:
+    with living("Stuck") as loop, living("Stuck") as other:
+        loop.has_turned(10.0)
+        other.has_turned(0.0)
+        now = loop.turned
+
+        [fresh] = [age for age in ages(now + 30) if age.loop == "Stuck"]
+        [late] = [age for age in ages(now + 31) if age.loop == "Stuck"]
+
+        assert not liveness.Age("Stuck", LATE_AFTER * LEAST_INTERVAL, 0.0).is_late
+        assert (fresh.interval, fresh.is_late) == (0.0, True)  # of two, the one that is most behind
+        found = read(text_of(EMPTY, Measures(), [late]))
+        assert of(found, "lateshift_loop_late", loop="Stuck") == 1
+        assert 30.9 < of(found, "lateshift_loop_age_seconds", loop="Stuck") < 31.1
+    assert [age for age in ages() if age.loop == "Stuck"] == []
+
+
+@pytest.mark.anyio
+async def test_a_loop_whose_turn_hangs_grows_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, stopping = asyncio.Event(), asyncio.Event()
+
+    class Hanging:
+        async def turn(self) -> timedelta:
+            begun.set()
+            await stopping.wait()
+            return timedelta(seconds=1)
+
+    driving = asyncio.create_task(drive(Hanging(), stopping))
+    await begun.wait()
+
+    [age] = [age for age in ages(SYSTEM.monotonic() + 100) if age.loop == "Hanging"]
+
+    assert age.is_late
+    assert age.age >= 100
+    stopping.set()
+    await driving

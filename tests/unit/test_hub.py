@@ -1,0 +1,204 @@
+"""Listeners of one loop: one reader for all, each at its own pace, and nobody misses anything."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+
+from lateshift.errors import StoreUnavailable
+from lateshift.model.job import JobView, State
+from lateshift.model.watching import BEGINNING
+from lateshift.replies import hub
+from lateshift.replies.hub import PAGE, Channels, Jobs
+from lateshift.store.contract import Store
+from lateshift.store.reply_contract import Published
+from tests.unit.explaining import AT, ME, view
+
+pytestmark = pytest.mark.anyio
+
+SOON = 10.0  # seconds
+
+
+class Told:
+    """What a hub asks of a store. `away`: how many more times it does not answer."""
+
+    def __init__(self) -> None:
+        self.messages: list[Published] = []
+        self.views: dict[UUID, JobView] = {}
+        self.asked = 0
+        self.away = 0
+        self.replies = self.reports = self
+
+    def tell(self, count: int) -> None:
+        first = self.newest() + 1
+        self.messages += [Published(first + n, "orders", "default", b"{}") for n in range(count)]
+
+    def newest(self) -> int:
+        return self.messages[-1].number if self.messages else 0
+
+    def published(self, after: int, limit: int) -> list[Published]:
+        self.asked += 1
+        if self.away:
+            self.away -= 1
+            raise StoreUnavailable("The store is away.")
+        return [message for message in self.messages if message.number > after][:limit]
+
+    def job(self, id: UUID) -> JobView | None:
+        return self.views.get(id)
+
+    def named(self, ids: Sequence[UUID]) -> list[JobView | None]:
+        self.asked += 1
+        return [self.views.get(id) for id in ids]
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+    monkeypatch.setattr(hub, "FIRST_LOOK", 0.001)
+    monkeypatch.setattr(hub, "LAST_LOOK", 0.005)
+    return Told()
+
+
+@pytest.fixture
+def channels(told: Told) -> Channels:
+    return Channels(lambda: cast(Store, told))
+
+
+@pytest.fixture
+def jobs(told: Told) -> Jobs:
+    return Jobs(lambda: cast(Store, told))
+
+
+async def looked(told: Told, others: int = 0) -> None:
+    """Until the reader has looked again, beside so many looks of others."""
+    wanted = told.asked + others + 2
+    async with asyncio.timeout(SOON):
+        while told.asked < wanted:  # noqa: ASYNC110 - it looks on a thread, at its own time
+            await asyncio.sleep(0.001)
+
+
+async def numbers(pages: AsyncIterator[Sequence[Published]], count: int) -> list[int]:
+    found: list[int] = []
+    async with asyncio.timeout(SOON):
+        while len(found) < count:
+            found += [message.number for message in await anext(pages)]
+    return found
+
+
+async def test_many_listeners_cost_the_store_as_much_as_one(told: Told, channels: Channels) -> None:
+    told.tell(1)
+    listeners = [channels.pages(told.newest()) for _ in range(100)]
+    waiting = [asyncio.ensure_future(numbers(pages, 5)) for pages in listeners]
+    await looked(told, len(listeners))  # each has read what there was
+    before = told.asked
+    told.tell(5)
+    assert await asyncio.gather(*waiting) == [[2, 3, 4, 5, 6]] * 100
+    assert told.asked - before < 20
+
+
+async def test_what_is_told_while_the_reader_begins_is_heard(told: Told, channels: Channels) -> None:
+    newest = told.newest
+
+    def late() -> int:
+        told.newest = newest  # type: ignore[method-assign]
+        told.tell(1)
+        return newest()
+
+    told.newest = late  # type: ignore[method-assign]
+    assert await numbers(channels.pages(0), 1) == [1]
+
+
+async def test_a_look_that_fails_is_tried_again(told: Told, channels: Channels) -> None:
+    newest = told.newest
+
+    def fails() -> int:
+        told.newest = newest  # type: ignore[method-assign]
+        raise RuntimeError("a fault")
+
+    told.newest = fails  # type: ignore[method-assign]
+    waiting = asyncio.ensure_future(numbers(channels.pages(0), 1))
+    await looked(told)
+    told.tell(1)
+    assert await waiting == [1]
+
+
+async def test_a_listener_that_lags_behind_what_is_at_hand_reads_on_in_the_store(
+    told: Told, channels: Channels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "AT_HAND", 10)
+    slow, quick = channels.pages(0), channels.pages(0)
+    told.tell(1)
+    assert await numbers(slow, 1) == [1]
+    for _ in range(5):
+        told.tell(40)
+        await numbers(quick, 40)
+
+    assert len(channels._ring) <= 10
+    assert await numbers(slow, 200) == list(range(2, 202))
+
+
+async def test_a_listener_who_comes_back_begins_where_it_was_page_by_page(
+    told: Told, channels: Channels
+) -> None:
+    told.tell(3 * PAGE)
+
+    assert await numbers(channels.pages(7), 3 * PAGE - 7) == list(range(8, 3 * PAGE + 1))
+
+
+async def test_what_was_told_while_nobody_listened_is_for_those_who_ask_for_it(
+    told: Told, channels: Channels
+) -> None:
+    first = channels.pages(None)
+    waiting = asyncio.ensure_future(numbers(first, 1))
+    await looked(told)
+    told.tell(1)
+    await waiting
+    await cast(Any, first).aclose()
+    assert not channels._poller.runs
+    told.tell(3)
+
+    later = asyncio.ensure_future(numbers(channels.pages(None), 1))
+    await looked(told)
+    told.tell(1)
+    assert await later == [5]
+    assert await numbers(channels.pages(1), 4) == [2, 3, 4, 5]
+
+
+async def test_a_store_that_is_away_for_a_while_is_waited_for(told: Told, channels: Channels) -> None:
+    pages = channels.pages(0)
+    told.tell(1)
+    await numbers(pages, 1)
+    waiting = asyncio.ensure_future(numbers(pages, 2))
+    await looked(told)
+    told.away = 3
+    told.tell(2)
+
+    assert await waiting == [2, 3]
+
+
+async def test_a_job_that_is_gone_is_watched_no_longer(told: Told, jobs: Jobs) -> None:
+    told.views[ME] = view()
+    events = jobs.events(ME, BEGINNING)
+    assert (await anext(events)).kind == "received"
+    waiting = asyncio.ensure_future(_rest(events))
+    await looked(told)
+    del told.views[ME]
+
+    assert await waiting == []
+    assert not jobs._watched
+    assert not jobs._poller.runs
+
+
+async def test_two_who_watch_one_job_both_see_its_end(told: Told, jobs: Jobs) -> None:
+    told.views[ME] = view()
+    both = [asyncio.ensure_future(_rest(jobs.events(ME, BEGINNING))) for _ in range(2)]
+    await looked(told)
+    told.views[ME] = view(State.COMPLETED, fence=1, started_at=AT, settled_at=AT)
+
+    assert await asyncio.gather(*both) == [["received", "started", "completed"]] * 2
+
+
+async def _rest(events: AsyncIterator[Any]) -> list[str]:
+    async with asyncio.timeout(SOON):
+        return [event.kind async for event in events]
