@@ -9,6 +9,8 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 AZURITE := .cache/azurite
+ASSETS := .cache/assets
+VENDOR := src/lateshift/dashboard/static/vendor
 UV := $(shell command -v uv 2>/dev/null)
 ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for each in python3 python3.13 python3.12 python3.11 python3.14; do \
@@ -23,17 +25,25 @@ else
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 endif
 
-.PHONY: help run test test-brokers check format bench crash simulate lock clean
+.PHONY: help run test test-brokers test-browser assets wheel check format bench crash simulate lives lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(VENV)/.core ## run the example shop on a SQLite file, with a live view; Ctrl-C stops it
+run: $(VENV)/.core ## run the example shop on a SQLite file, with a live view and a dashboard; Ctrl-C stops it
 	$(BIN)/lateshift up examples/shop.py
 
 test: $(VENV)/.dev ## run all tests on SQLite and PostgreSQL, but those of real brokers (ARGS="-k lease" for some)
 	@$(BIN)/python -m compileall -q src bench tests || true   # they start processes by the hundred: compiled once, not in each
-	$(BIN)/python -m pytest -n 3 -q --ignore tests/brokers $(ARGS)
+	$(BIN)/python -m pytest -n 3 -q --ignore tests/brokers --ignore tests/browser $(ARGS)
+
+test-browser: $(VENV)/.dev $(VENDOR)/.made ## the dashboard in Chromium, with axe and with a light and a dark look
+	LATESHIFT_AXE=$(ASSETS)/node_modules/axe-core/axe.min.js $(BIN)/python -m pytest -q tests/browser $(ARGS)
+
+assets: $(VENDOR)/.made ## fetch what the dashboard uses of others in the browser (needs npm); pages work without
+
+wheel: $(VENV)/.dev $(VENDOR)/.made ## build the package, with the assets in it, into dist/
+	$(BIN)/python -m hatchling build -t wheel
 
 # One process: RabbitMQ and Redis are shared by all tests. LATESHIFT_BROKERS=all: what cannot be tested is an error, not a skip.
 test-brokers: $(VENV)/.brokers $(AZURITE)/.made ## message and blob triggers on real servers: RabbitMQ, Redis, Azurite, moto
@@ -49,7 +59,7 @@ format: $(VENV)/.dev ## format the code and mend what the linter can
 	$(BIN)/ruff check --fix-only --quiet $(CODE)
 	$(BIN)/ruff format $(CODE)
 
-bench: $(VENV)/.bench ## measure both stores beside bare SQL and the peers, print one table
+bench: $(VENV)/.dev $(VENV)/.bench ## measure both stores beside bare SQL and the peers, print one table
 	$(BIN)/python -m bench $(ARGS)
 
 crash: $(VENV)/.dev ## kill processes and servers for MINUTES=60, print what was lost
@@ -58,10 +68,13 @@ crash: $(VENV)/.dev ## kill processes and servers for MINUTES=60, print what was
 simulate: $(VENV)/.dev ## ten years of 1,000 schedules and eight schedulers, every tick compared with an oracle
 	$(BIN)/python -m tests.simulation.simulate $(ARGS)
 
+lives: $(VENV)/.dev ## made-up workflows for MINUTES=60, killed at random, what they did compared with an oracle
+	$(BIN)/python -m tests.workflows.lives --minutes $(MINUTES) $(ARGS)
+
 lock: ## resolve the dependencies anew into requirements/*.txt (needs uv)
 	@test -n "$(UV)" || { echo "make lock needs uv on the PATH: python3 -m pip install uv"; exit 1; }
 	$(UV) lock --quiet --upgrade
-	$(EXPORT) --group build --output-file requirements/core.txt
+	$(EXPORT) --group build --extra serve --output-file requirements/core.txt
 	$(EXPORT) --group dev --output-file requirements/dev.txt
 	$(EXPORT) --group build --group postgres --extra bench --output-file requirements/bench.txt
 	$(EXPORT) --group dev --group brokers --extra brokers --extra files --extra blobs --output-file requirements/brokers.txt
@@ -91,6 +104,15 @@ $(AZURITE)/.made: tests/brokers/azurite/package.json tests/brokers/azurite/packa
 	@echo "Installing Azurite into $(AZURITE)"
 	@mkdir -p $(AZURITE) && cp $^ $(AZURITE)/
 	@npm ci --prefix $(AZURITE) --ignore-scripts --no-audit --no-fund --loglevel error
+	@touch $@
+
+$(VENDOR)/.made: assets/package.json assets/package-lock.json
+	@command -v npm >/dev/null || { echo "The assets need node and npm, 20 or newer, on the PATH."; exit 1; }
+	@echo "Fetching the dashboard's assets into $(VENDOR)"
+	@mkdir -p $(ASSETS) $(VENDOR) && cp $^ $(ASSETS)/
+	@npm ci --prefix $(ASSETS) --ignore-scripts --no-audit --no-fund --loglevel error
+	@cd $(ASSETS)/node_modules && cp htmx.org/dist/htmx.min.js idiomorph/dist/idiomorph-ext.min.js $(CURDIR)/$(VENDOR)/ \
+		&& for each in htmx.org idiomorph; do cp $$each/LICENSE $(CURDIR)/$(VENDOR)/$$each.LICENSE.txt; done
 	@touch $@
 
 $(VENV)/.made:

@@ -57,11 +57,21 @@ def _arguments() -> argparse.Namespace:
 
 def _size(given: argparse.Namespace) -> Size:
     quick = (
-        Size(jobs=10_000, repetitions=1, calls=60, idle_seconds=5.0, batch=10_000) if given.quick else Size()
+        Size(
+            jobs=10_000,
+            repetitions=1,
+            calls=60,
+            idle_seconds=5.0,
+            http_seconds=2.0,
+            sleeping=10_000,
+            batch=10_000,
+        )
+        if given.quick
+        else Size()
     )
     return Size(
         jobs=given.jobs or quick.jobs, repetitions=given.repetitions or quick.repetitions, calls=quick.calls,
-        idle_seconds=quick.idle_seconds, batch=given.jobs or quick.batch,
+        idle_seconds=quick.idle_seconds, http_seconds=quick.http_seconds, sleeping=given.jobs or quick.sleeping, batch=given.jobs or quick.batch,
     )  # fmt: skip
 
 

@@ -48,7 +48,7 @@ class History:
         short: list[float] = []
         long: list[float] = []
         with self.places.place(subject.store) as full:
-            _fill(subject, full, "settled", self.million)
+            fill_table(subject, full, "settled", self.million)
             for _ in range(self.repetitions):
                 with self.places.place(subject.store) as empty:
                     for place, rates in ((empty, short), (full, long)):
@@ -64,13 +64,13 @@ class History:
         for _ in range(self.repetitions):
             for ready, rates in ((FEW, few), (self.million, many)):
                 with self.places.place(subject.store) as place:
-                    _fill(subject, place, "ready", ready)
+                    fill_table(subject, place, "ready", ready)
                     place.rest()
                     rates.append(measures.begun(subject, place, FEW))
         return {"few ready": median(few), "million ready": median(many)}
 
 
-def _fill(subject: Subject, place: Place, table: str, rows: int) -> None:
+def fill_table(subject: Subject, place: Place, table: str, rows: int) -> None:
     """By SQL directly: a million jobs that have run would take a minute and more to make."""
     measures.install(subject, place)
     if place.store == POSTGRES:

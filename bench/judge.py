@@ -10,6 +10,7 @@ from bench.subjects import CEILING, LATESHIFT
 IDLE_MEMORY = 60.0  # MB
 IDLE_PROCESSOR = 0.5  # % of a core
 REPLAY_MOST = 5.0  # times as long as their rows take to read
+PAGE_GROWN = 2.0  # times, a page with a million jobs beside one with a thousand
 BATCH_MEMORY = 200.0  # MB, however many jobs
 
 
@@ -83,12 +84,21 @@ def _verdicts(figures: Figures) -> Iterator[Verdict]:
     for store in STORES:
         yield at_least("workflows of 10 functions", store, "workflows", 3.0, ("workflows", "DBOS"), "DBOS")
         yield below("replay of 1,000 steps", store, "replay", REPLAY_MOST, "× the reading of their rows")
+        asleep = "idle host and worker, 100,000 workflows asleep"
+        yield below(asleep, store, "asleep cpu", 2 * IDLE_PROCESSOR, "% of a core")
+    for store in STORES:
+        yield below("the page that grew most", store, "page grown", PAGE_GROWN, "×")
     for store in STORES:
         yield at_most("start latency, p50", store, "p50", 2.0)
         yield at_most("start latency, p99", store, "p99", 6.0)
     for store in STORES:
         yield below("idle worker, memory", store, "worker rss", IDLE_MEMORY, "MB")
         yield below("idle worker, processor", store, "worker cpu", IDLE_PROCESSOR, "% of a core")
+    for store in STORES:
+        bare = ("http bare", LATESHIFT)
+        yield at_least("HTTP, durable enqueues", store, "http enqueue", 0.5, bare, "a bare endpoint")
+        yield at_least("HTTP, status of a job", store, "http read", 0.5, bare, "a bare endpoint")
+        yield below("idle server, processor", store, "serve cpu", IDLE_PROCESSOR, "% of a core")
     for store in STORES:
         none = ("none settled", LATESHIFT)
         yield at_least("drain, 1,000,000 settled before", store, "million settled", 0.9, none, "none settled")

@@ -120,9 +120,9 @@ def environment(place: Place) -> dict[str, str]:
 
 def _watch(processes: list[psutil.Process], seconds: float) -> Sample:
     """The worker is the process that runs the bodies: Lateshift's says so in its command, of others it is the youngest."""
-    before = [_seconds(process) for process in processes]
+    before = [seconds_of(process) for process in processes]
     time.sleep(seconds)
-    used = [max(0.0, _seconds(process) - was) for process, was in zip(processes, before, strict=True)]
+    used = [max(0.0, seconds_of(process) - was) for process, was in zip(processes, before, strict=True)]
     memory = [process.memory_full_info() for process in processes]
     worker = max(range(len(processes)), key=lambda number: _runs_bodies(processes[number]))
     return {
@@ -145,7 +145,7 @@ def _pss(memory: Any) -> float:
     return float(getattr(memory, "pss", memory.rss))
 
 
-def _seconds(process: psutil.Process) -> float:
+def seconds_of(process: psutil.Process) -> float:
     """Of processor time; where there is one, the kernel's count for each thread: finer than psutil's hundredths."""
     threads = list(Path(f"/proc/{process.pid}/task").glob("*/schedstat"))
     try:

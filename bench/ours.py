@@ -7,6 +7,7 @@ from typing import Any
 from bench.producer import Producer, main
 from bench.program import app, noop, noop_on_a_thread, ten_steps
 from bench.replay import replay
+from bench.sleepers import put_to_sleep
 from lateshift.model.scheduling.plan import Plan
 from lateshift.model.scheduling.schedule import NewSchedule
 from lateshift.model.scheduling.timing import Timing
@@ -35,6 +36,9 @@ class Ours(Producer):
     async def fill(self, jobs: int, kind: str) -> None:
         if kind == "schedules":
             self._schedule(jobs)
+            return
+        if kind == "asleep":
+            put_to_sleep(jobs)
             return
         if kind == "threads":
             calls = (noop_on_a_thread.call(number) for number in range(jobs))

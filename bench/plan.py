@@ -6,7 +6,9 @@ from functools import partial
 
 from bench.batches import Batches
 from bench.history import History
+from bench.http import measure as http
 from bench.measures import Bench, Sample
+from bench.pages import Pages
 from bench.subjects import Ability, Subject
 
 LEAST = 1000  # jobs, so that a slow peer's first poll does not make its figure
@@ -15,8 +17,8 @@ GUARDED = 100_000  # jobs at most in a drain with guards: ten in each of ten tho
 STEPS = 10  # of a workflow
 REPLAYED = 1000  # steps
 SCHEDULES = 10_000  # that fire at one tick, at most
-GROUPS = ("enqueue", "drain", "guards", "workflows", "latency", "idle", "history", "batch")
-LONG = ("history", "batch")  # taken only if asked for
+GROUPS = ("enqueue", "drain", "guards", "workflows", "latency", "idle", "http", "history", "pages", "batch")
+LONG = ("history", "pages", "batch")  # taken only if asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,8 @@ class Size:
     repetitions: int = 3
     calls: int = 200  # whose start latency is taken
     idle_seconds: float = 10.0
+    http_seconds: float = 5.0  # for each kind of request
+    sleeping: int = 100_000  # runs of workflows
     million: int = 1_000_000
     batch: int = 1_000_000
 
@@ -57,15 +61,24 @@ def steps(bench: Bench, subjects: Iterable[Subject], groups: Iterable[str], size
             "workflows",
             "replay",
             "latency",
+            "http",
         ):
             if _GROUP_OF[ability] in wanted:
                 for subject in chosen:
                     if ability in subject.can:
                         yield Step(ability, subject, partial(_take, bench, subject, ability, size))
+    if "workflows" in wanted:  # nor does what is idle want repetitions
+        for subject in chosen:
+            if "replay" in subject.can:  # Lateshift itself
+                yield Step("beside runs asleep", subject, partial(_beside_sleepers, bench, subject, size))
     if "idle" in wanted:  # a figure over ten seconds needs no repetition
         for subject in chosen:
             if "idle" in subject.can:
                 yield Step("idle", subject, partial(bench.idle, subject, size.idle_seconds))
+    if "http" in wanted:
+        for subject in chosen:
+            if "http" in subject.can:
+                yield Step("idle server", subject, partial(http.idle, bench, subject, size.idle_seconds))
     if "history" in wanted:
         history = History(bench.places, size.million, size.jobs, size.repetitions)
         for subject in chosen:
@@ -73,6 +86,11 @@ def steps(bench: Bench, subjects: Iterable[Subject], groups: Iterable[str], size
                 yield Step("with a long history", subject, partial(history.settled, subject))
                 yield Step("with many ready", subject, partial(history.ready, subject))
                 yield Step("beside what waits", subject, partial(_beside, bench, subject, size))
+    if "pages" in wanted:
+        pages = Pages(bench.places, size.million)
+        for subject in chosen:
+            if "threads" in subject.can:
+                yield Step("pages of a full store", subject, partial(pages.take, subject))
     if "batch" in wanted:  # nor does one of a million jobs
         batches = Batches(bench.places, size.batch)
         for subject in chosen:
@@ -83,7 +101,7 @@ def steps(bench: Bench, subjects: Iterable[Subject], groups: Iterable[str], size
 _GROUP_OF: dict[str, str] = {
     "one": "enqueue", "together": "enqueue", "bulk": "enqueue", "schedules": "enqueue", "drain": "drain", "drain 2": "drain",
     "threads": "drain", "sessions": "guards", "limits": "guards", "tenants": "guards", "workflows": "workflows",
-    "replay": "workflows", "latency": "latency",
+    "replay": "workflows", "latency": "latency", "http": "http",
 }  # fmt: skip
 
 
@@ -91,6 +109,13 @@ def _beside(bench: Bench, subject: Subject, size: Size) -> Sample:
     """Many jobs that wait for their time, and schedules that do."""
     waiting = {"later": size.million, "schedules": size.million // 10}
     return {"waiting cpu": bench.idle(subject, size.idle_seconds, waiting)["all cpu"]}
+
+
+def _beside_sleepers(bench: Bench, subject: Subject, size: Size) -> Sample:
+    """Many runs that sleep, and none."""
+    none = bench.idle(subject, size.idle_seconds)["all cpu"]
+    many = bench.idle(subject, size.idle_seconds, {"asleep": size.sleeping})["all cpu"]
+    return {"none asleep cpu": none, "asleep cpu": many}
 
 
 def _take(bench: Bench, subject: Subject, ability: Ability, size: Size) -> Sample:
@@ -122,5 +147,7 @@ def _take(bench: Bench, subject: Subject, ability: Ability, size: Size) -> Sampl
             return {ability: bench.enqueue(subject, "replay", REPLAYED)["times"]}
         case "latency":
             return bench.latency(subject, min(size.calls, PEER_CALLS) if subject.is_peer else size.calls)
+        case "http":
+            return http.under_load(bench, subject, size.http_seconds)
         case _:
             raise ValueError(ability)

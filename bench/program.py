@@ -39,6 +39,14 @@ async def ten_steps(flow: Flow, number: int) -> None:
 
 
 @app.workflow
+async def waiting(flow: Flow, number: int) -> None:
+    if number % 2 == 0:
+        await flow.sleep(timedelta(days=1))
+    else:
+        await flow.wait_for("go")
+
+
+@app.workflow
 async def long_life(flow: Flow, steps: int) -> None:
     for each in range(steps):
         await flow.step(step, each)

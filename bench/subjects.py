@@ -24,6 +24,7 @@ Ability = Literal[
     "latency",
     "idle",
     "batch",
+    "http",
 ]
 
 LATESHIFT, CEILING = "Lateshift", "ceiling"

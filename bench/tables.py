@@ -62,7 +62,7 @@ def show_verdicts(console: Console, verdicts: list[Verdict]) -> None:
 def number(line: Line, value: float | None) -> str:
     if value is None:
         return ""
-    return f"{value:,.0f}" if line.unit.startswith("jobs") else f"{value:,.2f}"
+    return f"{value:,.0f}" if line.unit.startswith(("jobs", "requests")) else f"{value:,.2f}"
 
 
 def _peers(line: Line, store: str, taken: list[tuple[str, str, float]]) -> str:
