@@ -38,7 +38,10 @@ class Receiver:
 def receiving(*, certificate: trustme.LeafCert | None = None) -> Iterator[Receiver]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
+            length = int(self.headers["Content-Length"])
+            body = self.rfile.read(length)
+            if len(body) < length:
+                return  # whoever sent it was killed on the way
             heard = {name.lower(): value for name, value in self.headers.items()}
             receiver.taken.append(Taken(self.path, heard, body))
             status, headers, said = receiver.next_answer()
@@ -50,7 +53,10 @@ def receiving(*, certificate: trustme.LeafCert | None = None) -> Iterator[Receiv
 
         def log_message(self, format: str, *args: object) -> None: ...
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 128  # of five, the kernel resets what comes beyond
+
+    server = Server(("127.0.0.1", 0), Handler)
     if certificate is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         certificate.configure_cert(context)
