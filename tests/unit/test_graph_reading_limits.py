@@ -10,6 +10,7 @@ from lateshift import Flow
 from lateshift.errors import WorkflowInvalid
 from lateshift.model.workflow.graph import LABEL_MOST, NODES_MOST, NodeKind
 from lateshift.workflow.graph.reading import read
+from lateshift.workflow.graph.source import NESTED_MOST
 from lateshift.workflow.graph.steps import HELPERS_DEEP, HELPERS_MOST
 from tests.unit.graph_shop import CHOSEN, LONG, a, app, charge, drawn, packing, shop
 
@@ -129,8 +130,8 @@ def test_what_grows_with_each_line_is_refused_before_it_takes_long(
     (tmp_path / "growing_shop.py").write_text(
         f"{passing}async def f9(flow): ...\n"
         f"async def lists(flow):\n    x0 = [flow.step(print)]\n{doubling}{awaited}"
-        f"async def terms(flow):\n    await flow.step(print, {' + '.join(['1'] * 2_500)})\n"
-        f"async def names(flow):\n    await flow.step(print{'.x' * 1_500})\n"
+        f"async def terms(flow):\n    await flow.step(print, {' + '.join(['1'] * NESTED_MOST)})\n"
+        f"async def names(flow):\n    await flow.step(print{'.x' * NESTED_MOST})\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     import growing_shop  # type: ignore[import-not-found]
@@ -138,8 +139,8 @@ def test_what_grows_with_each_line_is_refused_before_it_takes_long(
     told = {
         "f0": f"more than {HELPERS_MOST:,} times",
         "lists": f"more than {NODES_MOST} nodes",
-        "terms": "nested too deep",
-        "names": "nested too deep",
+        "terms": f"nested more than {NESTED_MOST} deep",
+        "names": f"nested more than {NESTED_MOST} deep",
     }
     for name, message in told.items():
         with pytest.raises(WorkflowInvalid, match=f"The graph of {name} .*{message}"):

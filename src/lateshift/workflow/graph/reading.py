@@ -29,12 +29,7 @@ def read(name: str, function: Callable[..., Any]) -> Graph:
     except WorkflowInvalid as error:
         raise WorkflowInvalid(f"The graph of {name} cannot be read from its code. {error}") from error
     flow = next(iter(inspect.signature(function).parameters))
-    try:
-        return _Reader(name, sources, Frame(Scope(node, world_of(function), flows={flow}))).read()
-    except RecursionError:
-        raise WorkflowInvalid(
-            f"The graph of {name} cannot be read from its code: an expression or a block in it is nested too deep. Break it into several."
-        ) from None
+    return _Reader(name, sources, Frame(Scope(node, world_of(function), flows={flow}))).read()
 
 
 class _Reader(Steps):

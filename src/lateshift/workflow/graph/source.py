@@ -10,6 +10,8 @@ from lateshift.errors import WorkflowInvalid
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
+NESTED_MOST = 100  # expressions and blocks in one another; each takes several frames to read, of the 1,000 that Python has
+
 
 class Sources:
     """Reads each file once."""
@@ -30,6 +32,10 @@ class Sources:
             raise WorkflowInvalid(
                 f"The code of {code.co_qualname} is not at line {code.co_firstlineno} of {code.co_filename} any more: the file has changed since it "
                 "was imported. Start anew, and ask again."
+            )
+        if _is_deep(found[0]):
+            raise WorkflowInvalid(
+                f"An expression or a block of {code.co_qualname} is nested more than {NESTED_MOST} deep. Break it into several."
             )
         return found[0]
 
@@ -59,3 +65,11 @@ def _functions_in(file: str, text: str) -> dict[tuple[int, str], list[Function]]
             line = min([node.lineno, *(each.lineno for each in node.decorator_list)])
             found.setdefault((line, node.name), []).append(node)
     return found
+
+
+def _is_deep(function: Function) -> bool:
+    """Level by level, so that looking is not deep itself."""
+    level: list[ast.AST] = [function]
+    for _ in range(NESTED_MOST):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return bool(level)
