@@ -139,3 +139,16 @@ def test_from_one_answer_to_the_next_no_answer_is_a_fault(
                 case.validate_response(response, checks=CHECKS)
 
         Walk.run(settings=settings(SETTLED, max_examples=CHAINS, stateful_step_count=STEPS))
+
+
+def test_events_are_as_documented(
+    kit: Kit, shop: Shop, schema: OpenApiSchema, session: requests.Session
+) -> None:
+    """By chance the others come by a job that has some."""
+    job = shop.send.options(reply_to="channel:mail").enqueue("ann")
+    kit.drain()
+    with running(make_api(kit.app)) as port:
+        case = schema["/v1/jobs/{id}/events"]["GET"].Case(path_parameters={"id": str(job.id)})
+        answer = case.call(base_url=f"http://127.0.0.1:{port}", session=session, timeout=30)
+        assert answer.text.count("\ndata: ") >= 3
+        case.validate_response(answer, checks=CHECKS)

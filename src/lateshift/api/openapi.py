@@ -9,7 +9,7 @@ import msgspec
 from lateshift.api.bounds import LAST_EVENT_LIMIT
 from lateshift.api.problem import PROBLEM, Problem
 from lateshift.api.reading import JSON
-from lateshift.api.route import PUBLIC, Asked, Reach, Route
+from lateshift.api.route import EVENT_STREAM, PUBLIC, Asked, Reach, Route
 from lateshift.model.access import Scope
 
 PATH = "/v1/openapi.json"
@@ -128,9 +128,14 @@ def _links(route: Route, parameter_of: dict[str, str]) -> dict[str, Any]:
 
 
 def _content(route: Route, schema_of: dict[str, Any]) -> dict[str, Any]:
-    """What is no JSON is text."""
-    text = {"type": "string"}
-    return {kind: {"schema": schema_of[_name(route.gives)] if kind == JSON else text} for kind in route.media}
+    """Of a stream, each event. What is neither that nor JSON is text."""
+    given = schema_of[_name(route.gives)]
+    data = {"type": "string", "contentMediaType": JSON, "contentSchema": given}
+    schemas = {
+        JSON: given,
+        EVENT_STREAM: {"type": "object", "properties": {"id": {"type": "string"}, "data": data}, "required": ["data"]},
+    }  # fmt: skip
+    return {kind: {"schema": schemas.get(kind, {"type": "string"})} for kind in route.media}
 
 
 def _headers(route: Route) -> dict[str, Any]:
