@@ -41,7 +41,7 @@ class Doorkeeper:
     async def admit(self, headers: list[str], route: Route, address: str = "") -> Token:
         """The token that a request holds, if it is good for this route. Raises Refused."""
         token = await self.who(*headers, address=address)
-        self._rate.take(str(token.id))
+        self._rate.take(token.id)
         match may(token, route, self._app):
             case "revoked" | "expired" as why:
                 raise _unknown(f"This token is {why}. Ask for another.")
@@ -90,13 +90,13 @@ class Doorkeeper:
         if caller:
             self._of_address.check(caller)
             if held is not None:
-                self._of_token.check(f"{caller} {held[0]}")
+                self._of_token.check((caller, held[0]))
 
     def _failed(self, caller: str, held: tuple[UUID, bytes] | None) -> None:
         if caller:
             self._of_address.failed(caller)
             if held is not None:
-                self._of_token.failed(f"{caller} {held[0]}")
+                self._of_token.failed((caller, held[0]))
 
     def _find(self, ids: Sequence[UUID]) -> list[Token | None]:
         found = {token.id: token for token in self._app.store.tokens.find(list(dict.fromkeys(ids)))}

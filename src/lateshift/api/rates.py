@@ -3,8 +3,9 @@
 An address is the socket's. Behind a declared proxy every request comes from the proxy's: there it is the proxy that knows addresses."""
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address, ip_network
 from math import ceil
 from typing import TypeVar
@@ -30,9 +31,10 @@ class Rate:
         self._rate = per_second
         self._burst = max(1.0, per_second * BURST_SECONDS)
         self._now = now
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # what is left, and since when
+        # Of each what is left, and since when.
+        self._buckets: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
 
-    def take(self, who: str) -> None:
+    def take(self, who: Hashable) -> None:
         """Raises Refused, with when to come again."""
         now = self._now()
         left, since = self._buckets.pop(who, (self._burst, now))
@@ -57,15 +59,15 @@ class Backoff:
     def __init__(self, free: int, now: Callable[[], float]) -> None:
         self._free = free
         self._now = now
-        self._known: OrderedDict[str, _Failures] = OrderedDict()
+        self._known: OrderedDict[Hashable, _Failures] = OrderedDict()
 
-    def check(self, who: str) -> None:
+    def check(self, who: Hashable) -> None:
         """Raises Refused while somebody has to wait."""
         known = self._known.get(who)
         if known is not None and known.until > self._now():
             raise too_many(known.until - self._now(), "Too many tokens that are not good came from you.")
 
-    def failed(self, who: str) -> None:
+    def failed(self, who: Hashable) -> None:
         now = self._now()
         known = self._known.pop(who, None)
         count = (
@@ -78,13 +80,14 @@ class Backoff:
         _remember(self._known, who, _Failures(count, now, now + pause))
 
 
-def _remember(kept: OrderedDict[str, T], who: str, what: T) -> None:
+def _remember(kept: OrderedDict[Hashable, T], who: Hashable, what: T) -> None:
     """The newest last; of too many the oldest goes."""
     kept[who] = what
     if len(kept) > CALLERS_REMEMBERED:
         kept.popitem(last=False)
 
 
+@lru_cache(maxsize=CALLERS_REMEMBERED)
 def caller_at(address: str) -> str:
     """By what an address is known here."""
     try:

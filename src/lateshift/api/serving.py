@@ -4,6 +4,7 @@ import asyncio
 import errno
 import socket
 import ssl
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,6 +20,9 @@ from lateshift.errors import OptionInvalid
 from lateshift.runtime.collecting import settle_down
 
 IDLE_SECONDS = 30  # until a connection on which nothing is asked is closed
+# Seconds after which a busy event loop lets the threads of the store go on. At the default of 5 ms a commit would wait for the loop
+# to run out of requests, and then all requests for the commit.
+SWITCH_SECONDS = 0.000_5
 
 
 class Server(uvicorn.Server):
@@ -95,6 +99,7 @@ def server_of(api: ASGIApp, binding: Binding) -> Server:
 async def serve(server: Server, at: socket.socket, stopping: asyncio.Event) -> None:
     """Until `stopping` is set; then what is under way is answered."""
     settle_down()
+    sys.setswitchinterval(SWITCH_SECONDS)
     running = asyncio.create_task(server.serve(sockets=[at]))
     stopped = asyncio.create_task(stopping.wait())
     await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
