@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bench.program import app
 from lateshift.api.binding import binding_of
+from lateshift.api.bounds import Bounds
 from lateshift.api.routes.jobs import Accepted, NewJobBody
 from lateshift.api.serving import Server, listening, serve, server_of
 from lateshift.dashboard.site import Site
@@ -24,6 +25,7 @@ from lateshift.model.ids import new_job_id
 from lateshift.runtime.stopping import stop_on_signals
 
 BARE = "/bare"
+ANY_RATE = 1e9  # requests in a second that are let through: they are counted as always, and none is refused
 
 
 class Beside:
@@ -48,7 +50,8 @@ def main(told: Path) -> None:
     token, text = new_token("load", [Permission.ADMIN], [], at=app.store.clock.now(), by="bench")
     app.store.tokens.create(token)
     binding = binding_of("127.0.0.1", 0)
-    server = server_of(Beside(Site(app, hosts=binding.hosts).application), binding)
+    bounds = Bounds(token_rate=ANY_RATE, address_rate=ANY_RATE)
+    server = server_of(Beside(Site(app, hosts=binding.hosts, bounds=bounds).application), binding)
     with listening(binding) as at:
         written = told.with_suffix(".new")
         written.write_text(json.dumps({"port": at.getsockname()[1], "token": text}))

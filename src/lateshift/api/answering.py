@@ -40,15 +40,22 @@ def endpoint_of(
     """What Starlette calls for a route."""
     repeating = Repeating(app)
     deadline = Deadline(bounds.deadline)
+    posted, streams_on, negotiates, remembers = (
+        route.method == "POST",
+        route.stream,
+        len(route.media) > 1,
+        route.remembers,
+    )
 
     async def answer(request: Request) -> Response:
         token = await admitted(request)
-        asked = Asked(
-            app=app, route=route, token=token, path=paths_of(request), key=key_of(request),
-            last_event=last_event_of(request), accepts=",".join(request.headers.getlist("accept")),
+        asked = Asked(  # of the headers, those that the route has a use for
+            app=app, route=route, token=token, path=paths_of(request), key=key_of(request) if posted else None,
+            last_event=last_event_of(request) if streams_on else None,
+            accepts=",".join(request.headers.getlist("accept")) if negotiates else "",
             query=query_of(request.query_params.multi_items() if request.scope["query_string"] else (), route.asks),
-            body=await body_of(request, route, bounds) if request.method == "POST" else None,
-            headers=request.headers.items(),
+            body=await body_of(request, route, bounds) if posted else None,
+            headers=request.headers.items() if route.raw else (),
         )  # fmt: skip
 
         async def do() -> Response:
@@ -57,7 +64,9 @@ def endpoint_of(
                 return streams.answer(given, ALWAYS, partial(doorkeeper.still, token, route))
             return answered(route, request, given)
 
-        return await repeating.once(route, token, asked, do)
+        if asked.key is None or not remembers or token is None:
+            return await do()
+        return await repeating.once(route, token, asked, asked.key, do)
 
     async def admitted(request: Request) -> Token | None:
         if route.scope == PUBLIC:

@@ -27,12 +27,10 @@ class Repeating:
         self._app = app
 
     async def once(
-        self, route: Route, token: Token | None, asked: Asked, do: Callable[[], Awaitable[Response]]
+        self, route: Route, token: Token, asked: Asked, key: str, do: Callable[[], Awaitable[Response]]
     ) -> Response:
         """What `do` gives, or gave before. Raises Refused."""
-        if not route.remembers or token is None or asked.key is None:
-            return await do()
-        id, request, turn = _id(route, token, asked.key), _request(asked), randbits(62)
+        id, request, turn = _id(route, token, key), _request(asked), randbits(62)
         answers = self._app.store.answers
         begun: Begun = await aside(lambda: answers.begin(id, request, turn=turn))
         if begun.answer is not None:
