@@ -17,6 +17,13 @@ from lateshift.store.open import open_store
 from tests.postgres_databases import ClonedDatabase, PostgresDatabases, unused_name
 from tests.postgres_server import PostgresMissing, PostgresServer
 
+# What whoever runs the tests has set for terminals and for programs of their own is none of the tests' business.
+FOR_TERMINALS = {"COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
+FOR_TESTS = ("LATESHIFT_TEST_", "LATESHIFT_EXAMPLES", "LATESHIFT_BROKERS", "LATESHIFT_AXE", "LATESHIFT_CHROMIUM", "LATESHIFT_SCREENSHOTS")  # fmt: skip
+for _name in list(os.environ):
+    if _name in FOR_TERMINALS or (_name.startswith("LATESHIFT_") and not _name.startswith(FOR_TESTS)):
+        del os.environ[_name]
+
 # The same examples in every run, so that a red test means a change; LATESHIFT_EXAMPLES=1000 goes looking for new ones.
 hypothesis.settings.register_profile(
     "lateshift", deadline=None, print_blob=True, derandomize="LATESHIFT_EXAMPLES" not in os.environ

@@ -9,9 +9,11 @@ from lateshift.testing import Kit
 from lateshift.worker.service import introduce
 from tests.api.asking import Web, token_of
 from tests.api.shop import Shop
+from tests.clocks import midway
 
 
 def worked(kit: Kit) -> None:
+    midway(kit.clock)
     member = new_member_id()
     kit.app.store.members.join(introduce(member, "worker", "w", kit.app.clock), timedelta(days=1))
     mail = Figures(

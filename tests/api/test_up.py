@@ -32,6 +32,17 @@ import importlib.util, sys
 found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, package=None: None if name in ("starlette", "uvicorn") else found(name, package)
 """
+STOPPED_AT_ITS_START = """
+import asyncio, os, signal
+
+start = asyncio.create_subprocess_exec
+
+async def interrupted(*command, **options):
+    os.kill(os.getpid(), signal.SIGINT)
+    return await start(*command, **options)
+
+asyncio.create_subprocess_exec = interrupted
+"""
 
 
 @pytest.fixture
@@ -175,3 +186,13 @@ def test_no_api_is_no_api_and_no_word_about_it(folder: Path, sqlite_url: str) ->
         at_work(sqlite_url, process)
         assert interrupted(process, 30) == 0
     assert "HTTP" not in said(folder)
+
+
+def test_a_worker_that_is_started_in_the_moment_of_a_ctrl_c_is_told_to_stop_as_well(
+    folder: Path, sqlite_url: str
+) -> None:
+    (folder / "sitecustomize.py").write_text(STOPPED_AT_ITS_START)
+    path = {"PYTHONPATH": f"{folder}{os.pathsep}{environment()['PYTHONPATH']}"}
+    with started("up", "shop.py", "--no-api", cwd=folder, LATESHIFT_STORE=sqlite_url, **path) as process:
+        assert process.wait(60) == 0
+    assert "ERROR" not in said(folder)  # it was not waited for in vain, and killed

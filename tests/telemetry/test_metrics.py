@@ -18,6 +18,7 @@ from lateshift.telemetry.looking import look
 from lateshift.telemetry.measures import BUCKETS, OTHERS, TASKS_COUNTED, Histogram, Measures, Process
 from lateshift.telemetry.metrics import exposition, text_of
 from lateshift.testing import Kit
+from tests.clocks import midway
 from tests.telemetry.reading import of, read
 from tests.walks.commands import Cli
 
@@ -80,6 +81,7 @@ def test_a_schedule_whose_tick_nobody_decides_is_late(app: Lateshift, kit: Kit) 
     @app.task
     def report() -> None: ...
 
+    midway(kit.clock)
     app.schedule(report, every=timedelta(minutes=10), name="often")
     app.schedule(report, every=timedelta(days=30), name="seldom")
     kit.drain()

@@ -15,6 +15,7 @@ from lateshift.scheduler.ticker import Ticker
 from lateshift.store.schedule_contract import Fired
 from lateshift.testing import testing
 from lateshift.testing.kit import Kit
+from tests.clocks import midway
 from tests.walks.waiting import until
 
 SOON = 20
@@ -26,6 +27,7 @@ HOUR = timedelta(hours=1)
 def kit(app: Lateshift, store_url: str) -> Iterator[Kit]:
     """The app with a clock that the test moves and a worker that it turns."""
     with testing(app, store=store_url) as kit:
+        midway(kit.clock)
         yield kit
 
 
@@ -501,7 +503,7 @@ def test_a_tick_is_told_as_its_parameter_takes_it(app: Lateshift, kit: Kit) -> N
     assert day != tick.date()
     assert ran == {"instant": tick, "text": f"{tick:%Y-%m-%dT%H:%M:%SZ}", "local": day, "maybe": day}
     app.find_schedule("local").fire()
-    batch = app.find_schedule("local").backfill(tick - timedelta(days=1), tick)
+    batch = app.find_schedule("local").backfill(tick - timedelta(hours=25), tick)  # a day, however long
     kit.drain()
     assert app.find_batch(batch).progress().completed == 2
     assert ran["local"] == day

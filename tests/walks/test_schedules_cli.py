@@ -310,10 +310,13 @@ def test_the_parameter_that_is_given_the_tick_is_named_changed_and_taken_away(
         assert view is not None
         return msgspec.json.decode(view.payload)
 
-    today = datetime.now(zone("Asia/Tokyo")).date().isoformat()
-    assert told() == {"day": today}
-    cli("schedules", "edit", "a", "--jitter", "1m")
-    assert told() == {"day": today}
+    def today() -> Any:
+        return {"day": datetime.now(zone("Asia/Tokyo")).date().isoformat()}
+
+    for _ in range(2):
+        before, said = today(), told()
+        assert said in (before, today())  # midnight may fall between
+        cli("schedules", "edit", "a", "--jitter", "1m")
     document = cli("schedules", "edit", "a", "--tick-as", "until", "--app", shop, "--json").document
     assert document["tick_as"] == "until"
     assert told().keys() == {"until"}
@@ -352,12 +355,15 @@ def test_edit_of_the_overlap_rule_decides_whether_its_jobs_wait_for_each_other(
     ],
 )
 def test_edit_of_what_cannot_be_is_exit_code_2(cli: Cli, shop: str, arguments: list[str], said: str) -> None:
+    def kept() -> Any:
+        return shown(cli, "a") | {"upcoming": None}  # which hangs on the time of day
+
     added(cli, "a", "--args", '{"region": "eu"}', task="report")
-    before = shown(cli, "a")
+    before = kept()
     answer = cli("schedules", "edit", "a", *arguments)
     assert (answer.code, answer.out) == (2, "")
     assert said in answer.err
-    assert shown(cli, "a") == before
+    assert kept() == before
 
 
 # -- pause, resume, fire, remove ----------------------------------------------------------------------------------

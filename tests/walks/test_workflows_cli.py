@@ -113,7 +113,9 @@ def test_one_is_shown_with_its_steps_as_a_tree(cli: Cli, kit: Kit, shop: Shop) -
     assert said.out.startswith("parted is waiting\n")
     assert line_of(said.out, "arguments").split() == ["arguments", '{"order":', "7}"]
     tree = said.out[said.out.index("steps\n") :].splitlines()
-    shape = [re.split(r"  \d\d:\d\d:\d\d", line)[0] for line in tree]  # what stands before the time it began
+    shape = [
+        re.split(r"  (?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d", line)[0] for line in tree
+    ]  # before the time it began
     assert '├── ✓ 1 do("stock")' in shape[1]
     assert "├── ▸ 2 sleep waiting" in shape[2]
     assert shape[3] == "└── together 3.1"

@@ -71,9 +71,16 @@ def test_a_failure_in_a_task_group_undoes_the_run_and_says_of_what_it_died(
 def test_a_timeout_of_asyncio_that_calls_a_step_off_is_refused_and_the_run_is_undone(
     app: Lateshift, kit: Kit, done: list[str], around: str
 ) -> None:
+    begun = asyncio.Event()
+
     async def hang() -> None:
         done.append("hang")
+        begun.set()
         await asyncio.Event().wait()
+
+    async def run_out(limit: asyncio.Timeout) -> None:
+        await begun.wait()
+        limit.reschedule(0)
 
     @app.workflow
     async def order(flow: Flow) -> str:
@@ -81,10 +88,14 @@ def test_a_timeout_of_asyncio_that_calls_a_step_off_is_refused_and_the_run_is_un
         step: Awaitable[Any] = flow.step(hang) if around != "gather" else flow.gather(flow.step(hang))
         try:
             if around == "wait_for":
-                await asyncio.wait_for(step, 0.3)
+                waiting = asyncio.ensure_future(of(step))
+                await begun.wait()
+                await asyncio.wait_for(waiting, 0.01)
             else:
-                async with asyncio.timeout(0.3):
+                async with asyncio.timeout(None) as limit:
+                    beside = asyncio.create_task(run_out(limit))
                     await step
+                    beside.cancel()
         except TimeoutError:
             await flow.step(done.append, "never here", name="late")
         return "well"

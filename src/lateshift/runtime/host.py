@@ -121,7 +121,8 @@ class Host:
 
     async def _bury(self, member: MemberId, status: int, stopping: asyncio.Event) -> None:
         self._heartbeat.remove(member)
-        if not (stopping.is_set() and status == 0):
+        as_told = stopping.is_set() and status in (0, -signal.SIGTERM)  # which ends it, before it listens
+        if not as_told:
             log.error("a worker process ended (%s); what it ran goes back", _in_words(status))
         with contextlib.suppress(StoreError, TimeoutError):  # without it, the silence of its heartbeat tells
             await patiently(aside(self._store.members.bury, [member]), stopping)

@@ -75,7 +75,7 @@ def test_the_services_run_alone_and_are_told_how_to_behave(tmp_path: Path) -> No
         assert ask(f"{url}/mode", {"order": 7, "mode": "permanent"})[0] == 200
         assert ask(f"{url}/charge", {"order": 7, "token": "a"}) == (422, "we will not charge for order 7")
         server.send(signal.SIGINT)
-        assert server.wait(10) == 0
+        assert server.wait() == 0
     finally:
         server.kill()
     assert "Traceback" not in log.read_text()
