@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from lateshift.clock import ManualClock
 from lateshift.model.instants import to_number
 from lateshift.model.job import Lease, State
+from lateshift.model.outcome import Completed
 from lateshift.model.workflow.run import NEVER, Advance, Asleep, Phase
 from lateshift.model.workflow.step import Kind, StepRow, StepState, Undo
 from lateshift.store.contract import Store
@@ -241,3 +242,25 @@ def test_a_job_that_ends_while_others_are_collected_is_not_forgotten(
     store.close()
     assert view is not None
     assert [step.state for step in view.steps] == [StepState.COMPLETED] * 2
+
+
+def test_the_end_of_a_steps_job_is_kept_until_it_is_in_its_step(
+    store: Store, clock: ManualClock, worker: Worker, lease: Lease, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """On PostgreSQL a worker may die between the two, and everybody be away for longer than the job is kept."""
+    job = make_job()
+    job = replace(job, spec=replace(job.spec, batch=lease.id))
+    step = replace(RUNNING, kind=Kind.JOB, job=job.id)
+    store.workflows.advance([Advance(lease=lease, begin=BEGIN, steps=[step], jobs=[job], sleep=asleep())])
+    with monkeypatch.context() as dying:
+        dying.setattr(batches, "finish_in_need", lambda *_: None)
+        worker.settle(worker.lease_one(), Completed(b"1", timedelta(0)))
+    clock.move(days=1)
+    supervisor.purge()
+    store.upkeep.erase([job.id])
+    store.batches.finish(limit=10)
+    view = store.workflows.view(lease.id)
+    assert view is not None
+    assert (view.steps[0].state, view.steps[0].result) == (StepState.COMPLETED, b"1")
+    supervisor.purge()
+    assert store.reports.job(job.id) is None
