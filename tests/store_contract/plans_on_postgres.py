@@ -313,7 +313,12 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("RUNNING_IN_QUEUE", postgres.explaining.RUNNING_IN_QUEUE, ("q1", 100), {"job_limit_queue"}),
     ("RUNNING_OF_TASK", postgres.explaining.RUNNING_OF_TASK, ("noop", 100), {"job_limit_task"}),
     ("RUNNING_OF_KEY", postgres.explaining.RUNNING_OF_KEY, ("k1", 100), {"job_limit_key"}),
-    ("PURGE_SETTLED", postgres.upkeep.PURGE_SETTLED, TAKEN, {"settled_expires", "settled_pkey", "batch_count_batch"}),
+    (
+        "PURGE_SETTLED",
+        postgres.upkeep.PURGE_SETTLED,
+        TAKEN,
+        {"settled_expires", "settled_pkey", "batch_count_batch"},
+    ),
     ("ERASE", postgres.upkeep.ERASE, (IDS,), {"settled_pkey", "batch_count_batch"}),
     ("NAMED_STATUS", postgres.reports.NAMED_STATUS, {"ids": IDS}, {"job_pkey", "settled_pkey"}),
     ("STATUS", postgres.reports.STATUS, {"id": ONE}, {"job_pkey", "settled_pkey"}),

@@ -312,6 +312,8 @@ async def emit(run: Run, path: str, name: str, make: Callable[[], Any]) -> None:
         record.complete(row, None)
         if jobs:
             await run.commit()
+        if path not in record.steps:
+            raise Stop  # which was told just now: it does not begin
     if record.steps[path].state is StepState.FAILED:
         raise _told(record.steps[path])
 

@@ -50,6 +50,8 @@ async def undo_all(run: Run, journal: Journal, why: str) -> bool:
 async def resolve(run: Run, journal: Journal) -> None:
     """Jobs of steps that nobody waits for any more are called off, and their ends waited for."""
     run.undoing = True
+    if run.record.dropped:  # what is recorded there, if its jobs were written before and the answer was lost
+        await run.record.load()
     flying = run.in_flight()
     if flying:
         await journal.cancel(
