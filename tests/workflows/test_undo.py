@@ -10,6 +10,7 @@ from lateshift.errors import StepFailed
 from lateshift.model.ids import JobId
 from lateshift.model.workflow.run import Phase
 from lateshift.testing import Kit
+from lateshift.workflow import undoing
 
 DAY = timedelta(days=1)
 
@@ -543,3 +544,26 @@ def test_nothing_begins_after_somebody_wanted_the_run_stopped_while_a_function_r
     view = app.store.reports.job(job.id)
     assert view is not None
     assert view.state is (State.CANCELLED if by == "cancel" else State.DEAD)
+
+
+def test_an_undo_that_hangs_is_tried_again(
+    app: Lateshift, shop: Shop, kit: Kit, done: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(undoing, "UNDO_LIMIT", timedelta(milliseconds=10))
+
+    async def undo(what: str) -> None:
+        done.append(f"undo {what}")
+        if done.count(f"undo {what}") == 1:
+            await asyncio.Event().wait()
+
+    @app.workflow
+    async def order(flow: Flow) -> None:
+        await flow.step(shop.do, "it", undo=undo)
+        raise ValueError("no")
+
+    job = order.enqueue()
+    kit.travel(minutes=30)
+    assert done == ["do it", "undo it", "undo it"]
+    view = app.store.reports.job(job.id)
+    assert view is not None
+    assert (view.state, view.reason) == (State.DEAD, "undone")
