@@ -446,3 +446,36 @@ def test_a_result_that_new_code_cannot_read_holds_the_run_and_undoes_nothing(
     app.store.workflows.direct(job.id, Phase.FORWARD, why="", by="ann")
     kit.drain()
     assert (job.state, done) == (State.CANCELLED, ["release"])
+
+
+def test_a_run_that_has_begun_is_held_when_new_code_takes_other_arguments(
+    app: Lateshift, kit: Kit, done: list[str]
+) -> None:
+    def release(order: int) -> None:
+        done.append(f"release {order}")
+
+    def reserve(order: int) -> None:
+        done.append(f"reserve {order}")
+
+    async def old(flow: Flow, order: int) -> None:
+        await flow.step(reserve, order, undo=release)
+        await flow.sleep(DAY)
+        raise ValueError("no stock")
+
+    async def new(flow: Flow, order: int, customer: str) -> None:
+        await flow.step(reserve, order, undo=release)
+        await flow.sleep(DAY)
+
+    job = app.workflow(name="order")(old).enqueue(7)
+    kit.drain()
+    unbegun = app.tasks["order"].options(delay=DAY).enqueue(8)
+    deploy(app, new)
+    kit.travel(days=1)
+    assert "the code does not fit what is recorded: its arguments: order: " in (held(app, job) or "")
+    assert "customer" in (held(app, job) or "")
+    assert (unbegun.state, unbegun.view().reason) == (State.DEAD, "undecodable"), "of it nothing was done"
+    deploy(app, old)
+    app.store.workflows.direct(job.id, Phase.FORWARD, why="", by="ann")
+    kit.drain()
+    assert job.view().reason == "undone"
+    assert done == ["reserve 7", "release 7"]
