@@ -17,7 +17,7 @@ from lateshift.model.calling import priority_of, when
 from lateshift.model.gate import Gate
 from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId, new_job_id
-from lateshift.model.job import STRETCHES, Identity, Key, Lane, NewJob, Place, Spec
+from lateshift.model.job import STRETCHES, Identity, Key, Lane, Lease, NewJob, Place, Spec
 from lateshift.model.pipeline.chain import Joins
 from lateshift.model.placing import Then
 from lateshift.model.placing import place as placed
@@ -181,6 +181,10 @@ class Task(Joins[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return cast(R, self.function(*args, **kwargs))
+
+    def read(self, lease: Lease) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        """The arguments of a job. Raises whatever is wrong with them."""
+        return self.arguments.decode(lease.payload)
 
     def start(self, attempt: Any) -> Any:
         """Run the body of an attempt."""

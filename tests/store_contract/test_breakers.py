@@ -168,6 +168,27 @@ def test_a_probe_whose_worker_dies_is_followed_by_another(
     assert seen(store).state == "closed"
 
 
+def test_what_was_leased_when_it_opened_comes_to_its_end_and_says_nothing_of_now(
+    store: Store, worker: Worker, other_worker: Worker, supervisor: Supervisor, clock: ManualClock
+) -> None:
+    declare(store)
+    ids = added(store, call(), call())
+    fails, passes = other_worker.lease(2, GUARDED)
+    break_it(store, worker)
+    opened = seen(store)
+    clock.move(seconds=10)
+    other_worker.settle(fails, FAILED)
+    assert other_worker.settle(passes), "what it did is done"
+    assert seen(store) == opened
+    assert [see(store, id).state for id in ids] == [State.READY, State.COMPLETED]
+    assert worker.lease(100, GUARDED) == [], "the one that is tried again is parked like the others"
+    assert (see(store, ids[0]).state, see(store, ids[0]).attempt) == (State.BLOCKED, 1)
+    clock.move(seconds=20)
+    supervisor.release_waiting()
+    [lease] = worker.lease(100, GUARDED)
+    assert lease.id == ids[0]
+
+
 def test_what_comes_too_late_is_not_counted(store: Store, worker: Worker, supervisor: Supervisor) -> None:
     declare(store)
     added(store, *(call() for _ in range(3)))

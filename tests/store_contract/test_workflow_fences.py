@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from lateshift.clock import ManualClock
 from lateshift.model.instants import to_number
 from lateshift.model.job import Lease, State
+from lateshift.model.outcome import Completed
 from lateshift.model.workflow.run import NEVER, Advance, Asleep, Phase
 from lateshift.model.workflow.step import Kind, StepRow, StepState, Undo
 from lateshift.store.contract import Store
@@ -241,3 +242,64 @@ def test_a_job_that_ends_while_others_are_collected_is_not_forgotten(
     store.close()
     assert view is not None
     assert [step.state for step in view.steps] == [StepState.COMPLETED] * 2
+
+
+def test_the_end_of_a_steps_job_is_kept_until_it_is_in_its_step(
+    store: Store, clock: ManualClock, worker: Worker, lease: Lease, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """On PostgreSQL a worker may die between the two, and everybody be away for longer than the job is kept."""
+    job = make_job()
+    job = replace(job, spec=replace(job.spec, batch=lease.id))
+    step = replace(RUNNING, kind=Kind.JOB, job=job.id)
+    store.workflows.advance([Advance(lease=lease, begin=BEGIN, steps=[step], jobs=[job], sleep=asleep())])
+    with monkeypatch.context() as dying:
+        dying.setattr(batches, "finish_in_need", lambda *_: None)
+        worker.settle(worker.lease_one(), Completed(b"1", timedelta(0)))
+    clock.move(days=1)
+    supervisor.purge()
+    store.upkeep.erase([job.id])
+    store.batches.finish(limit=10)
+    view = store.workflows.view(lease.id)
+    assert view is not None
+    assert (view.steps[0].state, view.steps[0].result) == (StepState.COMPLETED, b"1")
+    supervisor.purge()
+    assert store.reports.job(job.id) is None
+
+
+@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize("by", ["cancel", "undo"])
+def test_no_step_begins_of_a_run_that_somebody_wants_stopped(
+    store: Store, lease: Lease, by: str, *, begun: bool
+) -> None:
+    if begun or by == "undo":
+        store.workflows.advance([Advance(lease=lease, begin=BEGIN, steps=[DONE])])
+    if by == "undo":
+        assert store.workflows.direct(lease.id, Phase.UNDOING, why="wrong", by="ann")
+    else:
+        store.jobs.cancel([lease.id], by="ann")
+    job = make_job()
+    step = replace(RUNNING, path="00002", kind=Kind.JOB, job=job.id)
+    begin = None if begun or by == "undo" else BEGIN
+    next_step = Advance(lease=lease, begin=begin, steps=[step], jobs=[job], sleep=asleep(9), forward=True)
+    [answer] = store.workflows.advance([next_step])
+    assert (answer.stopped, answer.asleep, answer.lost) == (True, False, False)
+    assert (answer.cancel_by, answer.phase.is_undone) == ((None, True) if by == "undo" else ("ann", False))
+    assert store.reports.job(job.id) is None
+    [answer] = store.workflows.advance([replace(next_step, sleep=None, forward=False)])
+    assert not answer.stopped, "what undoes, or tells, is written"
+    assert store.reports.job(job.id) is not None
+
+
+def test_of_several_runs_only_the_one_that_is_stopped_begins_nothing(store: Store, worker: Worker) -> None:
+    store.jobs.enqueue([make_job(attempts=100, time_limit=None) for _ in range(2)])
+    leases = worker.lease(2)
+    store.workflows.advance([Advance(lease=lease, begin=BEGIN) for lease in leases])
+    store.jobs.cancel([leases[0].id], by="ann")
+    jobs = [make_job(), make_job()]
+    steps = [replace(RUNNING, kind=Kind.JOB, job=job.id) for job in jobs]
+    said = zip(leases, steps, jobs, strict=True)
+    answers = store.workflows.advance(
+        [Advance(lease=lease, steps=[step], jobs=[job], forward=True) for lease, step, job in said]
+    )
+    assert [answer.stopped for answer in answers] == [True, False]
+    assert [store.reports.job(job.id) is not None for job in jobs] == [False, True]

@@ -168,6 +168,43 @@ def test_a_step_of_a_workflow_is_parked_and_the_run_goes_on_when_the_service_is_
     assert [kit.result(job) for job in jobs] == [f"receipt {order}" for order in range(3)]
 
 
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_an_undo_is_parked_while_the_breaker_is_open_also_if_the_run_is_cancelled_then_and_done_when_it_closes(
+    app: Lateshift, kit: Kit, service: Service, *, cancelled: bool
+) -> None:
+    payments = app.agent("payments", breaker=Breaker(failures=3, open_for=30 * SECONDS))
+
+    @payments.task(retry=NO_RETRY)
+    def charge(order: int) -> str:
+        return service.call(order)
+
+    @payments.task(retry=NO_RETRY)
+    def refund(order: int) -> str:
+        return service.call(-order)
+
+    def shut() -> None:
+        app.store.breakers.open("payments", by="ann")
+
+    @app.workflow
+    async def fulfil(flow: Flow, order: int) -> None:
+        await flow.step(charge, order, undo=refund)
+        await flow.step(shut)
+        raise ValueError("no stock")
+
+    job = fulfil.enqueue(7)
+    kit.drain()
+    if cancelled:
+        job.cancel()
+    kit.travel(hours=2)
+    assert service.calls == [7]
+    assert breaker(app).parked == 1
+    app.store.breakers.close("payments", by="ann")
+    kit.drain()
+    assert service.calls == [7, -7]
+    assert job.view().state is (State.CANCELLED if cancelled else State.DEAD)
+    assert (job.view().reason or "").startswith("cancelled by" if cancelled else "undone")
+
+
 def test_a_step_that_is_parked_past_its_complete_by_has_failed_and_is_silent_afterwards(
     app: Lateshift, kit: Kit, service: Service
 ) -> None:

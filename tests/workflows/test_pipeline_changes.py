@@ -139,3 +139,17 @@ def test_a_check_tells_of_filters_that_items_come_to_only_later(app: Lateshift, 
     assert errors == {
         "items have yet to pass the filters double, total, and this code has no task of that name"
     }
+
+
+def test_the_first_filter_may_take_other_arguments_while_items_are_past_it(
+    app: Lateshift, shop: Shop, kit: Kit
+) -> None:
+    pipeline, job = begun(app, shop, kit, shop.double | shop.increase)
+
+    @app.task(queue="numbers")
+    def parsed(text: str, base: int) -> int:
+        return int(text, base)
+
+    deploy(app, pipeline, parsed | shop.increase)
+    kit.drain()
+    assert kit.result(job) == 7

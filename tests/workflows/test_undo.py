@@ -10,6 +10,7 @@ from lateshift.errors import StepFailed
 from lateshift.model.ids import JobId
 from lateshift.model.workflow.run import Phase
 from lateshift.testing import Kit
+from lateshift.workflow import undoing
 
 DAY = timedelta(days=1)
 
@@ -498,3 +499,71 @@ def test_what_the_code_began_and_did_not_wait_for_is_called_off_before_it_ends(
 async def _later(flow: Flow, shop: Shop) -> None:
     await flow.sleep(timedelta(hours=1))
     await flow.step(shop.fail, "van")
+
+
+@pytest.mark.parametrize("by", ["cancel", "undo"])
+@pytest.mark.parametrize("then", ["job", "event", "child"])
+def test_nothing_begins_after_somebody_wanted_the_run_stopped_while_a_function_ran(
+    app: Lateshift, kit: Kit, done: list[str], by: str, then: str
+) -> None:
+    @app.on("order.placed")
+    @app.task
+    def heard(data: None) -> None:
+        done.append("heard")
+
+    @app.task
+    def charge() -> None:
+        done.append("charge")
+
+    @app.workflow
+    async def inner(flow: Flow) -> None:
+        done.append("child")
+
+    def reserve() -> None:
+        done.append("reserve")
+        if by == "cancel":
+            app.store.jobs.cancel([job.id], by="ann")
+        else:
+            assert app.store.workflows.direct(job.id, Phase.UNDOING, why="wrong", by="ann")
+
+    @app.workflow
+    async def order(flow: Flow) -> None:
+        await flow.step(reserve, undo=lambda: done.append("release"), name="reserve")
+        match then:
+            case "job":
+                await flow.step(charge)
+            case "event":
+                await flow.emit("order.placed")
+            case "child":
+                await flow.child(inner)
+
+    job = order.enqueue()
+    kit.drain()
+    assert done == ["reserve", "release"]
+    assert not any(sent.task in ("charge", "heard", "inner") for sent in kit.enqueued())
+    view = app.store.reports.job(job.id)
+    assert view is not None
+    assert view.state is (State.CANCELLED if by == "cancel" else State.DEAD)
+
+
+def test_an_undo_that_hangs_is_tried_again(
+    app: Lateshift, shop: Shop, kit: Kit, done: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(undoing, "UNDO_LIMIT", timedelta(milliseconds=10))
+
+    async def undo(what: str) -> None:
+        done.append(f"undo {what}")
+        if done.count(f"undo {what}") == 1:
+            await asyncio.Event().wait()
+
+    @app.workflow
+    async def order(flow: Flow) -> None:
+        await flow.step(shop.do, "it", undo=undo)
+        raise ValueError("no")
+
+    job = order.enqueue()
+    kit.travel(minutes=30)
+    assert done == ["do it", "undo it", "undo it"]
+    view = app.store.reports.job(job.id)
+    assert view is not None
+    assert (view.state, view.reason) == (State.DEAD, "undone")

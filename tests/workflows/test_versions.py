@@ -4,6 +4,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from lateshift import Flow, Job, Lateshift, Permanent, State
 from lateshift.errors import StepFailed
 from lateshift.model.workflow.run import Phase
@@ -403,3 +405,77 @@ def test_a_check_leaves_out_dead_jobs_of_steps_and_runs_that_would_begin_from_no
     report = app.check()
     assert report.looked_at == {"dead": 3}
     assert [(finding.task, finding.examples) for finding in report.findings] == [("charge", [by_itself.id])]
+
+
+@pytest.mark.parametrize("as_task", [False, True])
+def test_a_result_that_new_code_cannot_read_holds_the_run_and_undoes_nothing(
+    app: Lateshift, kit: Kit, done: list[str], *, as_task: bool
+) -> None:
+    def release(shelf: str) -> None:
+        done.append("release")
+
+    def old_reserve(shelf: str) -> str:
+        return f"{shelf} 7"
+
+    def new_reserve(shelf: str) -> int:
+        return 7
+
+    def with_code(reserve: Callable[..., Any]) -> Callable[..., Any]:
+        app._tasks.pop("reserve", None)
+        step = app.task(name="reserve")(reserve) if as_task else reserve
+
+        async def body(flow: Flow) -> str:
+            found = await flow.step(step, "shelf", name="reserve", undo=release)
+            await flow.sleep(DAY)
+            return str(found)
+
+        return body
+
+    old = with_code(old_reserve)
+    job = begin(app, kit, old)
+    deploy(app, with_code(new_reserve))
+    kit.travel(days=1)
+    assert held(app, job) == (
+        f"the code does not fit what is recorded: at step 1 {'reserve' if as_task else 'new_reserve'}: the result is not what the task's "
+        "annotation says: expected `int`, got `str`."
+    )
+    job.cancel()
+    kit.drain()
+    assert done == [], "to be undone it needs code that fits, too"
+    deploy(app, with_code(old_reserve))
+    app.store.workflows.direct(job.id, Phase.FORWARD, why="", by="ann")
+    kit.drain()
+    assert (job.state, done) == (State.CANCELLED, ["release"])
+
+
+def test_a_run_that_has_begun_is_held_when_new_code_takes_other_arguments(
+    app: Lateshift, kit: Kit, done: list[str]
+) -> None:
+    def release(order: int) -> None:
+        done.append(f"release {order}")
+
+    def reserve(order: int) -> None:
+        done.append(f"reserve {order}")
+
+    async def old(flow: Flow, order: int) -> None:
+        await flow.step(reserve, order, undo=release)
+        await flow.sleep(DAY)
+        raise ValueError("no stock")
+
+    async def new(flow: Flow, order: int, customer: str) -> None:
+        await flow.step(reserve, order, undo=release)
+        await flow.sleep(DAY)
+
+    job = app.workflow(name="order")(old).enqueue(7)
+    kit.drain()
+    unbegun = app.tasks["order"].options(delay=DAY).enqueue(8)
+    deploy(app, new)
+    kit.travel(days=1)
+    assert "the code does not fit what is recorded: its arguments: order: " in (held(app, job) or "")
+    assert "customer" in (held(app, job) or "")
+    assert (unbegun.state, unbegun.view().reason) == (State.DEAD, "undecodable"), "of it nothing was done"
+    deploy(app, old)
+    app.store.workflows.direct(job.id, Phase.FORWARD, why="", by="ann")
+    kit.drain()
+    assert job.view().reason == "undone"
+    assert done == ["reserve 7", "release 7"]

@@ -49,7 +49,8 @@ class Workflows(Protocol):
 
     def advance(self, advances: Sequence[Advance]) -> list[Advanced]:
         """Write what these runs want written, in one commit; each only if its lease holds. A step that has completed stays as
-        it is, and that a run is to be undone is not forgotten because it is held. One that wants to sleep gives its lease up, unless there is news."""
+        it is, and that a run is to be undone is not forgotten because it is held. One that wants to sleep gives its lease up, unless there is news.
+        Nothing is written of one that goes forward and is cancelled or undone: it is `stopped`."""
 
     def load(self, ids: Sequence[JobId]) -> list[Loaded]:
         """Runs of which something was written, in the order of their ids."""

@@ -68,9 +68,8 @@ class Ledger:
         elif verb == "batches.add":
             self._note_sent(args[2], [Enqueued(job.id, created=True) for job in args[2]])
         elif verb == "workflows.advance":
-            jobs = [
-                job for one, told in zip(args[0], answer, strict=True) if not told.lost for job in one.jobs
-            ]
+            written = zip(args[0], answer, strict=True)
+            jobs = [job for one, told in written if not (told.lost or told.stopped) for job in one.jobs]
             self._note_sent(jobs, [Enqueued(job.id, created=True) for job in jobs])
         elif verb == "jobs.exchange":
             self._note_exchange(args[1], answer)

@@ -31,7 +31,7 @@ class Attempt:
     ) -> None:  # fmt: skip
         self.lease = lease
         self.task = task
-        self.args, self.kwargs = task.arguments.decode(lease.payload)
+        self.args, self.kwargs = task.read(lease)
         self.seal = seal  # what it leaves behind is sealed with, if its job is
         self.rooms = rooms  # where it takes a place
         self.desk = desk  # where checkpoints are saved: the worker's, or in a child the pipe to it

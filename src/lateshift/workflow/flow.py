@@ -248,6 +248,10 @@ class Flow:
         """The path of the step that comes next in this branch."""
         return self._run.number(_branch.get(), kind, name, payload)
 
+    def _branch(self) -> str:
+        """The path of the branch that asks."""
+        return _branch.get().prefix
+
     def _next_is(self, kind: Kind, name: str) -> bool | None:
         """Whether it is recorded so; None if nothing is recorded there."""
         return self._run.next_is(_branch.get(), kind, name)

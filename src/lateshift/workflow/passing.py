@@ -13,8 +13,9 @@ from lateshift.model.ids import new_job_id
 from lateshift.model.job import PAYLOAD_LIMIT, RESULT_LIMIT, NewJob
 from lateshift.model.outcome import clip
 from lateshift.model.pipeline.building import ITEMS, parameter_of
-from lateshift.model.pipeline.chain import Chain
+from lateshift.model.pipeline.chain import Chain, Filter
 from lateshift.model.pipeline.shape import FAN_OUT, RESULT, SHAPE, Place, read, shape_of, written
+from lateshift.model.queue import PLAIN
 from lateshift.model.workflow.policy import Policy
 from lateshift.model.workflow.run import STATUS_LIMIT, Phase
 from lateshift.model.workflow.step import Kind, StepRow, StepState
@@ -24,8 +25,10 @@ from lateshift.workflow.asked import refuse_sensitive
 from lateshift.workflow.control import Diverged
 from lateshift.workflow.flow import Flow
 from lateshift.workflow.run import Run
+from lateshift.workflow.turns import Turns, give_all
 
 FAN_OUT_MOST = 1_000  # elements of all fan_outs of one item together
+FAN_OUT_AT_ONCE = 100  # of one fan_out of an item, unless it says otherwise
 
 _elements = msgspec.json.Decoder(list[Raw])
 _by_name = msgspec.json.Decoder(dict[str, Raw])
@@ -65,6 +68,8 @@ class Passing(Flow):
         self._chain = chain
         self._tasks = tasks
         self._elements = 0
+        self._turns: dict[int, Turns] = {}
+        run.next_turns = lambda: give_all(self._turns.values(), (row.path for row in run.in_flight()))
         self._by = self._rules(None, None, None, None)
 
     async def whole(self) -> Raw | None:
@@ -114,8 +119,26 @@ class Passing(Flow):
     async def _fan_out(self, station: Station, value: bytes, at: str) -> bytes:
         elements = await self._listed(value)
         self._say(None, "" if self._next_is(Kind.GATHER, str(len(elements))) else at)
-        results = await self.gather(*(self._line(station.inner, bytes(each)) for each in elements))
+        turns = self._turns.setdefault(id(station), Turns(_at_once(station)))
+        results = await self.gather(*(self._element(station, turns, bytes(each)) for each in elements))
         return b"[" + b",".join(results) + b"]"
+
+    async def _element(self, station: Station, turns: Turns, value: bytes) -> bytes:
+        """It begins when it is its turn; one that has begun goes on."""
+        branch = self._branch()
+        try:
+            if not self._has_begun():
+                turns.wait(branch)
+            while branch in turns.waiting and not self._run.stops:
+                await self._run.rest(branch, "its turn")
+            turns.begin(branch)
+            return await self._line(station.inner, value)
+        finally:
+            turns.leave(branch)
+
+    def _has_begun(self) -> bool:
+        """Whether anything is recorded of the branch that asks."""
+        return self._next_is(Kind.GATHER, "") is not None
 
     async def _listed(self, value: bytes) -> list[Raw]:
         """The elements. What is no list, or too long a one, holds the item in a step of its own, before that of the gather, until an
@@ -166,6 +189,19 @@ class Passing(Flow):
         if len(payload) > PAYLOAD_LIMIT:
             raise _too_large(f"what {task.name} would get", payload, PAYLOAD_LIMIT)
         return payload
+
+
+def _at_once(station: Station) -> int:
+    """How many elements may be under way: as many as it says, or as the queue of its first filter may hold."""
+    if station.place.at_once is not None:
+        return station.place.at_once
+    while station.inner:
+        station = station.inner[0]
+    if station.work is None:
+        return FAN_OUT_AT_ONCE
+    first = Filter(station.work)
+    most = first.task.sender.queues.get(first.queue, PLAIN).max_ready
+    return FAN_OUT_AT_ONCE if most is None else min(FAN_OUT_AT_ONCE, most)
 
 
 def _job(work: Any, payload: bytes) -> NewJob:

@@ -1,13 +1,13 @@
 """A pipeline: a workflow whose code is a chain of tasks. Each item that is put in is a run of it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import update_wrapper
 from inspect import Parameter, Signature
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from lateshift.errors import WorkflowInvalid
-from lateshift.model.job import NewJob
+from lateshift.model.job import Lease, NewJob
 from lateshift.model.pipeline.ahead import ahead
 from lateshift.model.pipeline.building import Built
 from lateshift.model.pipeline.chain import Chain
@@ -84,6 +84,10 @@ class Pipeline(Workflow[P, R]):
         there = {filter.name for filter in self.chain.filters()} | self._tasks.keys()
         wanted = ahead(read(shape), {step.path: step for step in loaded.steps})
         return [name for name in dict.fromkeys(place.task for place in wanted) if name not in there]
+
+    def read(self, lease: Lease) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        """What an item was put in with is for the first filter to read; only before it begins is it looked at here."""
+        return super().read(lease) if lease.fence == 1 else ((), {})
 
     def _flow(self, run: Run) -> Flow:
         return Passing(

@@ -34,13 +34,14 @@ class Lost(BaseException):
 
 class Record:
     """Steps are put in; a commit writes all that was put in before it. One commit is under way at a time; what it was
-    to write is written by the next if nobody waits for it any more. `refused`: called when the store would not have a job."""
+    to write is written by the next if nobody waits for it any more. `refused`: called when the store would not have a job, or a step."""
 
     def __init__(
         self, lease: Lease, journal: Journal, name: str, version: str, monotonic: Callable[[], float]
     ) -> None:
         self.lease = lease
         self.refused: Callable[[], None] = lambda: None
+        self.dropped = False  # whether a step was not begun after all, because the run is to be stopped
         self._monotonic = monotonic
         self.steps: dict[str, StepRow] = {}
         self.mended: dict[str, bytes] = {}  # the arguments that an operator gave to a step
@@ -230,15 +231,18 @@ class Record:
         return answer
 
     async def _write(self, draft: Draft, sleep: Asleep | None) -> Advanced:
+        forward = [path for path in draft.jobs if path in draft.steps and not draft.steps[path].undo_state]
         answer = await self._journal.advance(
             Advance(
                 lease=self.lease, steps=list(draft.steps.values()), jobs=[job for made in draft.jobs.values() for job in made],
                 taken=draft.taken, begin=self._begin, status=draft.status, phase=draft.phase,
-                why=self.why if draft.phase is not None else None, sleep=sleep,
+                why=self.why if draft.phase is not None else None, sleep=sleep, forward=bool(forward),
             )
         )  # fmt: skip
         if answer.lost:
             raise Lost
+        if answer.stopped:
+            return await self._write_without(draft, forward, answer)
         if answer.now is not None:
             self._clock = answer.now, self._monotonic()
         for row in draft.steps.values():
@@ -248,6 +252,20 @@ class Record:
         if self._draft.phase is None:
             self.phase = answer.phase
         self.cancel_by = self.cancel_by or answer.cancel_by
+        return answer
+
+    async def _write_without(self, draft: Draft, forward: Sequence[str], told: Advanced) -> Advanced:
+        """Somebody wants the run stopped, so these steps do not begin: they are not there. Nothing sleeps on that."""
+        if self._draft.phase is None:
+            self.phase = told.phase
+        self.cancel_by = self.cancel_by or told.cancel_by
+        self.dropped = True
+        for path in forward:
+            self.steps.pop(path, None)
+        steps = {path: row for path, row in draft.steps.items() if path not in forward}
+        jobs = {path: made for path, made in draft.jobs.items() if path not in forward}
+        answer = await self._write(msgspec.structs.replace(draft, steps=steps, jobs=jobs), None)
+        self.refused()
         return answer
 
 

@@ -1,7 +1,7 @@
 """One stretch of a run's life in a worker: its code goes on from what is recorded until it ends, or until nothing is left to do but to wait."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -49,6 +49,7 @@ class Run:
         self.stint = stint
         self.record = record
         record.refused = self._wake_all
+        self.next_turns: Callable[[], Iterable[str]] = lambda: ()  # asked when nothing moves: who goes on
         self.active = 1
         self.inline = 0
         self.over = False
@@ -275,6 +276,11 @@ class Run:
         left = [wait for path in self._waits if (wait := self.record.left(path)) is not None]
         if not self.stint.stopping and left and min(left) <= timedelta(0):
             self._wake_all()
+            return
+        turns = [] if self.stint.stopping else list(self.next_turns())
+        for path in turns:
+            self._wake(path)
+        if turns:
             return
         sleep = self.record.asleep(self._waits, self._waiting_for())
         if self.stint.stopping:

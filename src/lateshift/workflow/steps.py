@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from lateshift.errors import Permanent, StepFailed, UsageError
+from lateshift.errors import Permanent, ResultInvalid, StepFailed, UsageError
 from lateshift.model.ids import JobId, new_job_id
 from lateshift.model.job import NewJob
 from lateshift.model.outcome import ResultNotKept, clip
@@ -48,7 +48,7 @@ async def call(run: Run, path: str, name: str, inline: Inline, payload: bytes | 
     while True:
         row = record.steps.get(path)
         if row is not None and row.state is StepState.COMPLETED:
-            return decoded(inline.function, row.result)
+            return _read(path, lambda result: decoded(inline.function, result), row.result)
         if row is not None and row.state is not StepState.RUNNING:
             await _held(run, row)
             continue
@@ -79,6 +79,14 @@ async def call(run: Run, path: str, name: str, inline: Inline, payload: bytes | 
         tried = await _try(run, row, inline, rules)
         if tried is not None:
             return tried[0]
+
+
+def _read(path: str, decode: Callable[[bytes | None], Any], result: bytes | None) -> Any:
+    """What is recorded. That the code cannot read it says nothing of what the run is for: it is not undone for that."""
+    try:
+        return decode(result)
+    except ResultInvalid as error:
+        raise Diverged(f"at step {shown_path(path)} {error}") from None
 
 
 async def _try(run: Run, row: StepRow, inline: Inline, rules: Rules) -> tuple[Any] | None:
@@ -180,7 +188,7 @@ async def job(
     while True:
         row = record.steps.get(path)
         if row is not None and row.state is StepState.COMPLETED:
-            return decode(row.result)
+            return _read(path, decode, row.result)
         if row is None:
             run.begin()
         wait, limit = NO_TIME, rules.limit
@@ -312,6 +320,8 @@ async def emit(run: Run, path: str, name: str, make: Callable[[], Any]) -> None:
         record.complete(row, None)
         if jobs:
             await run.commit()
+        if path not in record.steps:
+            raise Stop  # which was told just now: it does not begin
     if record.steps[path].state is StepState.FAILED:
         raise _told(record.steps[path])
 

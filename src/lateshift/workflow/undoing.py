@@ -15,7 +15,7 @@ from lateshift.model.retry import Retry
 from lateshift.model.workflow.run import Phase
 from lateshift.model.workflow.step import StepRow, StepState, Undo, shown_path
 from lateshift.runtime.log import log
-from lateshift.task import Bound, Task
+from lateshift.task import HOUR, Bound, Task
 from lateshift.workflow.asked import refuse_sensitive
 from lateshift.workflow.calls import Inline, is_cancelled, kept
 from lateshift.workflow.control import Diverged, Undoable, Wants
@@ -24,6 +24,7 @@ from lateshift.workflow.run import Run
 from lateshift.workflow.steps import AT_HAND, of_run
 
 UNDO_RETRY = Retry(attempts=10)  # of an undo that is a function; one that is a task has its own
+UNDO_LIMIT = HOUR  # of each try of such a function, as of a step's
 
 
 async def undo_all(run: Run, journal: Journal, why: str) -> bool:
@@ -50,6 +51,8 @@ async def undo_all(run: Run, journal: Journal, why: str) -> bool:
 async def resolve(run: Run, journal: Journal) -> None:
     """Jobs of steps that nobody waits for any more are called off, and their ends waited for."""
     run.undoing = True
+    if run.record.dropped:  # what is recorded there, if its jobs were written before and the answer was lost
+        await run.record.load()
     flying = run.in_flight()
     if flying:
         await journal.cancel(
@@ -102,7 +105,7 @@ async def _undo_here(run: Run, row: StepRow, inline: Inline) -> None:
         await run.commit()
         with run.in_hand():
             try:
-                await inline.run(None)
+                await inline.run(UNDO_LIMIT)
             except (Exception, SystemExit, asyncio.CancelledError) as error:
                 if is_cancelled(error):
                     raise

@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import cached_property, update_wrapper
@@ -78,6 +78,15 @@ class Workflow(Task[P, R]):
 
         return read(self.name, self._code)
 
+    def read(self, lease: Lease) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        """A run that has begun is no dead letter because of new code: it is held when it starts."""
+        try:
+            return super().read(lease)
+        except Exception as error:
+            if lease.fence == 1:
+                raise
+            return [_Unreadable(error)], {}
+
     async def start(self, attempt: Any) -> Any:
         """One stretch: until it ends, or waits."""
         journal: Journal = attempt.desk.journal
@@ -122,6 +131,8 @@ class Workflow(Task[P, R]):
     async def _go(self, attempt: Any, run: Run, journal: Journal) -> Any:
         flow = self._flow(run)
         record, error = run.record, None
+        if attempt.args and isinstance(attempt.args[0], _Unreadable):
+            raise Diverged(f"its arguments: {attempt.args[0].error}")
         try:
             result = await run.drive(lambda: self._code(flow, *attempt.args, **attempt.kwargs))
             if not run.stops:
@@ -207,6 +218,13 @@ def _say_held(record: Record, why: str) -> None:
         record.say(phase=Phase.UNDO_HELD, why=f"{asked}{STILL_UNDONE}{why}")
     else:
         record.say(phase=Phase.HELD, why=why)
+
+
+class _Unreadable:
+    """Instead of arguments that new code cannot read."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
 
 
 class _Looking:

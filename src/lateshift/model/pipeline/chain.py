@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Never, NoReturn, ParamSpec, TypeAlias, TypeVar
 
-from lateshift.errors import PipelineInvalid
+from lateshift.errors import OptionInvalid, PipelineInvalid
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -60,6 +60,7 @@ class FanOut(Joins[..., list[R]]):
     """`fan_out(enrich | resize)`: the chain inside runs for each element of a list."""
 
     inner: "Chain[..., R]"
+    at_once: int | None = None
 
     def parts_of_chain(self) -> "tuple[Part, ...]":
         return (self,)
@@ -116,12 +117,15 @@ class Chain(Joins[P, R]):
         return _edges(self.parts, ())[1]
 
 
-def fan_out(chain: Joins[..., R], *more: Never) -> FanOut[R]:
-    """In a pipeline: run this, a task or a chain of them, for each element of the list that comes in, all at once. What follows gets
-    the list of their results, in the order of the elements."""
+def fan_out(chain: Joins[..., R], *more: Never, at_once: int | None = None) -> FanOut[R]:
+    """In a pipeline: run this, a task or a chain of them, for each element of the list that comes in. What follows gets the list of
+    their results, in the order of the elements. `at_once`: how many elements of one item may be under way; without it FAN_OUT_AT_ONCE, and no
+    more than the queue of the first task may hold."""
     if more:
         raise several("fan_out", (chain, *more))
-    return FanOut(chain_of(chain))
+    if at_once is not None and (type(at_once) is not int or at_once < 1):
+        raise OptionInvalid(f"at_once is a number of elements, 1 or more, not {at_once!r}.")
+    return FanOut(chain_of(chain), at_once)
 
 
 def fan_in(reduce: Joins[..., R], *more: Never) -> FanIn[R]:

@@ -16,14 +16,15 @@ FAN_OUT, RESULT = (
 
 
 class Place(Struct, frozen=True, omit_defaults=True):
-    """One part: a filter, which may be a workflow (`child`); or, with `inner`, a fan_out over those; or, if it `reduces`, what a
-    fan_in calls."""
+    """One part: a filter, which may be a workflow (`child`); or, with `inner`, a fan_out over those, `at_once` so many of its elements; or,
+    if it `reduces`, what a fan_in calls."""
 
     task: str = ""
     queue: str = ""
     inner: "tuple[Place, ...]" = ()
     reduces: bool = False
     child: bool = False
+    at_once: int | None = None
 
     def __str__(self) -> str:
         if self.inner:
@@ -41,7 +42,7 @@ def shape_of(chain: Chain[Any, Any]) -> tuple[Place, ...]:
 def _place(part: Part) -> Place:
     match part:
         case FanOut():
-            return Place(inner=shape_of(part.inner))
+            return Place(inner=shape_of(part.inner), at_once=part.at_once)
         case FanIn():
             return _of_filter(part.filter, reduces=True)
         case Filter():

@@ -62,7 +62,8 @@ class Asleep(Struct, frozen=True):
 
 class Advance(Struct, frozen=True, kw_only=True):
     """What one run wants written in one commit: its steps, the jobs that they are, what it says of itself; and whether it
-    sleeps after that. `begin`: its name and the version of its code, if nothing of it was ever written."""
+    sleeps after that. `begin`: its name and the version of its code, if nothing of it was ever written. `forward`: a step begins with it,
+    which it must not once somebody wants the run stopped."""
 
     lease: Lease
     steps: Sequence[StepRow] = ()
@@ -73,10 +74,11 @@ class Advance(Struct, frozen=True, kw_only=True):
     phase: Phase | None = None
     why: str | None = None  # of the phase
     sleep: Asleep | None = None
+    forward: bool = False
 
 
 class Advanced(Struct, frozen=True):
-    """The answer: nothing of it was written if it is lost. `now`: by the store's clock, from which what was written has its times.
+    """The answer: nothing of it was written if it is lost, or `stopped`: it goes forward, and the run is cancelled or undone. `now`: by the store's clock, from which what was written has its times.
     `news`: how often something came from outside."""
 
     now: datetime | None = None
@@ -85,6 +87,7 @@ class Advanced(Struct, frozen=True):
     news: int = 0
     phase: Phase = Phase.FORWARD
     cancel_by: str | None = None
+    stopped: bool = False
 
 
 LOST = Advanced(lost=True)

@@ -24,12 +24,14 @@ from lateshift.store.taking import (
     TRIGGER_KEPT,
 )
 
+# Not a job whose end its workflow has not been told yet. batch_count_batch.
+_IS_TOLD = "(SELECT true FROM lateshift.batch_count c WHERE c.batch = s.batch LIMIT 1) IS NULL"
 # Settled jobs past their retention. settled_expires, which serves a bound that is computed once: (SELECT …).
-PURGE_SETTLED = """DELETE FROM lateshift.settled WHERE id = ANY(ARRAY(
- SELECT id FROM lateshift.settled WHERE expires_at <= (SELECT clock_timestamp() + %(skew)s::interval) LIMIT %(limit)s)) RETURNING id"""
+PURGE_SETTLED = f"""DELETE FROM lateshift.settled WHERE id = ANY(ARRAY(SELECT id FROM lateshift.settled s
+ WHERE expires_at <= (SELECT clock_timestamp() + %(skew)s::interval) AND {_IS_TOLD} LIMIT %(limit)s)) RETURNING id"""
 ANY_RUN = "SELECT 1 FROM lateshift.run UNION ALL SELECT 1 FROM lateshift.signal LIMIT 1"
 # Settled jobs by name, before their time. Primary key.
-ERASE = "DELETE FROM lateshift.settled WHERE id = ANY(%s) RETURNING id"
+ERASE = f"DELETE FROM lateshift.settled s WHERE id = ANY(%s) AND {_IS_TOLD} RETURNING id"
 # Keys past their window. job_key_expires.
 PURGE_KEYS = """DELETE FROM lateshift.job_key WHERE (task, text) IN (SELECT task, text FROM lateshift.job_key
  WHERE expires_at <= (SELECT clock_timestamp() + %(skew)s::interval) LIMIT %(limit)s)

@@ -294,10 +294,13 @@ def _advance(
     ids = Uuids(one.lease.id for one in ordered)
     fences = BigInts(one.lease.fence for one in ordered)
     rows = connection.execute(MINE, {"ids": ids, "fences": fences, "skew": skew}).fetchall()
-    held = {id: by for id, by, _ in rows}
-    mine = [one for one in ordered if one.lease.id in held]
-    if not mine:
+    if not rows:
         return {}
+    held, now = {id: by for id, by, _ in rows}, rows[-1][2]
+    stopped = _stopped(connection, [one.lease.id for one in ordered if one.forward], held, now)
+    mine = [one for one in ordered if one.lease.id in held and one.lease.id not in stopped]
+    if not mine:
+        return stopped
     jobs: list[NewJob] = [job for one in mine for job in one.jobs]
     doubtful = [job.id for job in jobs if again or not job.first]
     if doubtful:  # written before, if its answer was lost
@@ -305,7 +308,6 @@ def _advance(
         jobs = [job for job in jobs if job.id not in there]
     if jobs:
         enqueue.run(connection, enqueue.statements(jobs, skew))
-    now = rows[-1][2]
     with connection.pipeline():
         _write(connection, mine, held, now)
         sleepers = [(one.lease.id, one.sleep) for one in mine if one.sleep is not None]
@@ -324,10 +326,25 @@ def _advance(
             connection.execute(WAITS_FOR, {"ids": names, "waits": waits})
         stands = connection.execute(STANDS, {"ids": Uuids(one.lease.id for one in mine)})
     asleep = {id for (id,) in slept.fetchall()} if slept is not None else set()
-    return {
+    return stopped | {
         id: Advanced(now, False, id in asleep, news, Phase(phase), by)
         for id, news, phase, by in stands.fetchall()
     }
+
+
+def _stopped(
+    connection: Connection, forward: Sequence[JobId], held: dict[JobId, str | None], now: datetime
+) -> dict[JobId, Advanced]:
+    """Those of the runs that go forward and are to begin nothing more. Asked when their jobs are ours: whoever cancels one holds that."""
+    wanted = Uuids(id for id in forward if id in held)
+    stands = connection.execute(STANDS, {"ids": wanted}).fetchall() if wanted else []
+    known = {id: (news, Phase(phase), by) for id, news, phase, by in stands}
+    found = {}
+    for id in wanted:
+        news, phase, by = known.get(id, (0, Phase.FORWARD, None))
+        if phase.is_undone or (by or held[id]) is not None:
+            found[id] = Advanced(now, False, False, news, phase, by or held[id], stopped=True)
+    return found
 
 
 def _write(

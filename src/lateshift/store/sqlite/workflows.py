@@ -271,6 +271,8 @@ def _advance(connection: Connection, one: Advance, now: int, jobs: list[NewJob])
     held = connection.execute(MINE, (id, one.lease.fence)).fetchall()
     if not held:
         return LOST
+    if one.forward and (stopped := _stopped(connection, id, held[0][0], now)) is not None:
+        return stopped
     if one.begin is not None:
         connection.execute(BEGIN, (id, *one.begin, now))
     if held[0][0] is not None:  # a stop order, as any job gets it: from now on it is the run's own affair
@@ -292,6 +294,14 @@ def _advance(connection: Connection, one: Advance, now: int, jobs: list[NewJob])
             connection.execute(WAITS_FOR, (one.sleep.waits_for, id))
     [(news, phase, cancel_by)] = connection.execute(STANDS, (id,)).fetchall()
     return Advanced(to_instant(now), False, asleep, news, Phase(phase), cancel_by)
+
+
+def _stopped(connection: Connection, id: bytes, told: str | None, now: int) -> Advanced | None:
+    """Of a run that is to begin nothing more. `told`: who cancelled it, if it has not heard of that."""
+    stands = connection.execute(STANDS, (id,)).fetchall()
+    news, phase, by = stands[0] if stands else (0, Phase.FORWARD, None)
+    found = Advanced(to_instant(now), False, False, news, Phase(phase), by or told, stopped=True)
+    return found if found.phase.is_undone or found.cancel_by is not None else None
 
 
 def _row(run: bytes, step: StepRow, now: int) -> tuple[Any, ...]:
