@@ -35,6 +35,11 @@ def test_rows_are_walked_and_pages_reached_by_keys(signed_in: SignedIn, full: Se
     page.keyboard.press("j")
     page.keyboard.press("j")
     expect(page.locator("tbody tr").nth(1)).to_have_class("chosen")
+    with page.expect_response(lambda answer: "hx-request" in answer.request.headers):
+        page.evaluate("htmx.trigger('#jobs', 'look')")
+    page.wait_for_load_state("networkidle")
+    expect(page.locator("tbody tr").nth(1)).to_have_class("chosen")
+    expect(page.locator("tbody tr").nth(1).locator("a").first).to_be_focused()
     page.keyboard.press("k")
     expect(page.locator("tbody tr").nth(0)).to_have_class("chosen")
     page.keyboard.press("Enter")

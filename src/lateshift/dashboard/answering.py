@@ -13,6 +13,7 @@ from starlette.routing import Route as StarletteRoute
 from starlette.routing import compile_path
 
 from lateshift.api.answering import blamed, handled, problem_in
+from lateshift.api.application import not_there
 from lateshift.api.authentication import Doorkeeper
 from lateshift.api.bounds import BOUNDS
 from lateshift.api.problem import Problem, Refused
@@ -132,6 +133,15 @@ class Pages:
         return self._rendered(
             page, page.template, text, token, context | more, problem.status if problem else 200
         )
+
+    async def missing(self, request: Request, error: Exception) -> Response:
+        """For a person who mistyped an address a page; for a program what the API says."""
+        wants_page = request.method == "GET" and "text/html" in request.headers.get("accept", "")
+        if not wants_page or getattr(error, "status_code", None) != 404:
+            return await not_there(request, error)
+        lost = Refused(404, "not-found", "There is no page at this address.").problem
+        html = render("problem.html", app_name=self._app.name, problem=lost)
+        return Response(html, 404, HEADERS, HTML)
 
     async def _misread(
         self, request: Request, page: Page, text: str, token: Token, error: Exception

@@ -55,8 +55,10 @@ function look() {
   }
 }
 
-// What somebody has opened stays open.
-if (window.Idiomorph) Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, node) => !(name === "open" && node.matches("details"));
+// What somebody has opened stays open, and the row that was walked to stays the one.
+if (window.Idiomorph)
+  Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, node) =>
+    !(name === "open" && node.matches("details")) && !(name === "class" && node.matches("tr.chosen"));
 
 // Who is not signed in any more is shown the door, which knows the way back here.
 document.addEventListener("htmx:beforeSwap", (event) => {
