@@ -8,6 +8,7 @@ import httpx
 import psutil
 import pytest
 
+from lateshift.api.application import matrix
 from lateshift.api.binding import binding_of
 from lateshift.api.serving import listening
 from tests.walks.commands import completed, eventually, interrupted, started
@@ -44,7 +45,10 @@ def test_a_server_starts_shows_its_first_token_once_answers_and_stops_gracefully
         assert link == url
         assert re.search(r"/sign-in\?code=[\w-]{43}\n", out)
         [token] = re.findall(r"lsh_[\w-]{64}", out)
-        assert re.search(r"POST +/v1/tasks/{name}/jobs +enqueue +one queue", out)
+        assert re.search(
+            r"^\d+ routes, by who may use them: \d+ public, \d+ enqueue, \d+ read, ", out, re.MULTILINE
+        )
+        assert len(out.splitlines()) < 12
         with httpx.Client(
             base_url=url, headers={"Authorization": f"Bearer {token}"}, trust_env=False
         ) as client:
@@ -64,6 +68,16 @@ def test_a_server_starts_shows_its_first_token_once_answers_and_stops_gracefully
             lambda: "http://127.0.0.1:" in said(folder) or process.poll() is not None, "it serves again"
         )
         assert "lsh_" not in said(folder)
+
+
+def test_who_may_use_which_route_is_told_in_full_without_a_program(folder: Path) -> None:
+    told = completed("serve", "--matrix", cwd=folder)
+    assert (told.code, told.err) == (0, "")
+    assert re.search(r"POST +/v1/tasks/{name}/jobs +enqueue +one queue", told.out)
+    lines = [line.split()[:2] for line in told.out.splitlines()[1:] if line.strip()]
+    assert [[method, path] for method, path, _, _ in matrix()] == [
+        line for line in lines if line[0] in ("GET", "POST")
+    ]
 
 
 def raw(host: str, port: int, request: bytes) -> bytes:

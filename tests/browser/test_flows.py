@@ -28,11 +28,14 @@ def test_what_was_opened_stays_open_when_the_page_brings_itself_up_to_date(
     page = signed_in(full).new_page()
     open_run(page, "waiting")
     page.locator("#data-1 summary").click()
-    with page.expect_response(re.compile("/workflows/")):
-        pass
-    with page.expect_response(re.compile("/workflows/")):
-        pass
-    expect(page.locator("#data-1 pre").first).to_be_visible()
+    facts = page.locator("#run .facts")
+    before = facts.locator("dt").all_text_contents()
+    for _ in range(2):
+        page.evaluate("document.querySelector('#run .facts').replaceChildren()")
+        with page.expect_response(lambda answer: "hx-request" in answer.request.headers) as looked:
+            expect(facts.locator("dt")).to_have_text(before)
+        assert (looked.value.status, looked.value.url) == (200, page.url)
+        expect(page.locator("#data-1 pre").first).to_be_visible()
 
 
 def test_a_held_step_runs_again_from_its_form(signed_in: SignedIn, full: Served) -> None:

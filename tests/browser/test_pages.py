@@ -54,6 +54,32 @@ def test_every_page_meets_wcag_aa_and_fits_the_screen(
     assert wrong == [], "\n".join(wrong)
 
 
+CUT_OFF = """() => [...document.querySelectorAll("main table")].flatMap((table) => {
+  const region = table.closest(".scroll");
+  if (!region) return table.getBoundingClientRect().right > innerWidth ? ["no way to its end: " + table.innerText] : [];
+  const reachable = region.tabIndex === 0 && getComputedStyle(region).overflowX === "auto";
+  const wider = region.scrollWidth > region.clientWidth;
+  if (wider && (!reachable || table.matches(".cards, .jobs"))) return ["cut off: " + table.innerText];
+  return [];
+})"""
+
+
+def test_no_table_is_cut_off_on_a_phone(signed_in: SignedIn, full: Served) -> None:
+    """It is a card for each row, or a region that is scrolled by hand and by keys."""
+    page = signed_in(full, viewport=NARROW).new_page()
+    wrong: list[str] = []
+    for kind, path in reached(page).items():
+        page.goto(path)
+        wrong += [f"{kind}: {each}" for each in page.evaluate(CUT_OFF)]
+    assert wrong == []
+    page.goto("/overview/table")
+    region = page.get_by_role("region", name="Figures")
+    region.focus()
+    before = region.evaluate("it => it.scrollLeft")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("before => document.querySelector('.scroll').scrollLeft > before", arg=before)
+
+
 def test_every_page_is_reached_by_links_from_the_overview(signed_in: SignedIn, full: Served) -> None:
     page = signed_in(full).new_page()
     assert sorted(reached(page)) == sorted(each.path for each in PAGES)

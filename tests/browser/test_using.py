@@ -1,12 +1,13 @@
 """What hands and eyes do: keys, looks, and a page that keeps itself up to date."""
 
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from lateshift.dashboard.page import navigation
 from lateshift.dashboard.pages.all import PAGES
+from lateshift.model.access import new_token
 from lateshift.model.job import JobFilter, State
 from lateshift.store.open import open_store
-from tests.browser.conftest import SignedIn
+from tests.browser.conftest import NARROW, SignedIn
 from tests.browser.serving import Served
 
 
@@ -34,6 +35,11 @@ def test_rows_are_walked_and_pages_reached_by_keys(signed_in: SignedIn, full: Se
     page.keyboard.press("j")
     page.keyboard.press("j")
     expect(page.locator("tbody tr").nth(1)).to_have_class("chosen")
+    with page.expect_response(lambda answer: "hx-request" in answer.request.headers):
+        page.evaluate("htmx.trigger('#jobs', 'look')")
+    page.wait_for_load_state("networkidle")
+    expect(page.locator("tbody tr").nth(1)).to_have_class("chosen")
+    expect(page.locator("tbody tr").nth(1).locator("a").first).to_be_focused()
     page.keyboard.press("k")
     expect(page.locator("tbody tr").nth(0)).to_have_class("chosen")
     page.keyboard.press("Enter")
@@ -81,6 +87,50 @@ def test_a_tab_that_nobody_sees_asks_nothing(signed_in: SignedIn, full: Served) 
     page.evaluate("window.away = false")
     with page.expect_request(lambda request: request.url == full.url + "/"):
         page.clock.run_for(3_000)
+
+
+def test_who_is_signed_out_meanwhile_comes_back_to_the_same_page(
+    signed_in: SignedIn, chromium: Browser, full: Served
+) -> None:
+    """A list that looks again finds the door, which leads back once somebody has signed in."""
+    store = open_store(full.store)
+    try:
+        token, text = new_token("walker", ["read"], [], at=store.clock.now(), by="a test")
+        store.tokens.create(token)
+        with chromium.new_context(base_url=full.url) as context:
+            page = context.new_page()
+            page.goto("/jobs?task=thumbnail&state=scheduled")
+            page.get_by_label("Token").fill(text)
+            page.get_by_role("button", name="Sign in").click()
+            page.wait_for_url("**/jobs?task=thumbnail&state=scheduled")
+            [own, *_] = [each for each in store.tokens.list(100) if each.parent == token.id]
+            store.tokens.revoke(own.id, by="a test")
+            page.wait_for_url("**/sign-in?next=*", timeout=15_000)
+            page.get_by_label("Token").fill(text)
+            page.get_by_role("button", name="Sign in").click()
+            page.wait_for_url("**/jobs?task=thumbnail&state=scheduled")
+            expect(page.locator("tbody tr").first).to_be_visible()
+    finally:
+        store.close()
+
+
+def test_a_page_whose_server_is_gone_says_so_until_it_is_back(signed_in: SignedIn, full: Served) -> None:
+    page = signed_in(full).new_page()
+    page.goto("/members")
+    row = page.locator("tbody tr").first
+    expect(row).to_be_visible()
+    page.route("**/members", lambda route: route.abort())
+    expect(page.locator("body")).to_have_class("gone", timeout=15_000)
+    expect(row).to_be_visible()
+    page.unroute("**/members")
+    expect(page.locator("body")).not_to_have_class("gone", timeout=15_000)
+
+
+def test_the_menu_of_a_phone_shows_where_one_is(signed_in: SignedIn, full: Served) -> None:
+    page = signed_in(full, viewport=NARROW).new_page()
+    for path in ("/", "/schedules", "/audit"):
+        page.goto(path)
+        expect(page.locator("nav [aria-current]")).to_be_in_viewport(ratio=0.9)
 
 
 def test_buttons_follow_what_others_do(signed_in: SignedIn, full: Served) -> None:

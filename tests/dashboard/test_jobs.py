@@ -2,13 +2,16 @@
 
 import logging
 import re
+from urllib.parse import urlencode
 
 import pytest
 
 from lateshift import Lateshift, Retry
 from lateshift.dashboard.rendering import brief, plain
+from lateshift.dashboard.rendering import short as page_short
 from lateshift.model.access import Scope
 from lateshift.model.job import JobFilter, State
+from lateshift.model.words import short
 from lateshift.operating import bulk
 from lateshift.store import searching
 from lateshift.testing import Kit
@@ -53,6 +56,37 @@ def test_jobs_are_found_by_each_of_their_filters(browser: Browser, shop: Shop, k
     assert "there is nobody" in browser.look("/jobs?error=nobody&state=dead")
     assert rows(browser) == 1
     assert "No jobs yet." not in browser.look("/jobs")
+
+
+def test_a_job_is_found_by_the_digits_that_listings_show(browser: Browser, shop: Shop, kit: Kit) -> None:
+    """As the command line shows them, as a page does, and as a person copies them."""
+    job = shop.thumbnail.enqueue("cat.png")
+    shop.send.enqueue("nobody")
+    kit.drain()
+    whole = str(job.id)
+    for text in (
+        short(job.id),
+        short(job.id).upper(),
+        page_short(job.id),
+        whole[:13],
+        whole,
+        job.id.hex,
+        f"…{whole[-6:]} ",
+    ):
+        browser.look(f"/jobs?{urlencode({'id': text})}")
+        assert f"/jobs/{job.id}" in browser.page.text, text  # type: ignore[union-attr]
+        assert rows(browser) == 1
+    assert "No job has an id that begins or ends so" in browser.look("/jobs?id=ffffffff")
+
+
+def test_digits_find_no_job_of_a_queue_that_is_not_ones_own(stranger: Browser, shop: Shop) -> None:
+    job = shop.thumbnail.enqueue("cat.png")
+    stranger.sign_in_as(Scope.READ, queues=("mail",))
+    stranger.look(f"/jobs?id={short(job.id)}")
+    assert rows(stranger) == 0
+    stranger.sign_in_as(Scope.READ, queues=("images",))
+    stranger.look(f"/jobs?id={short(job.id)}")
+    assert rows(stranger) == 1
 
 
 def test_a_filter_that_cannot_be_is_a_page_that_says_so(browser: Browser) -> None:

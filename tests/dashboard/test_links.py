@@ -112,6 +112,23 @@ def test_what_needs_somebody_links_to_where_it_is_mended(stranger: Browser, odd:
         assert ODD in stranger.look(f"/{kind}/{quoted}")
 
 
+def test_an_address_of_no_page_is_told_to_people_as_a_page_and_to_programs_as_a_problem(
+    stranger: Browser,
+) -> None:
+    asked = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    for path in ("/nothing", "/jobs/a/b/c", "/v1/nothing"):
+        page = stranger.ask("GET", path, headers=asked)
+        assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+        assert "There is no page at this address." in page.text
+        assert page.headers["content-security-policy"].startswith("default-src 'none'")
+        program = stranger.ask("GET", path)
+        assert (program.status_code, program.headers["content-type"]) == (404, "application/problem+json")
+    assert (
+        stranger.ask("POST", "/nothing", headers=asked).headers["content-type"] == "application/problem+json"
+    )
+    assert stranger.ask("GET", "/sign-out", headers=asked).status_code == 405
+
+
 def test_every_page_at_the_side_has_a_key_of_its_own() -> None:
     keys = {page.section: key for page, key in navigation(PAGES)}
     assert keys["Jobs"] == "j"

@@ -1,5 +1,6 @@
 """The overview: what needs somebody is on top with what to do, figures are drawn, and nobody sees what is not theirs."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -176,8 +177,33 @@ def test_who_may_see_one_queue_sees_its_figures_alone(stranger: Browser, kit: Ki
     assert "paused by ann" in said
     assert "mail" not in said.partition("Sign out")[2].partition("Keys j k")[0]
     assert "Workers" not in said
-    assert stranger.ask("GET", "/overview/table").status_code == 403
+    table = stranger.look("/overview/table")
+    assert "Your queues: the last hour" in table
+    assert re.search(r" 0 3 0 0 – – – 36 s 0 ", table)
     assert stranger.ask("GET", "/overview/table?queue=mail").status_code == 403
+
+
+def test_dead_letters_of_other_queues_do_not_crowd_out_ones_own(
+    stranger: Browser, kit: Kit, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attention, "LETTERS_LOOKED_AT", 2)
+    kit.app.enqueue_many([shop.send.options(queue="images").call("nobody")])
+    kit.drain()
+    for _ in range(3):
+        shop.send.enqueue("nobody")
+    kit.drain()
+    stranger.sign_in_as(Scope.READ, queues=("images",))
+    assert "send : 1 job died of Permanent" in stranger.look("/")
+    stranger.sign_in_as(Scope.READ, queues=("mail",))
+    assert "send : 2 jobs among the newest 2 died of Permanent" in stranger.look("/")
+
+
+def test_a_queue_that_is_empty_now_is_in_the_figures_of_who_may_see_it(
+    stranger: Browser, kit: Kit, shop: Shop
+) -> None:
+    worked(kit.app.store, joined(kit))
+    stranger.sign_in_as(Scope.READ, queues=("mail",))
+    assert re.search(r" 30 27 3 1 ", stranger.look("/overview/table"))
 
 
 def test_a_length_that_there_is_none_of_is_refused(browser: Browser) -> None:

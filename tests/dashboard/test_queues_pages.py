@@ -29,6 +29,35 @@ def test_a_list_of_queues_says_what_stands_in_each_and_when_it_is_done(
     assert "mail paused 0 0 0 0 0 – 0 empty" in said
 
 
+def test_a_queue_without_jobs_is_listed_if_a_program_declares_it_or_it_ran_something(
+    browser: Browser, shop: Shop, kit: Kit
+) -> None:
+    kit.app.store.figures.add(joined(kit), 1, {"reports": Figures(completed=2)}, busy=1.0)
+    said = browser.look("/queues")
+    for name in ("images", "mail", "orders", "pay", "tight", "reports"):
+        assert f"{name} open 0 0 0 0 0 –" in said
+    kit.clock.move(days=2)
+    browser.sign_in()
+    assert "reports" not in browser.look("/queues")
+
+
+def test_only_so_many_queues_are_remembered_by_what_they_ran(
+    browser: Browser, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lateshift.operating.queues.REMEMBERED_MOST", 1)
+    ran = {"short": Figures(ran=1.0), "long": Figures(ran=2.0)}
+    kit.app.store.figures.add(joined(kit), 1, ran, busy=1.0)
+    said = browser.look("/queues")
+    assert ("long open" in said, "short open" in said) == (True, False)
+
+
+def test_nobody_is_shown_a_queue_that_is_not_theirs(stranger: Browser, shop: Shop) -> None:
+    stranger.sign_in_as(Scope.READ, queues=("images",))
+    said = stranger.look("/queues")
+    assert "images open" in said
+    assert "mail open" not in said
+
+
 def test_queues_are_found_by_a_part_of_their_name_and_shown_page_by_page(
     browser: Browser, kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -47,7 +76,7 @@ def test_queues_are_found_by_a_part_of_their_name_and_shown_page_by_page(
 
 
 def test_an_empty_list_says_what_to_do(browser: Browser) -> None:
-    assert "No queue has jobs yet." in browser.look("/queues")
+    assert "No queue has this in its name." in browser.look("/queues?name=none")
     assert "Nobody is there. Start a worker: lateshift work APP" in browser.look("/members")
 
 

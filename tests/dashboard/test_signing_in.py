@@ -1,6 +1,9 @@
 """Who sees a page: whoever has the link that the server printed, once; whoever has a token, until it is revoked."""
 
+import re
 from datetime import timedelta
+from html import unescape
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -19,9 +22,45 @@ PLAIN = [page for page in PAGES if "{" not in page.path]
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path)
 def test_nobody_sees_a_page_without_signing_in(stranger: Browser, page: object) -> None:
-    answer = stranger.ask("GET", path_of(page))
-    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+    path = path_of(page)
+    answer = stranger.ask("GET", path)
+    to = "/sign-in" if path == "/" else f"/sign-in?{urlencode({'next': path})}"
+    assert (answer.status_code, answer.headers["location"]) == (303, to)
     assert answer.content == b""
+
+
+def test_signing_in_leads_to_where_one_was_going(stranger: Browser) -> None:
+    """Also after a token that was wrong, and with all that was asked for there."""
+    going = "/schedules/a/b%20c%3Fd%25?since=2020-01-01T00%3A00&until=%C3%BC"
+    door = stranger.ask("GET", going).headers["location"]
+    stranger.look(door)
+    [kept] = re.findall(r'name="next" value="([^"]*)"', stranger.ask("GET", door).text)
+    assert unescape(kept) == going
+    wrong = stranger.ask("POST", "/sign-in", data={"token": "lsh_", "next": going}, headers=OWN)
+    assert f'value="{kept}"' in wrong.text
+    text = token_of(stranger.app, "ann", [Scope.READ])
+    answer = stranger.ask("POST", "/sign-in", data={"token": text, "next": going}, headers=OWN)
+    assert (answer.status_code, answer.headers["location"]) == (303, going)
+
+
+ELSEWHERE = [
+    "https://evil.example/jobs", "//evil.example/jobs", "///evil.example", "/\\evil.example", "\\\\evil.example", "/\t/evil.example",
+    "/\n//evil.example", "javascript:alert(1)", "http:/jobs", "jobs", "@evil.example", "/v1/jobs", "/static/x", "/sign-out",
+    "//[", "/" + "a" * 3000, "/jobs\\@evil.example", "data:text/html,x", "/%2F/evil.example", "", "?", "#",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("to", ELSEWHERE)
+def test_signing_in_leads_to_no_place_but_a_page_of_this_server(stranger: Browser, to: str) -> None:
+    code = stranger.site.sign_in_path().partition("=")[2]
+    assert 'name="next" value=""' in stranger.ask("GET", f"/sign-in?{urlencode({'next': to})}").text
+    answer = stranger.ask("POST", "/sign-in", data={"code": code, "next": to}, headers=OWN)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+
+
+def test_a_form_that_was_sent_too_late_is_not_sent_again_by_signing_in(stranger: Browser) -> None:
+    answer = stranger.ask("POST", "/queues/images/pause", headers=OWN)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
 
 
 @pytest.mark.parametrize("cookie", ["", "lsh_", "lsh_" + "A" * 64, "x" * 5000, "lsh_…"])

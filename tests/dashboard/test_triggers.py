@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 from lateshift.api.bounds import PAGE
+from lateshift.cli.door import tell_of_missing_secrets
 from lateshift.dashboard.pages.triggers import RAW_SHOWN
 from lateshift.model.access import Scope
 from lateshift.model.ids import new_job_id, new_member_id
 from lateshift.model.job import JobFilter
 from lateshift.model.triggering.trigger import Arrival, Refused
 from lateshift.testing import Kit
+from lateshift.webhooks import github
 from tests.api.shop import Shop
 from tests.dashboard.browsing import Browser
 from tests.dashboard.test_workflows import html
@@ -50,6 +52,34 @@ def test_one_that_nobody_reads_is_stuck_and_says_so(browser: Browser, files: Kit
     assert "stuck" not in text
     assert "Waiting 7" in text
     assert "all was well since" in text
+
+
+def test_a_webhook_without_its_secret_is_stuck_until_a_server_has_it(
+    browser: Browser, kit: Kit, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("VENDOR_SECRET", "VENDOR_SECRET_BEFORE"):
+        monkeypatch.delenv(name, raising=False)
+
+    @kit.app.on_webhook("vendor", verify=github("env:VENDOR_SECRET", "env:VENDOR_SECRET_BEFORE"))
+    def hear(body: bytes) -> None: ...
+
+    kit.app.declare_webhooks()
+    assert "taken at POST /hooks/vendor" in browser.look("/triggers")
+    tell_of_missing_secrets(kit.app)
+    assert "The webhook vendor misses VENDOR_SECRET" in capsys.readouterr().err
+    assert "stuck its server misses VENDOR_SECRET or VENDOR_SECRET_BEFORE in the environment" in browser.look(
+        "/triggers"
+    )
+    assert "vendor : takes nothing: its server misses VENDOR_SECRET" in browser.look("/")
+
+    monkeypatch.setenv("VENDOR_SECRET", "s3cret")
+    kit.clock.move(seconds=1)
+    tell_of_missing_secrets(kit.app)
+    assert "misses VENDOR_SECRET_BEFORE in the environment" in capsys.readouterr().err
+    said = browser.look("/triggers")
+    assert "stuck" not in said
+    assert "taken at POST /hooks/vendor" in said
+    assert "vendor" not in browser.look("/").partition("Sign out")[2]
 
 
 def test_one_is_paused_and_resumed(browser: Browser, files: Kit) -> None:

@@ -84,3 +84,19 @@ def test_the_words_of_a_day_name_the_day() -> None:
     jobs = charts(samples(Over.DAY), Over.DAY, workers=False)[0]
     assert jobs.hints[-1].startswith("Mar 01 12:")
     assert jobs.ago[0] == "1 d ago"
+
+
+@pytest.mark.parametrize(
+    ("ran", "marks"),
+    [
+        (45, ["50 s", "25 s", "0 ms"]),
+        (55, ["1 min", "30 s", "0 ms"]),
+        (262, ["5 min", "2 min 30 s", "0 ms"]),
+        (1_300, ["1 h", "30 min", "0 ms"]),
+        (50_000, ["1 d", "12 h", "0 ms"]),
+    ],
+)
+def test_a_scale_of_time_has_marks_that_people_read_clocks_by(ran: float, marks: list[str]) -> None:
+    times = charts(samples(Over.HOUR, last=Figures(ran=ran)), Over.HOUR, workers=False)[-1]
+
+    assert (times.title, times.marks) == ("Worker time", marks)

@@ -4,15 +4,16 @@ from datetime import timedelta
 
 from msgspec import structs
 
-from lateshift.dashboard.pages.queues import _cut, _empty, _shown
+from lateshift.dashboard.pages.queues import _cut, _shown
 from lateshift.model.figures import BACKLOG_COUNTED
 from lateshift.operating.attention import COUNTED_NOW
 from lateshift.operating.overview import drains_in, waiting
+from lateshift.operating.queues import empty
 from lateshift.store.contract import QueueView
 
 
 def queue(ready: int, *, blocked: int = 0, dead: int = 0) -> QueueView:
-    return structs.replace(_empty("mail"), ready=ready, blocked=blocked, dead=dead)
+    return structs.replace(empty("mail"), ready=ready, blocked=blocked, dead=dead)
 
 
 def test_few_jobs_are_told_as_they_are_counted_now() -> None:

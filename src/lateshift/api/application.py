@@ -1,6 +1,6 @@
 """The application that a server runs, made of the routes."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -23,6 +23,7 @@ from lateshift.api.shortcut import Short, Shortcut
 from lateshift.api.streaming import Streams
 from lateshift.app import Lateshift
 
+Missing = Callable[[Request, Exception], Awaitable[Response]]
 LOOPBACK = ("127.0.0.1", "::1", "localhost")  # by which names a server on this machine is called
 
 
@@ -71,9 +72,10 @@ def behind_guard(
     hosts: Collection[str],
     peers: Sequence[Network],
     rate: Rate | None = None,
+    missing: Missing | None = None,
 ) -> ASGIApp:
-    """What a server runs: nothing is reached but by the door. `rate`: of one address."""
-    starlette = Starlette(routes=routes, exception_handlers={HTTPException: _not_there})
+    """What a server runs: nothing is reached but by the door. `rate`: of one address. `missing`: answers for what there is nothing at."""
+    starlette = Starlette(routes=routes, exception_handlers={HTTPException: missing or not_there})
     starlette.router.redirect_slashes = False  # a path is what it is: no second way to the same
     return Guard(Shortcut(routes, starlette), hosts=hosts, peers=peers, rate=rate)
 
@@ -95,7 +97,7 @@ def matrix(routes: Sequence[Route] = ROUTES) -> list[tuple[str, str, str, str]]:
     ]
 
 
-async def _not_there(request: Request, error: Exception) -> Response:
+async def not_there(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     headers = dict(error.headers or {})
     if error.status_code == 405:

@@ -46,7 +46,7 @@ class Doorkeeper:
             case "revoked" | "expired" as why:
                 raise _unknown(f"This token is {why}. Ask for another.")
             case "queue":
-                raise no_queue(token, None)
+                raise no_queue(token, None, route)
             case "scope":
                 raise Refused(
                     403, "scope-forbidden", f"This token has the scopes {', '.join(token.scopes)}, and this asks for {route.scope}.",

@@ -212,7 +212,7 @@ class Asked:
                 f"{self._route.method} {self._route.path} is for anybody: there is nobody to look at."
             )
         if refusal(self.token, scope, queue, self._app.store.clock.now()) is not None:
-            raise no_queue(self.token, queue)
+            raise no_queue(self.token, queue, self._route)
         self.checked = True
 
     def shows(self, queue: str) -> bool:
@@ -231,13 +231,16 @@ class Asked:
         return Cursors(self.token.digest if self.token else b"", self._route.path, filters)
 
 
-def no_queue(token: Token, queue: str | None) -> Refused:
+def no_queue(token: Token, queue: str | None, route: Route) -> Refused:
+    """`queue`: what was asked for is of it; None is all of them, and where the route can be asked for one of them, that is told."""
     own = ", ".join(token.queues)
-    what = (
-        "is of all queues; name one of them in `queue`, where there is such a filter"
-        if queue is None
-        else f"is of the queue {queue}"
-    )
+    names_one = any("queue" in getattr(kind, "__struct_fields__", ()) for kind in (route.asks, route.takes))
+    if queue is not None:
+        what = f"is of the queue {queue}"
+    elif names_one:
+        what = "is of all queues; name one of them in `queue`"
+    else:
+        what = "is of all queues: it takes a token for all of them"
     return Refused(
         403, "queue-forbidden", f"This token is for the queues {own}, and what you ask for {what}."
     )

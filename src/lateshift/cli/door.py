@@ -138,7 +138,7 @@ def opened_door(app: "Lateshift", place: Place, *, or_free: bool = False) -> Ite
     some = bool(app.store.tokens.list(1))
     require_tokens(binding, some=some)
     app.declare_webhooks()
-    _tell_of_missing_secrets(app)
+    tell_of_missing_secrets(app)
     bounds = BOUNDS if place.rate is None else Bounds(token_rate=place.rate, address_rate=place.rate)
     with listening(binding, or_free=or_free) as at:
         port = at.getsockname()[1]
@@ -152,14 +152,23 @@ def opened_door(app: "Lateshift", place: Place, *, or_free: bool = False) -> Ite
         )  # fmt: skip
 
 
-def _tell_of_missing_secrets(app: "Lateshift") -> None:
+def tell_of_missing_secrets(app: "Lateshift") -> None:
+    """To whoever starts the server; and where there is none at all, in the store, so that every listing of triggers says it, until one
+    is there."""
     from lateshift.model.triggering.sources import WebhookSource
     from lateshift.webhooks import missing_secrets
 
     for name, trigger in app.triggers.items():
-        missing = missing_secrets(trigger.where.verify) if isinstance(trigger.where, WebhookSource) else []
+        if not isinstance(trigger.where, WebhookSource):
+            continue
+        missing = missing_secrets(trigger.where.verify)
         if missing:
             click.echo(f"The webhook {name} misses {', '.join(missing)} in the environment.", err=True)
+        closed = bool(missing) and len(missing) == len(getattr(trigger.where.verify, "names", ()))
+        view = app.store.triggers.get(name)
+        if view is not None and view.app == app.name and (closed or view.error is not None):
+            error = f"its server misses {' or '.join(missing)} in the environment" if closed else None
+            app.store.triggers.tell(name, error=error)
 
 
 def show_link(door: Door) -> None:

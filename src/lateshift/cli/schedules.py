@@ -19,7 +19,7 @@ from lateshift.cli.schedule_view import (
     print_schedule,
     schedule_row,
 )
-from lateshift.cli.short_ids import digits_in, meant
+from lateshift.cli.short_ids import meant
 from lateshift.clock import SYSTEM
 from lateshift.documents.batches import batch_document
 from lateshift.documents.jobs import job_brief
@@ -27,6 +27,7 @@ from lateshift.documents.schedules import both, coming_document, schedule_docume
 from lateshift.model.job import JobView, State
 from lateshift.model.scheduling.timing import Timing, in_zone, timing_of, upcoming
 from lateshift.model.scheduling.zones import zone
+from lateshift.operating.digits import digits_in
 from lateshift.operating.names import schedule as find_schedule
 from lateshift.schedules import Schedule
 from lateshift.store.contract import Store

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 def known_queues(app: "Lateshift") -> set[str]:
     """Those that its tasks name, those it declares, and those in the store. A bounded look."""
-    named = {task.limits.queue for task in app.tasks.values()}
-    return named | set(app.queues) | {view.name for view in app.store.queues.list()}
+    from lateshift.operating.queues import declared
+
+    return declared(app) | {view.name for view in app.store.queues.list()}
 
 
 def unmatched(patterns: Iterable[str], queues: Iterable[str]) -> list[str]:

@@ -1,7 +1,6 @@
 """Jobs, batches and refused events named on the command line: by the whole id, or by its first or last digits, as tables show
 them."""
 
-import re
 from difflib import get_close_matches
 from uuid import UUID
 
@@ -12,17 +11,15 @@ from lateshift.errors import BatchUnknown, JobUnknown, OptionInvalid, TriggerUnk
 from lateshift.model.batch import BatchId
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, State
+from lateshift.operating.digits import LEAST_DIGITS, WHOLE, digits_in
 from lateshift.store.contract import ENDINGS_LOOKED_AT, Store
 
-LEAST_DIGITS = 4
-WHOLE = 32
 NAMED = 5  # jobs that a message names at most
 RECENT = 100  # jobs, and dead letters, among which a misspelt ending is looked for
 
 _LISTINGS = {
     "job": "jobs list", "batch": "batches list", "run": "workflows list", "refused event": "triggers refused",
 }  # fmt: skip
-_DIGITS = re.compile(rf"[0-9a-f]{{{LEAST_DIGITS},{WHOLE}}}")
 
 
 def digits(text: str) -> str:
@@ -43,12 +40,6 @@ def run_digits(text: str) -> str:
 def refused_digits(text: str) -> str:
     """The type of an argument that names an event that was refused."""
     return _read(text, "refused event")
-
-
-def digits_in(text: str) -> str | None:
-    """As an id is written, whole or in part; None if it is something else."""
-    found = text.strip("… ").removeprefix("...").replace("-", "").lower()
-    return found if _DIGITS.fullmatch(found) else None
 
 
 def _read(text: str, kind: str) -> str:

@@ -8,10 +8,11 @@ import click
 from lateshift.cli.durations import length
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import instant, print_json, print_table, short
-from lateshift.cli.short_ids import NAMED, WHOLE, digits_in
+from lateshift.cli.short_ids import NAMED
 from lateshift.documents.tokens import shown_token, state_of, token_document
 from lateshift.errors import OptionInvalid, TokenUnknown
 from lateshift.model.access import PREFIX, Scope, Token, looks_like_token, new_token, parse
+from lateshift.operating.digits import WHOLE, digits_in
 from lateshift.operating.names import others
 from lateshift.store.access_contract import TOKENS_AT_ONCE
 from lateshift.store.contract import Store

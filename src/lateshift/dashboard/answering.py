@@ -4,19 +4,21 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from starlette.datastructures import URL
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route as StarletteRoute
+from starlette.routing import compile_path
 
 from lateshift.api.answering import blamed, handled, problem_in
+from lateshift.api.application import not_there
 from lateshift.api.authentication import Doorkeeper
 from lateshift.api.bounds import BOUNDS
 from lateshift.api.problem import Problem, Refused
 from lateshift.api.reading import bytes_of, fitting_form, paths_of, query_of
-from lateshift.api.route import Answer, Asked, Route
+from lateshift.api.route import Answer, Asked, Route, may
 from lateshift.app import Lateshift
 from lateshift.dashboard.page import Action, Page, navigation
 from lateshift.dashboard.rendering import render
@@ -34,6 +36,8 @@ HEADERS = {
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
 }  # fmt: skip
 FIELDS_MOST = 1_000  # of one form
+NEXT_LIMIT = 2_000  # characters of where somebody was going
+MISREAD = (403, 404, 422)  # what a query that is refused may be answered with
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -53,6 +57,7 @@ class Pages:
         self._sign_in = sign_in
         self._cookies = cookies
         self._pages = pages
+        self._paths = [compile_path(page.path)[0] for page in pages]
 
     def routes(self) -> list[StarletteRoute]:
         made = [
@@ -72,7 +77,10 @@ class Pages:
         async def show(request: Request) -> Response:
             text, token = await self._admitted(request, page.route)
             said = self._cookies.said(request, text)
-            response = await self._shown(request, page, text, token, said=said)
+            try:
+                response = await self._shown(request, page, text, token, said=said)
+            except (Refused, LateshiftError) as error:
+                response = await self._misread(request, page, text, token, error)
             if said is not None:
                 self._cookies.heard(response)
             return response
@@ -113,16 +121,41 @@ class Pages:
         said: str | None = None,
         problem: Problem | None = None,
         typed: Mapping[str, str] | None = None,
+        misread: bool = False,
     ) -> Response:
-        """The page; after a form that was refused, with what was typed. Fields of a filter that were left empty say nothing."""
+        """The page; after a form that was refused, with what was typed. Fields of a filter that were left empty say nothing. `misread`:
+        it is the filter that was refused."""
         asked = self._asked(request, page.route, token)
         pairs = request.query_params.multi_items() if problem is None else ()
         asked.query = query_of([(name, value) for name, value in pairs if value != ""], page.asks)
         context = await handled(page.route, asked)
-        more = {"said": said, "problem": problem, "typed": typed or {}}
+        more = {"said": said, "problem": problem, "typed": typed or {}, "misread": misread}
         return self._rendered(
             page, page.template, text, token, context | more, problem.status if problem else 200
         )
+
+    async def missing(self, request: Request, error: Exception) -> Response:
+        """For a person who mistyped an address a page; for a program what the API says."""
+        wants_page = request.method == "GET" and "text/html" in request.headers.get("accept", "")
+        if not wants_page or getattr(error, "status_code", None) != 404:
+            return await not_there(request, error)
+        lost = Refused(404, "not-found", "There is no page at this address.").problem
+        html = render("problem.html", app_name=self._app.name, problem=lost)
+        return Response(html, 404, HEADERS, HTML)
+
+    async def _misread(
+        self, request: Request, page: Page, text: str, token: Token, error: Exception
+    ) -> Response:
+        """The page without what the query asked, with why that is refused and what was typed. Raises the error if it is not the query
+        that is refused, but the page."""
+        typed = dict(request.query_params)
+        problem, _ = problem_in(error, page.path)
+        if not typed or problem.status not in MISREAD:
+            raise error
+        try:
+            return await self._shown(request, page, text, token, problem=problem, typed=typed, misread=True)
+        except (Refused, LateshiftError):
+            raise error from None
 
     def _rendered(
         self,
@@ -134,10 +167,11 @@ class Pages:
         status: int = 200,
     ) -> Response:
         now = self._app.store.clock.now()
+        sees = {each.path for each in self._pages if may(token, each.route, self._app) is None}
         html = render(
             template,
-            **{"said": None, "problem": None, "typed": {}} | dict(context),
-            page=page, pages=self._pages, navigation=navigation(self._pages), app_name=self._app.name, token=token, proof=form_proof(text),
+            **{"said": None, "problem": None, "typed": {}, "misread": False} | dict(context),
+            page=page, sees=sees, navigation=navigation(self._pages, sees), app_name=self._app.name, token=token, proof=form_proof(text),
             now=now, allowed=lambda name: _allowed(token, page.actions[name].route, now),
         )  # fmt: skip
         return Response(html, status, HEADERS, HTML)
@@ -160,17 +194,19 @@ class Pages:
 
     async def _show_sign_in(self, request: Request) -> Response:
         """Looking changes nothing: the link is used up by the button."""
-        return self._sign_in_page(request.query_params.get("code", ""), None)
+        asked = request.query_params
+        return self._sign_in_page(asked.get("code", ""), self._own_page(asked.get("next", "")))
 
     async def _signed_in(self, request: Request) -> Response:
         require_own_page(request)
         form = await _form(request)
+        to = self._own_page(form.get("next", ""))
         try:
             token, text = await self._sign_in.by(form, request.client.host if request.client else "")
         except (Refused, LateshiftError) as error:
-            return self._sign_in_page("", problem_in(error, "/sign-in")[0])
+            return self._sign_in_page("", to, problem_in(error, "/sign-in")[0])
         await aside(self._app.store.audit.record, "sign in", f"token {token.name}", by=f"token {token.name}")
-        response = RedirectResponse(URL("/"), 303, HEADERS)
+        response = RedirectResponse(URL(to or "/"), 303, HEADERS)
         self._cookies.sign_in(response, text)
         return response
 
@@ -185,9 +221,28 @@ class Pages:
         self._cookies.sign_out(response)
         return response
 
-    def _sign_in_page(self, code: str, problem: Problem | None) -> Response:
-        html = render("sign_in.html", app_name=self._app.name, code=code, problem=problem)
+    def _sign_in_page(self, code: str, to: str, problem: Problem | None = None) -> Response:
+        html = render("sign_in.html", app_name=self._app.name, code=code, to=to, problem=problem)
         return Response(html, problem.status if problem else 200, HEADERS, HTML)
+
+    def _own_page(self, asked: str) -> str:
+        """Where somebody was going, if that is a page of ours; else nothing. What it is led to is made of the parts that were looked
+        at, so that no browser reads another server into it."""
+        try:
+            parts = urlsplit(asked if len(asked) <= NEXT_LIMIT else "")
+        except ValueError:
+            return ""
+        if parts.scheme or parts.netloc or not any(each.fullmatch(parts.path) for each in self._paths):
+            return ""
+        return quote(unquote(parts.path)) + (f"?{parts.query}" if parts.query else "")
+
+    def _door_before(self, request: Request) -> str:
+        """Where one signs in, to go on from there to what was asked for. A form is not sent again."""
+        if request.method != "GET" or request.url.path == "/":
+            return "/sign-in"
+        query = request.scope["query_string"].decode("latin-1")
+        to = self._own_page(quote(request.scope["path"]) + (f"?{query}" if query else ""))
+        return f"/sign-in?{urlencode({'next': to})}" if to else "/sign-in"
 
     def _guarded(self, inner: Handler) -> Handler:
         async def answer(request: Request) -> Response:
@@ -195,7 +250,7 @@ class Pages:
                 async with asyncio.timeout(BOUNDS.deadline.total_seconds()):
                     return await inner(request)
             except NotSignedIn:
-                return RedirectResponse(URL("/sign-in"), 303, HEADERS)
+                return RedirectResponse(URL(self._door_before(request)), 303, HEADERS)
             except ClientDisconnect:
                 return Response(None, 400)  # nobody reads it
             except Exception as error:

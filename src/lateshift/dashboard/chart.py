@@ -13,6 +13,20 @@ from lateshift.operating.overview import merged
 HIGH = 100  # of the drawing; its width is WIDE for each period
 WIDE = 10
 PERIODS = 96  # at most in one chart
+TIMES = (
+    60,
+    120,
+    300,
+    600,
+    1_200,
+    3_600,
+    7_200,
+    14_400,
+    43_200,
+    86_400,
+    172_800,
+    345_600,
+)  # seconds, at the top of a chart
 AGO = {
     Over.HOUR: ("1 h ago", "45 min", "30 min", "15 min", "now"),
     Over.DAY: ("1 d ago", "18 h", "12 h", "6 h", "now"),
@@ -68,7 +82,7 @@ def charts(samples: Sequence[Sample], over: Over, *, workers: bool) -> list[Char
             Wanted("failed", "bars", "bad", lambda it, seconds: it.failed / seconds * 60),
         ]),
         ("Time until a job starts", duration, [
-            Wanted("95 of 100 within", "line", "busy", lambda it, _: it.wait_within(0.95)),
+            Wanted("95 % within", "line", "busy", lambda it, _: it.wait_within(0.95)),
             Wanted("mean", "line", "soft", lambda it, _: it.mean_wait),
         ]),
         ("Backlog", _number, [Wanted("jobs that wait", "area", "late", lambda it, _: it.backlog)]),
@@ -99,7 +113,7 @@ def _chart(
         largest = max((sum(value or 0 for value in row) for row in zip(*columns, strict=True)), default=0.0)
     else:
         largest = max((value for column in columns for value in column if value is not None), default=0.0)
-    top = _round_up(largest)
+    top = _round_up_time(largest) if told is duration else _round_up(largest)
     below = [0.0] * len(samples)
     series = []
     for each, column in zip(wanted, columns, strict=True):
@@ -177,6 +191,12 @@ def _round_up(largest: float) -> float:
         return 1.0
     power = 10.0 ** floor(log10(largest))
     return next(step * power for step in (1, 2, 5, 10, 20) if step * power >= largest)
+
+
+def _round_up_time(seconds: float) -> float:
+    """The same of a time, of which minutes, hours and days are read."""
+    nice = TIMES if seconds > 50 else ()
+    return next((top for top in nice if top >= seconds), _round_up(seconds))
 
 
 def _number(value: float) -> str:

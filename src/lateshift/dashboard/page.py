@@ -1,7 +1,7 @@
 """A page as a value: where it is, who may see it, what fills it, and what can be done there. What is done is what a route of the
 API does, by the same handler, so that the same is allowed, refused and audited."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -58,11 +58,12 @@ class Page:
         return f"{self.path.rstrip('/')}/{name}"
 
 
-def navigation(pages: Sequence[Page]) -> list[tuple[Page, str]]:
-    """The pages at the side, each with the key that goes there: the first letter of its name that no page before it has."""
+def navigation(pages: Sequence[Page], sees: Collection[str] | None = None) -> list[tuple[Page, str]]:
+    """The pages at the side, each with the key that goes there: the first letter of its name that no page before it has. `sees`: the
+    paths of those that are shown; a key is the same whoever looks."""
     found: list[tuple[Page, str]] = []
     for page in pages:
         if page.path.count("/") == 1 and "{" not in page.path:
             taken = {key for _, key in found}
             found.append((page, next(it for it in page.section.lower() if it.isalpha() and it not in taken)))
-    return found
+    return [(page, key) for page, key in found if sees is None or page.path in sees]

@@ -11,6 +11,7 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from lateshift.dashboard.files import address_of, has_vendor
+from lateshift.dashboard.tables import labelled
 
 _ID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 BRIEF = 100  # characters of a value in a table
@@ -29,6 +30,7 @@ def templates() -> Environment:
     made.filters |= {
         "duration": duration, "count": count, "instant": instant, "pretty": pretty, "short": short, "share": share, "rate": rate,
         "short_ids": short_ids, "with_cursor": with_cursor, "plain": plain, "brief": brief, "count_whole": count_whole,
+        "labelled": labelled,
     }  # fmt: skip
     made.globals |= {"file": address_of, "has_vendor": has_vendor}
     return made

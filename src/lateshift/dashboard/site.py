@@ -41,7 +41,7 @@ class Site:
                 *answering.routes(),
                 StarletteRoute("/static/{name}", give_file, methods=["GET"]),
             ],
-            hosts=hosts, peers=peers, rate=rate_of(app, bounds.address_rate),
+            hosts=hosts, peers=peers, rate=rate_of(app, bounds.address_rate), missing=answering.missing,
         )  # fmt: skip
 
     @property

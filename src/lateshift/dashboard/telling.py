@@ -35,7 +35,8 @@ def _what(view: JobView) -> str:
     failure = last_failure(view)
     said = f"{failure.error or failure.reason}: {failure.message or ''}" if failure else ""
     if view.state is State.DEAD:
-        return f"{view.reason}; {said}" if said else view.reason or ""
+        same = failure is not None and (failure.error or "").lower() == view.reason
+        return said if same else f"{view.reason}; {said}" if said else view.reason or ""
     if view.state is State.CANCELLED:
         return view.reason or ""
     if view.state is State.RUNNING and view.progress is not None:

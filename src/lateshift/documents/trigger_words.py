@@ -18,11 +18,15 @@ def is_uncounted(view: TriggerView) -> bool:
 
 def is_stuck(view: TriggerView, now: datetime) -> bool:
     """Whether something keeps it from reading, which nobody wanted."""
-    if view.paused_at is not None or view.kind in ("event", "webhook"):
+    if view.paused_at is not None or view.kind == "event":
         return False
     if view.error is not None:
         return True
-    return not view.by_database and (view.looked_at is None or now - view.looked_at >= SILENCE)
+    return (
+        not view.by_database
+        and view.kind != "webhook"
+        and (view.looked_at is None or now - view.looked_at >= SILENCE)
+    )
 
 
 def state_in_words(view: TriggerView, now: datetime) -> str:
@@ -33,9 +37,7 @@ def state_in_words(view: TriggerView, now: datetime) -> str:
     if view.by_database:
         return view.error or "the database writes its jobs"
     if view.kind == "webhook":
-        return f"taken at {view.about}"
-    if view.kind == "webhook":
-        return f"taken at {view.about}"
+        return view.error or f"taken at {view.about}"
     if view.looked_at is None:
         return "nobody has read it yet"
     silence = now - view.looked_at

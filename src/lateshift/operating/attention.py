@@ -8,13 +8,15 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from lateshift.model.groups import Groups
-from lateshift.model.job import JobFilter, State
+from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.workflow.run import Phase, is_step
 from lateshift.store.contract import COUNT_LIMIT, MemberView, QueueView, Store
 
 LETTERS_LOOKED_AT = 200  # the newest dead letters, which are put in groups
+LETTERS_QUEUES = 20  # whose dead letters are looked for one by one, for one who may not see all queues
 COUNTED_NOW = 1_000  # jobs of a queue that are counted at each look
 OF_EACH = 5  # things of one kind that are told
+LOOKED_AT = 200  # things of one kind among which those are looked for that one may see, who may not see all
 SCHEDULE_LATE = timedelta(minutes=1)  # after which a tick that nobody has decided is late
 REPLIES_LATE = timedelta(minutes=1)  # after which events of jobs that no courier has sent on are late
 MISSED_WITHIN = timedelta(hours=1)  # ticks that were missed longer ago are history
@@ -44,6 +46,11 @@ class Seen(Struct, frozen=True):
     shows: Shows  # whether a queue may be looked at
     whole: bool  # whether all queues may
     now: datetime
+
+    @property
+    def most(self) -> int:
+        """How many things of one kind are read, so that OF_EACH are told."""
+        return OF_EACH if self.whole else LOOKED_AT
 
 
 def attention(seen: Seen) -> list[Attention]:
@@ -77,24 +84,35 @@ def _unserved(seen: Seen) -> Iterator[Attention]:
 
 def _letters(seen: Seen) -> Iterator[Attention]:
     groups = Groups()
-    found = seen.store.reports.jobs(JobFilter(state=State.DEAD), LETTERS_LOOKED_AT)
+    found, more = _dead(seen)
     runs = seen.store.workflows.begun([view.batch for view in found if view.batch is not None])
     for view in found:
-        if (
-            seen.shows(view.queue)
-            and not is_step(view, runs)
-            and not (view.is_run and view.reason == "undone")
-        ):
+        if not is_step(view, runs) and not (view.is_run and view.reason == "undone"):
             groups.add(view)
-    whole = len(found) < LETTERS_LOOKED_AT
     for group in groups.largest_first:
         said = f"{group.error}: {group.message}" if group.error else group.message or group.reason
-        some = "" if whole else f" among the newest {LETTERS_LOOKED_AT}"
+        some = f" among the newest {LETTERS_LOOKED_AT}" if more else ""
         yield Attention(
             kind="dead letters", subject=group.task, count=group.count, since=group.last,
             what=f"{_counted(group.count, 'job')}{some} died of {said[:200]}", page=f"/dead-letters?like={quote(group.fingerprint)}",
             do="Mend the cause, then resubmit them.",
         )  # fmt: skip
+
+
+def _dead(seen: Seen) -> tuple[list[JobView], bool]:
+    """The newest dead letters, and whether there may be more. Those of other queues are not read: they would leave no room for one's
+    own."""
+    if seen.whole:
+        found = seen.store.reports.jobs(JobFilter(state=State.DEAD), LETTERS_LOOKED_AT)
+        return found, len(found) == LETTERS_LOOKED_AT
+    names = [queue.name for queue in seen.queues]
+    pages = [
+        seen.store.reports.search(JobFilter(state=State.DEAD, queue=name), LETTERS_LOOKED_AT)
+        for name in names[:LETTERS_QUEUES]
+    ]
+    views = sorted((view for page in pages for view in page.jobs), key=lambda view: view.id, reverse=True)
+    more = len(names) > LETTERS_QUEUES or any(page.before is not None for page in pages)
+    return views[:LETTERS_LOOKED_AT], more or len(views) > LETTERS_LOOKED_AT
 
 
 def _breakers(seen: Seen) -> Iterator[Attention]:
@@ -118,7 +136,7 @@ def _breakers(seen: Seen) -> Iterator[Attention]:
 
 def _held(seen: Seen) -> Iterator[Attention]:
     for phase in (Phase.UNDO_HELD, Phase.HELD):
-        for view in seen.store.workflows.newest(None, OF_EACH, phase=phase):
+        for view in seen.store.workflows.newest(None, seen.most, phase=phase):
             if seen.shows(view.queue):
                 yield Attention(
                     kind="workflow", subject=view.run.name, since=view.run.started_at, page=f"/workflows/{view.run.id}",
@@ -138,10 +156,12 @@ def _late_steps(seen: Seen) -> Iterator[Attention]:
 
 def _triggers(seen: Seen) -> Iterator[Attention]:
     for trigger in seen.store.triggers.all():
+        hook = trigger.kind == "webhook"
         if trigger.error is not None:
             yield Attention(
                 kind="trigger", subject=trigger.name, since=trigger.error_at, page=f"/triggers/{quote(trigger.name)}",
-                what=f"cannot read: {trigger.error[:200]}", do="It tries on; mend its source.",
+                what=f"{'takes nothing' if hook else 'cannot read'}: {trigger.error[:200]}",
+                do="Set it, and start the server again." if hook else "It tries on; mend its source.",
             )  # fmt: skip
         elif trigger.refused_now:
             yield Attention(
@@ -151,7 +171,7 @@ def _triggers(seen: Seen) -> Iterator[Attention]:
 
 
 def _schedules(seen: Seen) -> Iterator[Attention]:
-    for view in seen.store.schedules.late(SCHEDULE_LATE, OF_EACH):
+    for view in seen.store.schedules.late(SCHEDULE_LATE, seen.most):
         if seen.shows(view.job.spec.queue):
             yield Attention(
                 kind="schedule", subject=view.name, since=view.next_at, page=f"/schedules/{quote(view.name)}",
@@ -198,7 +218,7 @@ def _paused(seen: Seen) -> Iterator[Attention]:
 
 
 def _sessions(seen: Seen) -> Iterator[Attention]:
-    for session in seen.store.sessions.list(held=True, limit=OF_EACH):
+    for session in seen.store.sessions.list(held=True, limit=seen.most):
         if seen.shows(session.queue):
             yield Attention(
                 kind="session", subject=session.name, page=f"/queues/{quote(session.queue)}", what=f"held: {session.held_why}",

@@ -14,12 +14,12 @@ Looked = tuple[tuple[Place, ...], PipelineProgress]
 
 def all_pipelines(store: Store) -> list[Looked]:
     """Every one of which an item has begun and is still kept."""
-    return [_looked_at(store, kept) for kept in store.workflows.pipelines(limit=PIPELINES_SHOWN)]
+    return [looked_at(store, kept) for kept in store.workflows.pipelines(limit=PIPELINES_SHOWN)]
 
 
 def one_pipeline(store: Store, name: str) -> Looked:
     """Raises PipelineUnknown, with close names."""
-    return _looked_at(store, find(store, name))
+    return looked_at(store, find(store, name))
 
 
 def find(store: Store, name: str) -> Kept:
@@ -33,6 +33,7 @@ def find(store: Store, name: str) -> Kept:
     return kept[0]
 
 
-def _looked_at(store: Store, kept: Kept) -> Looked:
+def looked_at(store: Store, kept: Kept, most: int | None = None) -> Looked:
+    """`most`: of its newest items that are counted."""
     shape = read(kept.shape)
-    return shape, progress_of(kept.name, shape, store.workflows.tally(kept.name, kept.queue))
+    return shape, progress_of(kept.name, shape, store.workflows.tally(kept.name, kept.queue, most))

@@ -14,6 +14,7 @@ from lateshift.operating import overview
 from lateshift.operating.attention import COUNTED_NOW, Attention, Seen, attention
 from lateshift.operating.names import check_queue
 from lateshift.operating.overview import Cost, Pace
+from lateshift.operating.queues import all_queues, declared
 from lateshift.store.contract import MemberView, QueueView
 
 Length: TypeAlias = Literal["hour", "day", "week"]
@@ -73,7 +74,8 @@ def look(asked: Asked, over: Over) -> Looked:
     """For one who may see some queues only, their figures are added up. Bounded: counts stop, figures are kept ready by period."""
     store, now = asked.store, asked.store.clock.now()
     whole = asked.token is None or not asked.token.queues
-    queues = [queue for queue in store.queues.list(COUNTED_NOW) if asked.shows(queue.name)]
+    there = all_queues(store, declared(asked.app), COUNTED_NOW)
+    queues = [queue for queue in there if asked.shows(queue.name)]
     members = store.reports.members() if whole else []
     names = [queue.name for queue in queues]
     counted = overview.recent(store, [ALL] if whole else names, now)

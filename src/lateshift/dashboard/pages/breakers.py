@@ -12,14 +12,14 @@ _ROUTES = {route.handler: route for route in queues.ROUTES}
 
 def breakers_page(asked: Asked) -> Context:
     """Reads breakers.list: as many as code declares, what each has parked counted up to a limit."""
-    found = sorted(asked.store.breakers.list(), key=lambda it: (it.state == "closed", it.name))
+    found = sorted(queues.list_breakers(asked).breakers, key=lambda it: (it.state == "closed", it.name))
     return {"breakers": found[:BREAKERS_SHOWN], "left_out": max(0, len(found) - BREAKERS_SHOWN)}
 
 
 def breaker_page(asked: Asked) -> Context:
     """Reads breakers.list."""
     require_breaker(asked.store, asked.name)
-    return {"it": next(it for it in asked.store.breakers.list() if it.name == asked.name)}
+    return {"it": next(it for it in queues.list_breakers(asked).breakers if it.name == asked.name)}
 
 
 PAGES = (

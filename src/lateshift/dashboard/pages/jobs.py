@@ -2,29 +2,58 @@
 
 from typing import Any
 
+from lateshift.api.bounds import Text
+from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Reach
 from lateshift.api.routes import bulk, jobs
 from lateshift.api.routes.bulk import BulkDone
+from lateshift.api.routes.jobs import JobQuery
 from lateshift.api.routes.narrowing import NARROWING
 from lateshift.dashboard.page import Action, Context, Form, Page
 from lateshift.dashboard.telling import Row
 from lateshift.model.access import Scope
 from lateshift.model.search import LOOKED_AT, Found
 from lateshift.model.words import counted
+from lateshift.operating.digits import LEAST_DIGITS, digits_in
+from lateshift.store.contract import ENDINGS_LOOKED_AT
 
 _ROUTES = {route.handler: route for route in bulk.ROUTES}
 _DONE = {"cancel": "cancelled, or told to stop", "resubmit": "ready again"}
 
 
+class JobsPageQuery(JobQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`id`: the first or last digits of one, as tables show them, or all; looked for alone."""
+
+    id: Text | None = None
+
+
 def list_page(asked: Asked) -> Context:
-    """The newest jobs that fit a filter. One search, which looks at a bounded number of jobs."""
-    own = own_queues(asked)
-    page = Found([]) if own else jobs.searched(asked)
+    """The newest jobs that fit a filter: one search, which looks at a bounded number of jobs. Or those whose ids begin or end so:
+    reports.find, which looks at a bounded number too."""
+    own = () if asked.query.id is not None else own_queues(asked)
+    page = Found([]) if own else jobs.searched(asked) if asked.query.id is None else _named(asked)
     given = {name: getattr(asked.query, name) for name in NARROWING}
     return {
         "rows": [Row.of(view) for view in page.jobs], "next": asked.cursors.write(page.before), "cut": page.cut, "query": asked.query,
         "given": {name: value for name, value in given.items() if value is not None}, "looked_at": LOOKED_AT, "own": own,
+        "endings": ENDINGS_LOOKED_AT,
     }  # fmt: skip
+
+
+def _named(asked: Asked) -> Found:
+    """Those of queues that the token is not for are left out. Raises Refused."""
+    if any(getattr(asked.query, name) is not None for name in NARROWING):
+        raise Refused(422, "query-invalid", "An id is looked for alone: clear the other fields.", field="id")
+    digits = digits_in(asked.query.id)
+    if digits is None:
+        raise Refused(
+            422, "query-invalid", f"{asked.query.id!r} is no id: its first or last {LEAST_DIGITS} digits or more, 0 to 9 and a to f.",
+            field="id",
+        )  # fmt: skip
+    asked.checked = True  # each job that is found is looked at
+    reports = asked.store.reports
+    found = reports.named(reports.find(digits, asked.query.limit))
+    return Found([view for view in found if view is not None and asked.shows(view.queue)])
 
 
 def own_queues(asked: Asked) -> tuple[str, ...]:
@@ -50,7 +79,7 @@ def _says(done: BulkDone) -> str:
 
 PAGES = (
     Page(path="/jobs", title="Jobs", section="Jobs", template="jobs.html", handler=list_page, scope=Scope.READ, reach=Reach.ONE,
-         asks=jobs.JobQuery, actions={
+         asks=JobsPageQuery, actions={
              "preview": Action(route=_ROUTES[bulk.preview_bulk], body=chosen, shows="jobs_preview.html"),
              "bulk": Action(route=_ROUTES[bulk.do_bulk], body=chosen, says=_says),
          }),

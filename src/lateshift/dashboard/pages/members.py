@@ -1,6 +1,7 @@
 """Members: the processes that are there, what each does, and those that were lost."""
 
 from lateshift.api.route import Asked, Reach
+from lateshift.api.routes.queues import list_members
 from lateshift.dashboard.page import Context, Page
 from lateshift.model.access import Scope
 
@@ -9,7 +10,7 @@ MEMBERS_SHOWN = 200
 
 def members_page(asked: Asked) -> Context:
     """Reads reports.members: as many as there are processes. The lost first, then those that are longest there."""
-    found = sorted(asked.store.reports.members(), key=lambda it: (not it.dead, it.started_at))
+    found = sorted(list_members(asked).members, key=lambda it: (not it.dead, it.started_at))
     return {"members": found[:MEMBERS_SHOWN], "left_out": max(0, len(found) - MEMBERS_SHOWN)}
 
 

@@ -4,6 +4,8 @@ from lateshift.api.route import Asked, Reach
 from lateshift.api.routes.overview import HistoryQuery, OverviewQuery, look, show_history
 from lateshift.dashboard.chart import charts
 from lateshift.dashboard.page import Context, Page
+from lateshift.dashboard.pages.jobs import own_queues
+from lateshift.documents.figures import history_document
 from lateshift.model.access import Scope
 from lateshift.model.figures import Over
 
@@ -21,8 +23,11 @@ def overview_page(asked: Asked) -> Context:
 
 
 def table_page(asked: Asked) -> Context:
-    """Figures of 60 to 288 periods, of one queue or of all."""
-    return {"history": show_history(asked)}
+    """Figures of 60 to 288 periods, of one queue or of all; for a token that is for some queues, of those together."""
+    if not own_queues(asked):
+        return {"history": show_history(asked), "some": False}
+    over = Over[asked.query.over.upper()]
+    return {"history": history_document(None, over, look(asked, over).samples), "some": True}
 
 
 PAGES = (

@@ -5,12 +5,13 @@ from msgspec import Struct
 
 from lateshift.api.route import Asked, Reach
 from lateshift.dashboard.page import Context, Page
+from lateshift.documents.pipelines import drawn, pipeline_document
 from lateshift.model.access import Scope
-from lateshift.model.pipeline.progress import FilterProgress, PipelineProgress, progress_of
-from lateshift.model.pipeline.shape import Place, read
+from lateshift.model.pipeline.progress import FilterProgress, PipelineProgress
+from lateshift.model.pipeline.shape import Place
 from lateshift.operating.attention import COUNTED_NOW
-from lateshift.store.contract import QueueView, Store
-from lateshift.store.workflow_contract import Kept
+from lateshift.operating.pipelines import looked_at
+from lateshift.store.contract import QueueView
 from lateshift.workflow.graph.chains import of_shape
 
 PIPELINES_SHOWN = 50  # in the list, each counted
@@ -30,7 +31,7 @@ def list_page(asked: Asked) -> Context:
     which looks at the newest COUNTED_NOW items."""
     kept = asked.store.workflows.pipelines(limit=PIPELINES_SHOWN + 1)
     shown = [each for each in kept[:PIPELINES_SHOWN] if asked.shows(each.queue)]
-    found = [(_chain(read(each.shape)), _progress(asked.store, each)) for each in shown]
+    found = [pipeline_document(*looked_at(asked.store, each, COUNTED_NOW)) for each in shown]
     return {
         "found": found,
         "more": len(kept) > PIPELINES_SHOWN,
@@ -44,21 +45,13 @@ def pipeline_page(asked: Asked) -> Context:
     `queues.list`, whose counts stop at COUNTED_NOW too."""
     found = asked.pipeline()
     store = asked.store
-    shape, progress = read(found.shape), _progress(store, found)
+    shape, progress = looked_at(store, found, COUNTED_NOW)
     queues = {view.name: view for view in store.queues.list(COUNTED_NOW)}
     lines = [_line(asked, at, queues) for at in progress.filters]
     return {
-        "progress": progress, "chain": _chain(shape), "lines": lines, "queue": found.queue,
+        "progress": progress, "chain": drawn(shape), "lines": lines, "queue": found.queue,
         "graph": _drawn(progress, shape), "counted": COUNTED_NOW,
     }  # fmt: skip
-
-
-def _progress(store: Store, kept: Kept) -> PipelineProgress:
-    return progress_of(kept.name, read(kept.shape), store.workflows.tally(kept.name, kept.queue, COUNTED_NOW))
-
-
-def _chain(shape: tuple[Place, ...]) -> str:
-    return " | ".join(map(str, shape))
 
 
 def _line(asked: Asked, at: FilterProgress, queues: dict[str, QueueView]) -> FilterLine:

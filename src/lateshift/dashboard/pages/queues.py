@@ -16,6 +16,7 @@ from lateshift.model.figures import Figures, Grain, Over
 from lateshift.operating import overview
 from lateshift.operating.attention import COUNTED_NOW
 from lateshift.operating.names import check_queue
+from lateshift.operating.queues import all_queues, declared, empty
 from lateshift.store.contract import QueueView
 from lateshift.store.guard_contract import TENANT_COUNTED
 
@@ -42,10 +43,10 @@ class Row(Struct, frozen=True):
 
 
 def queues_page(asked: Asked) -> Context:
-    """Reads queues.list (counts stop at a limit), and the figures of the last minutes by queue."""
+    """Reads queues.list (counts stop at a limit), and the figures of the last day and of the last minutes by queue."""
     query: QueuesQuery = asked.query
     store, now = asked.store, asked.store.clock.now()
-    all = store.queues.list(COUNTED_NOW)
+    all = all_queues(store, declared(asked.app), COUNTED_NOW)
     cut = _cut(all)
     found = [it for it in all if asked.shows(it.name) and (query.name or "") in it.name]
     shown = [it for it in found if it.name > (query.after or "")]
@@ -76,7 +77,7 @@ def queue_page(asked: Asked) -> Context:
     over = Over[query.over.upper()]
     store, now = asked.store, asked.store.clock.now()
     all = store.queues.list(COUNTED_NOW)
-    queue = next((it for it in all if it.name == name), None) or _empty(name)
+    queue = next((it for it in all if it.name == name), None) or empty(name)
     counted, seconds = overview.recent(store, [name], now)
     per_second = counted.completed / seconds
     backlog, _ = overview.waiting([queue], counted.backlog)
@@ -106,12 +107,6 @@ def _shown(queue: QueueView, sampled: int, cut: set[str]) -> dict[str, str]:
         backlog, more = overview.waiting([queue], sampled)
         shown["ready"] = f"{backlog:,}+" if more else f"about {backlog:,}"
     return shown
-
-
-def _empty(name: str) -> QueueView:
-    return QueueView(
-        name=name, ready=0, scheduled=0, running=0, blocked=0, dead=0, oldest_ready=None, paused_by=None, paused_at=None
-    )  # fmt: skip
 
 
 PAGES = (

@@ -55,8 +55,20 @@ function look() {
   }
 }
 
-// What somebody has opened stays open.
-if (window.Idiomorph) Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, node) => !(name === "open" && node.matches("details"));
+// What somebody has opened stays open, and the row that was walked to stays the one.
+if (window.Idiomorph)
+  Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, node) =>
+    !(name === "open" && node.matches("details")) && !(name === "class" && node.matches("tr.chosen"));
+
+// Who is not signed in any more is shown the door, which knows the way back here.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (new URL(event.detail.xhr.responseURL).pathname !== "/sign-in") return;
+  event.detail.shouldSwap = false;
+  location.reload();
+});
+
+// A page that cannot look again says so: what stands there may be old.
+document.addEventListener("htmx:afterRequest", (event) => document.body.classList.toggle("gone", !event.detail.successful));
 
 for (const region of document.querySelectorAll("[data-live]")) region.dataset.looked = Date.now();
 setInterval(look, 1000);
@@ -71,6 +83,9 @@ document.addEventListener("click", (event) => {
   const row = event.target.closest("tr[data-href]");
   if (row && !event.target.closest("a, button, input, label, summary") && !getSelection().toString()) row.querySelector("a").click();
 });
+
+// On a phone the menu is longer than the screen is wide.
+document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
 const theme = document.getElementById("theme");
 theme.hidden = document.getElementById("keys-open").hidden = false;
