@@ -16,8 +16,8 @@ Connection: TypeAlias = sqlite3.Connection | psycopg.Connection
 TABLES = [
     """CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, item TEXT NOT NULL, price INTEGER NOT NULL, mode TEXT NOT NULL,
     service TEXT NOT NULL, run TEXT NOT NULL UNIQUE)""",
-    """CREATE TABLE IF NOT EXISTS replies (id TEXT PRIMARY KEY, order_id INTEGER NOT NULL, status TEXT NOT NULL,
-    detail TEXT NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS replies (id TEXT PRIMARY KEY, order_id INTEGER NOT NULL, place INTEGER NOT NULL,
+    status TEXT NOT NULL, detail TEXT NOT NULL)""",
     """CREATE TABLE IF NOT EXISTS alerts (id TEXT PRIMARY KEY, order_id INTEGER NOT NULL, what TEXT NOT NULL,
     why TEXT NOT NULL)""",
 ]

@@ -18,6 +18,7 @@ from rich.text import Text
 from examples.orders.application import app
 from examples.orders.database import Order, prepare, query
 from examples.orders.remote import Remote, serving
+from examples.orders.replies import heard
 from examples.orders.submission import receive
 from examples.orders.table import Row, drawn, rows
 
@@ -57,6 +58,7 @@ async def show(out: Console) -> bool:
             for row in failed:
                 await mend(row, remote, out)
             ended = await at_rest(orders, log, out)
+            await told(ended)
         return judge(orders, ended, remote, out)
 
 
@@ -79,17 +81,19 @@ async def at_rest(orders: Sequence[Order], log: "Log", out: Console) -> list[Row
 async def alerts(failed: Sequence[Row], out: Console) -> None:
     """What the operator was told, once the shop has heard of it too."""
     out.print(Text("The operator is alerted:", "bold"))
+    await told(failed)
     for row in failed:
-        async with asyncio.timeout(LONGEST.total_seconds()):
-            while "Error" not in await asyncio.to_thread(heard, row.order):  # noqa: ASYNC110 - it is in a database
-                await asyncio.sleep(LOOK_EVERY)
         for (why,) in query("SELECT why FROM alerts WHERE order_id = ?", row.order):
             out.print(Text(f"  order {row.order}: {why}", "red"))
 
 
-def heard(order: int) -> list[str]:
-    """What the shop was told of it."""
-    return [status for (status,) in query("SELECT status FROM replies WHERE order_id = ? ORDER BY id", order)]
+async def told(rows: Sequence[Row]) -> None:
+    """Until the shop has heard how each stands, which comes a moment later."""
+    async with asyncio.timeout(LONGEST.total_seconds()):
+        for row in rows:
+            ends = ["Processed"] if row.state == "Processed" else ["Error", "Undone"]
+            while not {*ends} & {*(await asyncio.to_thread(heard, row.order))[-1:]}:  # noqa: ASYNC110 - it is in a database
+                await asyncio.sleep(LOOK_EVERY)
 
 
 async def mend(row: Row, remote: Remote, out: Console) -> None:

@@ -19,7 +19,7 @@ def submit(connection: Connection, order: Order) -> UUID:
     known = execute(connection, "SELECT run FROM orders WHERE id = ?", order.id)
     if known:
         return UUID(known[0][0])
-    run = fulfil.options(connection=connection).enqueue(order)
+    run = fulfil.options(connection=connection, correlation_id=str(order.id)).enqueue(order)
     execute(
         connection,
         "INSERT INTO orders (id, item, price, mode, service, run) VALUES (?, ?, ?, ?, ?, ?)",

@@ -5,7 +5,7 @@ Lateshift's supervisor finds the steps that are past their complete-by and count
 
 from examples.orders.application import PATIENCE, app
 from examples.orders.database import execute, transaction
-from examples.orders.replies import reply
+from examples.orders.replies import reply_held
 from lateshift import Policy, current
 
 # Asked for again at once, then after a pause that doubles; then an operator is alerted, and the order waits for them.
@@ -17,7 +17,7 @@ OR_UNDO = Policy(repeats=2, patient_after=2, patience=PATIENCE, then="raise")
 @app.on("alert.*")
 @app.task(queue="orders.alerts")
 def alert(data: dict[str, str]) -> None:
-    """Where a pager would ring. The alert is kept, and the shop hears of it, in one transaction."""
+    """Where a pager would ring. The alert is kept, and the shop hears that its order is held, in one transaction."""
     if "run" not in data:  # of a service that is away, not of an order: `lateshift breakers list` shows it
         return
     this = str(current().job_id)
@@ -28,4 +28,5 @@ def alert(data: dict[str, str]) -> None:
             "INSERT INTO alerts (id, order_id, what, why) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
             this, order_id, data["what"], data["why"],
         )  # fmt: skip
-        reply.options(connection=connection, key=this).enqueue(order_id, "Error", data["why"])
+        if data["what"] == "workflow_held":  # whatever ends the run is told without us
+            reply_held.options(connection=connection, key=this).enqueue(order_id, data["why"])

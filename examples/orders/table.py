@@ -14,6 +14,7 @@ from rich.text import Text
 
 from examples.orders.application import app
 from examples.orders.database import query
+from examples.orders.replies import heard
 from lateshift import JobView
 
 ProcessState: TypeAlias = Literal["Pending", "Processing", "Processed", "Error"]
@@ -91,8 +92,7 @@ def _row(order: int, mode: str, run: UUID) -> Row:
 
 def _long_ago(order: int) -> tuple[ProcessState, str, None, int, str]:
     """Lateshift has forgotten it: the last that the shop heard is what there is to say."""
-    [(status,), *_] = [*query("SELECT status FROM replies WHERE order_id = ? ORDER BY id DESC", order), ("",)]
-    return "Processed" if status == "Processed" else "Error", "", None, 0, "long ago"
+    return "Processed" if heard(order)[-1:] == ["Processed"] else "Error", "", None, 0, "long ago"
 
 
 def _doing(agent: JobView | None, undoing: object) -> str:

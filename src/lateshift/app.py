@@ -3,12 +3,12 @@
 import inspect
 import re
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, Unpack, overload
 from weakref import WeakSet
 
 import msgspec
@@ -27,17 +27,13 @@ from lateshift.errors import JobUnknown, OptionInvalid, TaskInvalid, TaskUnknown
 from lateshift.handle import Job
 from lateshift.model import checks
 from lateshift.model.batch import BatchId
-from lateshift.model.breaker import Breaker
 from lateshift.model.ids import JobId, id_of
 from lateshift.model.limit import Limit
 from lateshift.model.member import VERSION_LIMIT, Program, program_of
 from lateshift.model.placing import Then
 from lateshift.model.queue import QueueSettings, WhenFull, declare, queue_name
-from lateshift.model.retry import Retry
-from lateshift.model.tags import tags_of
-from lateshift.model.unique import Uniqueness
 from lateshift.pipelines import Pipelines
-from lateshift.registrar import Registrar
+from lateshift.registrar import Registrar, TaskOptions
 from lateshift.replies.targets import Targets
 from lateshift.replying import Replying
 from lateshift.runtime.aside import aside
@@ -46,7 +42,7 @@ from lateshift.scheduling import Scheduling
 from lateshift.sealing.ring import Ring, ring_of
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
-from lateshift.task import HOUR, AsyncTask, Bound, Call, Limits, Task, task_name
+from lateshift.task import AsyncTask, Bound, Call, Limits, Task, task_name
 from lateshift.triggering import Triggering
 
 LOCK_NAME_LIMIT = 200  # characters
@@ -123,43 +119,8 @@ class Lateshift(Agents, Scheduling, Triggering, Pipelines, Alerting, Replying):
     @overload
     def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
     @overload
-    def task(
-        self,
-        /,
-        *,
-        name: str | None = None,
-        queue: str = "default",
-        retry: Retry | None = None,
-        time_limit: timedelta | None = HOUR,
-        priority: int = 0,
-        keep: timedelta = timedelta(days=1),
-        process: bool = False,
-        memory: int | None = None,
-        singleton: bool = False,
-        limit: Limit | None = None,
-        unique: Uniqueness = None,
-        breaker: Breaker | None = None,
-        tags: Collection[str] = (),
-    ) -> Registrar: ...
-    def task(
-        self,
-        function: Callable[..., Any] | None = None,
-        /,
-        *,
-        name: str | None = None,
-        queue: str = "default",
-        retry: Retry | None = None,
-        time_limit: timedelta | None = HOUR,
-        priority: int = 0,
-        keep: timedelta = timedelta(days=1),
-        process: bool = False,
-        memory: int | None = None,
-        singleton: bool = False,
-        limit: Limit | None = None,
-        unique: Uniqueness = None,
-        breaker: Breaker | None = None,
-        tags: Collection[str] = (),
-    ) -> Any:
+    def task(self, /, **options: Unpack[TaskOptions]) -> Registrar: ...
+    def task(self, function: Callable[..., Any] | None = None, /, **options: Unpack[TaskOptions]) -> Any:
         """Register a function as a task: `@app.task`, or `@app.task(queue="images", retry=Retry(attempts=5))`.
 
         `time_limit`: each attempt's complete-by, counted from its start; None for work that has no end.
@@ -167,12 +128,9 @@ class Lateshift(Agents, Scheduling, Triggering, Pipelines, Alerting, Replying):
         killed at the complete-by, and over `memory` bytes. `singleton`: one running job over all machines.
         `limit`: how many run at once, and how many start in a time, over all machines. `unique`: which calls are one job.
         `breaker`: while it is open, its jobs are parked, over all machines. `tags`: of all its jobs, to find them by.
+        `reply_to`, `reply_on`: who is told what becomes of its jobs, and of what, unless a call says otherwise; see `task.options`.
         """
-        limits = Limits(
-            queue=queue, retry=retry or Retry(), time_limit=time_limit, priority=priority, keep=keep, process=process,
-            memory=memory, singleton=singleton, limit=limit, unique=unique, breaker=breaker, tags=tags_of(tags),
-        )  # fmt: skip
-        registrar = Registrar(self._register, name, limits)
+        registrar = Registrar(self._register, TaskOptions.__annotations__, options)
         return registrar if function is None else registrar(function)
 
     def queue(

@@ -244,7 +244,7 @@ class Task(Joins[P, R]):
         `app.limit` has declared, such as "vendor:acme". `connection`: enqueue in the caller's own open transaction.
         `unique`: instead of the task's; False for none. `tags`: to find it by, besides the task's. `reply_to`: who is told what
         becomes of the job, with `correlation_id`: a task, "channel:NAME", or a webhook or broker that the app declared; or several.
-        `reply_on`: of what, else of all but progress.
+        Instead of the task's; [] for nobody. `reply_on`: of what, else as the task says, else of all but progress.
         """
         spec = self.spec
         if queue is not None:
@@ -262,12 +262,7 @@ class Task(Joins[P, R]):
             raise OptionInvalid(
                 f"{self.name} is a singleton: its jobs run one at a time as it is. Leave session out."
             )
-        reply = reply_of(
-            self.sender.targets.find(reply_to),
-            correlation_id,
-            reply_on,
-            (spec.queue, self.name) if settings.events else None,
-        )
+        reply = self._reply(spec.queue, reply_to, correlation_id, reply_on)
         if reply != spec.reply:
             spec = _changed(spec, reply=reply)
         if place is not None or settings.limit is not None or reply is not None:
@@ -285,7 +280,24 @@ class Task(Joins[P, R]):
             raise OptionInvalid("key_window must be longer than nothing.")
         rule = rule_of(self.name, unique, self.arguments.names)
         both = self.tags if tags is None else tags_of([*self.tags, *tags_of(tags)])
-        return Bound(self, spec, place, key, window, connection, rule, reply_to is not None, both)
+        replies = self.replies if reply_to is None else bool(reply_to)
+        return Bound(self, spec, place, key, window, connection, rule, replies, both)
+
+    def _reply(
+        self, queue: str, reply_to: Any = None, correlation_id: str | None = None,
+        reply_on: Sequence[str] | None = None,
+    ) -> str | None:  # fmt: skip
+        """The task's own where the call says nothing."""
+        targets = self.sender.targets.find(self.limits.reply_to if reply_to is None else reply_to)
+        if reply_on is None and targets:
+            reply_on = self.limits.reply_on
+        publishes = self.sender.queues.get(queue, PLAIN).events
+        return reply_of(targets, correlation_id, reply_on, (queue, self.name) if publishes else None)
+
+    @property
+    def replies(self) -> bool:
+        """Whether somebody is told what becomes of its jobs, because it says so itself."""
+        return bool(self.limits.reply_to)
 
     @property
     def tags(self) -> Tags:
@@ -330,7 +342,8 @@ class Task(Joins[P, R]):
     @cached_property
     def spec(self) -> Spec:
         limits, queue = self.limits, self.sender.queues.get(self.limits.queue, PLAIN)
-        guarded = limits.guarded or queue.limit is not None or queue.events
+        reply = self._reply(limits.queue)
+        guarded = limits.guarded or queue.limit is not None or reply is not None
         return Spec(
             task=self.name,
             queue=limits.queue,
@@ -339,7 +352,7 @@ class Task(Joins[P, R]):
             attempts=limits.retry.attempts,
             time_limit=limits.time_limit,
             exclusive=f"task:{self.name}" if limits.singleton else None,
-            reply=reply_of([], None, None, (limits.queue, self.name)) if queue.events else None,
+            reply=reply,
         )
 
     @property

@@ -1,7 +1,7 @@
 """What an app does about workflows: it registers them, starts them like tasks, and tells them things."""
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 from uuid import UUID
@@ -71,6 +71,8 @@ class Workflows:
         priority: int = 0,
         keep: timedelta = timedelta(days=1),
         on_failure: OnFailure | Policy = "raise",
+        reply_to: Any = None,
+        reply_on: Sequence[str] | None = None,
     ) -> WorkflowRegistrar: ...
     def workflow(
         self,
@@ -82,6 +84,8 @@ class Workflows:
         priority: int = 0,
         keep: timedelta = timedelta(days=1),
         on_failure: OnFailure | Policy = "raise",
+        reply_to: Any = None,
+        reply_on: Sequence[str] | None = None,
         **others: Any,
     ) -> Any:
         """Register an async function as a workflow: `@app.workflow` over `async def fulfil(flow, order_id)`. It is started like a task,
@@ -89,17 +93,18 @@ class Workflows:
 
         `on_failure`: what a step does that has failed for good, unless it says otherwise: "raise" StepFailed in the code, which
         undoes the run if nobody catches it; "hold" the run until an operator mends the step; or a Policy. `keep`: how long a completed
-        run and its steps stay.
+        run and its steps stay. `reply_to`, `reply_on`: who is told what becomes of a run, and of what, unless a call says otherwise.
         """
         for other in others:
             raise OptionInvalid(
-                f"A workflow has no {other}=: it has name, queue, priority, keep and on_failure. What else a task may have is given to the "
+                f"A workflow has no {other}=: it has name, queue, priority, keep, on_failure, reply_to and reply_on. What else a task may have is given to the "
                 "tasks that are its steps; retry= and time_limit= to flow.step."
             )
         policy = policy_of(on_failure)
         limits = Limits(
-            queue=queue, retry=Retry(attempts=STRETCHES), time_limit=None, priority=priority, keep=keep
-        )
+            queue=queue, retry=Retry(attempts=STRETCHES), time_limit=None, priority=priority, keep=keep, reply_to=reply_to,
+            reply_on=reply_on,
+        )  # fmt: skip
 
         def register(body: Callable[..., Any]) -> Workflow[..., Any]:
             known = task_name(body, name, self._tasks)

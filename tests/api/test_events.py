@@ -186,3 +186,22 @@ def test_a_token_replies_only_into_its_own_queues(web: Web, kit: Kit, shop: Shop
     text = token_of(kit.app, "mailer", [Scope.ENQUEUE], ("mail",))
     body = {"arguments": {"to": "ann"}, "reply_to": "task:hear"}
     assert web("POST", "/v1/tasks/send/jobs", body, token=text).status_code == 403
+
+
+def test_a_token_starts_a_task_that_replies_elsewhere_because_the_app_says_so(
+    web: Web, kit: Kit, shop: Shop
+) -> None:
+    heard: list[JobEvent] = []
+
+    @kit.app.task(queue="replies")
+    def hear(event: JobEvent) -> None:
+        heard.append(event)
+
+    @kit.app.task(queue="mail", reply_to=hear, reply_on="completed")
+    def post(to: str) -> None: ...
+
+    text = token_of(kit.app, "mailer", [Scope.ENQUEUE], ("mail",))
+    body = {"arguments": {"to": "ann"}, "correlation_id": "7"}
+    assert web("POST", "/v1/tasks/post/jobs", body, token=text).status_code == 202
+    kit.drain()
+    assert [event.correlation_id for event in heard] == ["7"]

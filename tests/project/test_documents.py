@@ -37,6 +37,7 @@ from lateshift.model.attempt_log import AttemptLog
 from lateshift.model.guard import Rule
 from lateshift.model.scheduling.plan import Outcome
 from lateshift.model.workflow.graph import Edge, Node, NodeKind
+from lateshift.registrar import TaskOptions
 from lateshift.workflow.graph.style import STATES as STATES_OF_NODES
 from tests.unit import test_explaining_anything
 
@@ -351,8 +352,8 @@ def test_every_public_name_for_tests_is_documented() -> None:
 
 def test_every_task_option_is_documented() -> None:
     text = (DOCS / "tasks.md").read_text() + (DOCS / "queues.md").read_text()
+    assert [name for name in TaskOptions.__annotations__ if f"`{name}`" not in text] == []
     for function in (
-        lateshift.Lateshift.task,
         lateshift.Task.options,
         lateshift.Lateshift.queue,
         lateshift.Unique,

@@ -6,12 +6,12 @@ import hashlib
 import hmac
 import json
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from lateshift import JobEvent, Lateshift, Permanent, Retry, State, current
+from lateshift import Flow, JobEvent, JobFilter, Lateshift, Permanent, Retry, State, current
 from lateshift.errors import JobUnknown, OptionInvalid
 from lateshift.model.ids import new_job_id
 from lateshift.model.reply import CORRELATION_LIMIT, ROUTES_MOST
@@ -23,6 +23,7 @@ from tests.unit.receiver import Receiver, receiving
 KEY = bytes(range(32))
 SECRET = "whsec_" + base64.b64encode(KEY).decode()
 SOON = 20.0  # seconds
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -104,6 +105,135 @@ def test_calls_that_are_sent_together_reply_too(app: Lateshift, kit: Kit) -> Non
     kit.drain()
 
     assert sorted(event.result for event in heard) == [f"charged {amount}" for amount in range(1, 6)]
+
+
+def test_a_task_may_say_for_all_its_jobs_who_is_told(app: Lateshift, kit: Kit) -> None:
+    @app.task(reply_to="task:hear", reply_on=["completed"])
+    def pack(order: int) -> int:
+        return order
+
+    pack.enqueue(1)
+    pack.options(correlation_id="order 2").enqueue(2)
+    app.enqueue_many([pack.call(3)])
+    app.batch([pack.call(4)])
+    kit.drain()
+
+    assert {event.kind for event in heard} == {"completed"}
+    told = {event.result: event.correlation_id for event in heard}
+    assert told == {1: None, 2: "order 2", 3: None, 4: None}
+
+
+def test_what_a_call_says_of_replies_takes_the_place_of_what_its_task_says(app: Lateshift, kit: Kit) -> None:
+    told: list[JobEvent] = []
+
+    @app.task
+    def other(event: JobEvent) -> None:
+        told.append(event)
+
+    @app.task(reply_to="task:hear", reply_on=["completed"])
+    def pack(order: int) -> int:
+        return order
+
+    pack.options(reply_to=[]).enqueue(1)
+    pack.options(reply_to=other).enqueue(2)
+    pack.options(reply_on=["received"]).enqueue(3)
+    kit.drain()
+
+    assert [(event.kind, event.result) for event in told] == [("completed", 2)]
+    assert [event.kind for event in heard] == ["received"]
+
+
+def test_jobs_that_an_agent_a_schedule_and_an_event_make_are_told_of_as_their_task_says(
+    app: Lateshift, kit: Kit
+) -> None:
+    remote = app.agent("remote")
+
+    @remote.task(reply_to="task:hear", reply_on="completed")
+    def call() -> str:
+        return "agent"
+
+    @app.task(reply_to="task:hear", reply_on="completed")
+    def tick() -> str:
+        return "schedule"
+
+    @app.on("order.placed")
+    @app.task(reply_to="task:hear", reply_on="completed")
+    def placed(order: int) -> str:
+        return "event"
+
+    call.enqueue()
+    app.schedule(tick, every=timedelta(hours=1))
+    app.emit("order.placed", 7)
+    kit.drain()
+    kit.travel(hours=1)
+
+    assert {event.result for event in heard} == {"agent", "schedule", "event"}
+
+
+@pytest.mark.parametrize("said", ["where it is declared", "in the call"])
+def test_a_run_of_a_workflow_tells_how_it_began_and_ended(app: Lateshift, kit: Kit, said: str) -> None:
+    reply: dict[str, Any] = {"reply_to": "task:hear"}
+
+    @app.workflow(**(reply if said == "where it is declared" else {}))
+    async def fulfil(flow: Flow, order: int) -> str:
+        await flow.sleep(timedelta(minutes=1))
+        charged: str = await flow.step(app.find_task("charge"), order, undo=app.find_task("charge"))
+        return charged
+
+    options = {} if said == "where it is declared" else reply
+    good = fulfil.options(correlation_id="good", **options).enqueue(1)
+    bad = fulfil.options(correlation_id="bad", **options).enqueue(-1)
+    kit.drain()
+    kit.travel(minutes=2)
+
+    told = {id: [event for event in heard if event.correlation_id == id] for id in ("good", "bad")}
+    assert [event.kind for event in told["good"]] == ["received", "started", "completed"]
+    assert [event.kind for event in told["bad"]] == ["received", "started", "failed"]
+    assert {(event.job_id, event.queue) for event in told["good"]} == {(good.id, "default")}
+    assert (told["good"][-1].result, told["bad"][-1].reason) == ("charged 1", "undone")
+    assert told["bad"][-1].job_id == bad.id
+
+
+def test_a_workflow_may_stand_in_a_queue_that_publishes(app: Lateshift, kit: Kit) -> None:
+    @app.workflow(queue="images")
+    async def album(flow: Flow) -> None: ...
+
+    album.enqueue()
+    kit.drain()
+
+    assert len(app.store.replies.published(0, 10)) == 3
+
+
+def test_a_default_reply_that_cannot_be_is_refused(app: Lateshift) -> None:
+    def pack() -> None: ...
+
+    for options, says in (
+        ({"reply_to": "task:hear", "reply_on": ["landed"]}, "reply_on is some of"),
+        ({"reply_on": ["completed"]}, "give reply_to too"),
+        ({"replies_to": "task:hear"}, "no option replies_to="),
+    ):
+        with pytest.raises(OptionInvalid, match=says):
+            app.task(**options)(pack)
+    with pytest.raises(OptionInvalid, match="no task 'nobody'"):
+        app.task(reply_to="task:nobody")(pack).enqueue()
+
+
+def test_a_task_that_is_told_has_no_reply_itself_for_that_might_never_end(app: Lateshift, kit: Kit) -> None:
+    @app.task(reply_to="task:itself")
+    def itself(event: JobEvent) -> None: ...
+
+    @app.task(reply_to="task:hear")
+    def echo(event: JobEvent) -> None: ...
+
+    with pytest.raises(OptionInvalid, match="might never end"):
+        itself.enqueue(JobEvent(id="1", kind="started", job_id=new_job_id(), task="", queue="", at=NOW))
+    with pytest.raises(OptionInvalid, match="might never end"):
+        charge(app, 1, reply_to=echo)
+    charge(app, 1, reply_to=echo.options(reply_to=[]), reply_on="completed")
+    kit.drain()
+    [view] = app.store.reports.jobs(JobFilter(task="echo"), 10)
+    assert view.state is State.COMPLETED
+    assert heard == []
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,12 @@
 """An agent: the tasks that call one remote service, in a queue of their own."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from lateshift.model.breaker import Breaker
-from lateshift.model.retry import Retry
-from lateshift.model.tags import tags_of
-from lateshift.model.unique import Uniqueness
-from lateshift.registrar import Register, Registrar
-from lateshift.task import AsyncTask, Limits, Task
+from lateshift.registrar import AgentTaskOptions, Register, Registrar
+from lateshift.task import AsyncTask, Task
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,42 +31,11 @@ class Agent:
     @overload
     def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
     @overload
-    def task(
-        self,
-        /,
-        *,
-        name: str | None = None,
-        retry: Retry | None = None,
-        time_limit: timedelta | None = TIME_LIMIT,
-        priority: int = 0,
-        keep: timedelta = timedelta(days=1),
-        process: bool = False,
-        memory: int | None = None,
-        unique: Uniqueness = None,
-        breaker: Breaker | None = None,
-        tags: Collection[str] = (),
-    ) -> Registrar: ...
-    def task(
-        self,
-        function: Callable[..., Any] | None = None,
-        /,
-        *,
-        name: str | None = None,
-        retry: Retry | None = None,
-        time_limit: timedelta | None = TIME_LIMIT,
-        priority: int = 0,
-        keep: timedelta = timedelta(days=1),
-        process: bool = False,
-        memory: int | None = None,
-        unique: Uniqueness = None,
-        breaker: Breaker | None = None,
-        tags: Collection[str] = (),
-    ) -> Any:
+    def task(self, /, **options: Unpack[AgentTaskOptions]) -> Registrar: ...
+    def task(self, function: Callable[..., Any] | None = None, /, **options: Unpack[AgentTaskOptions]) -> Any:
         """As `app.task`, with a shorter time limit. `breaker`: one of the task's own, beside the agent's."""
-        limits = Limits(
-            queue=self.name, retry=retry or Retry(), time_limit=time_limit, priority=priority, keep=keep, process=process,
-            memory=memory, unique=unique, breaker=breaker, tags=tags_of(tags),
+        registrar = Registrar(
+            self._register, AgentTaskOptions.__annotations__, {"time_limit": TIME_LIMIT, **options}, queue=self.name,
             agent=None if self.breaker is None else (self.name, self.breaker),
         )  # fmt: skip
-        registrar = Registrar(self._register, name, limits)
         return registrar if function is None else registrar(function)

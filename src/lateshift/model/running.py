@@ -1,7 +1,9 @@
 """How a task runs, as it is declared: checked where that is."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from lateshift.errors import OptionInvalid, TaskInvalid
 from lateshift.model import checks
@@ -9,6 +11,7 @@ from lateshift.model.breaker import Breaker
 from lateshift.model.calling import priority_of
 from lateshift.model.limit import Limit
 from lateshift.model.queue import queue_name
+from lateshift.model.reply import mask
 from lateshift.model.retry import Retry
 from lateshift.model.tags import Tags
 from lateshift.model.unique import Uniqueness
@@ -35,6 +38,8 @@ class Limits:
     breaker: Breaker | None = None
     agent: tuple[str, Breaker] | None = None  # whose it is, if that has a breaker
     tags: Tags = ()
+    reply_to: Any = None  # of its jobs, unless a call says otherwise
+    reply_on: Sequence[str] | None = None
 
     @property
     def guarded(self) -> bool:
@@ -67,6 +72,10 @@ def check(name: str, limits: Limits, *, is_async: bool) -> None:
         )
     if limits.limit is not None and limits.singleton:
         raise OptionInvalid(f"{name}: a singleton is a limit of one: give singleton or limit, not both.")
+    if limits.reply_on is not None:
+        mask(limits.reply_on)
+        if not limits.reply_to:
+            raise OptionInvalid(f"{name}: reply_on is for replies: give reply_to too.")
     if limits.memory is not None and not limits.process:
         raise OptionInvalid(f"{name}: a memory cap needs process=True; a thread cannot be killed alone.")
     if limits.process and is_async:

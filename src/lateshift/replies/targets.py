@@ -73,9 +73,14 @@ def to_task(what: Task[..., Any] | Bound[..., Any]) -> Target:
         raise OptionInvalid(
             f"reply_to: {task.name} is called with the event alone. Give it one parameter, and any others defaults."
         )
-    if isinstance(what, Bound) and (what.place is not None or what.key is not None or what.replies):
+    if isinstance(what, Bound) and (what.place is not None or what.key is not None):
         raise OptionInvalid(
-            f"reply_to: each event is a job of {task.name} in a session of its own. Leave session, tenant, limit_key, key and reply_to out."
+            f"reply_to: each event is a job of {task.name} in a session of its own. Leave session, tenant, limit_key and key out."
+        )
+    if what.replies:
+        raise OptionInvalid(
+            f"reply_to: {task.name} has a reply_to of its own, and telling of what was told might never end. Give it none here: "
+            f"reply_to={task.name}.options(reply_to=[])."
         )
     if task.limits.singleton:
         raise OptionInvalid(

@@ -11,8 +11,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from lateshift.errors import OptionInvalid, TaskInvalid, WorkflowInvalid
 from lateshift.model.history import append
-from lateshift.model.job import AttemptRecord, Lease, NewJob, Spec
+from lateshift.model.job import AttemptRecord, Lease, NewJob, Place, Spec
 from lateshift.model.outcome import MESSAGE_LIMIT, Cancelled, DeadLettered, Decided, Deciding, clip, said
+from lateshift.model.queue import PLAIN
 from lateshift.model.remote import name_of
 from lateshift.model.workflow.policy import Policy
 from lateshift.model.workflow.run import Loaded, Phase
@@ -55,22 +56,23 @@ class Workflow(Task[P, R]):
 
     @cached_property
     def spec(self) -> Spec:
-        return self._unguarded(super().spec)
+        spec = super().spec
+        self._refuse_guards(spec.queue, None)
+        return spec
 
     def options(self, **options: Any) -> Bound[P, R]:
         """As a task's, without session, tenant and limit_key: a run that sleeps would hold its turn for as long. Its steps may have
         them."""
         bound = super().options(**options)
-        self._unguarded(bound.spec)
+        self._refuse_guards(bound.spec.queue, bound.place)
         return bound
 
-    def _unguarded(self, spec: Spec) -> Spec:
-        if spec.lane is not self.lane:
+    def _refuse_guards(self, queue: str, place: Place | None) -> None:
+        if place is not None or self.sender.queues.get(queue, PLAIN).limit is not None:
             raise OptionInvalid(
-                f"The workflow {self.name} has no session, tenant or limit, nor may its queue {spec.queue}: a run that sleeps would hold "
+                f"The workflow {self.name} has no session, tenant or limit, nor may its queue {queue}: a run that sleeps would hold "
                 "its turn for as long. Give them to the tasks that are its steps, and the workflow another queue."
             )
-        return spec
 
     def graph(self) -> Graph:
         """What it may do, read from its code; nothing of it is run. Raises WorkflowInvalid if the source is not there."""

@@ -6,6 +6,7 @@ from examples.orders import app
 from examples.orders.application import COMPLETE_BY
 from examples.orders.database import Order, prepare, query
 from examples.orders.remote import Mode, Remote, Service
+from examples.orders.replies import heard
 from examples.orders.submission import receive
 from examples.orders.table import Row, rows
 from lateshift.cli.main import run
@@ -70,8 +71,7 @@ class Desk:
 
     def heard(self, order: int) -> list[str]:
         """What the shop has been told."""
-        found = query("SELECT status FROM replies WHERE order_id = ? ORDER BY id", order)
-        return [status for (status,) in found]
+        return heard(order)
 
     def alerts(self, order: int) -> list[str]:
         return [why for (why,) in query("SELECT why FROM alerts WHERE order_id = ?", order)]

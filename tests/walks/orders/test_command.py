@@ -40,13 +40,15 @@ def test_one_command_takes_an_order_of_each_kind_to_its_end_and_mends_those_that
         assert ROW.format(number, mode, "Processed") in before
     for number, mode in [(5, "hang"), (6, "permanent"), (7, "ship permanent")]:
         assert ROW.format(number, mode, "Error") in before
-    assert "order 5: step 2 charge failed: complete_by" in after
-    assert "order 6: step 2 charge failed: Permanent: 422" in after
+    assert "order 5: step 1 charge failed: complete_by" in after
+    assert "order 6: step 1 charge failed: Permanent: 422" in after
     assert after.count("$ lateshift workflows resubmit-step") == 2
     for number, mode in [(5, "hang"), (6, "permanent")]:
         assert ROW.format(number, mode, "Processed") in after
-    assert "order 5: Processing, then Error, then Processed. Really done: charge, ship." in after
-    assert "order 7: Processing, then Undone. Really done: charge, refund." in after
+    assert (
+        "order 5: Pending, then Processing, then Error, then Processed. Really done: charge, ship." in after
+    )
+    assert "order 7: Pending, then Processing, then Undone. Really done: charge, refund." in after
     assert after.rstrip().endswith("the piano that nobody could ship is refunded.")
 
 

@@ -4,12 +4,14 @@ test_processes.py."""
 from contextlib import suppress
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from examples.orders import agents, app
 from examples.orders.application import COMPLETE_BY, PATIENCE
 from examples.orders.database import Order, query, transaction
 from examples.orders.remote import Mode, Service
+from examples.orders.replies import reply
 from examples.orders.submission import receive, submit
 from examples.orders.table import Row
 from lateshift import JobFilter, State
@@ -25,7 +27,7 @@ def test_an_order_that_is_posted_is_pending_then_processed_and_the_shop_hears_of
     desk.kit.drain()
     assert desk.row(7).state == "Processed"
     assert desk.remote.log == ["charge 7", "ship 7"]
-    assert desk.heard(7) == ["Processing", "Processed"]
+    assert desk.heard(7) == ["Pending", "Processing", "Processed"]
 
 
 def test_the_row_and_the_workflow_are_written_together_or_not_at_all(desk: Desk) -> None:
@@ -46,12 +48,30 @@ def test_an_order_that_is_delivered_twice_is_one_order(desk: Desk) -> None:
     assert len(app.store.reports.jobs(JobFilter(task="fulfil"), 10)) == 1
 
 
+def test_the_reply_has_the_orders_id_and_its_status_and_comes_on_the_reply_queue(desk: Desk) -> None:
+    desk.post(7)
+    told = query("SELECT order_id, status, detail FROM replies ORDER BY place")
+    assert told == [(7, "Pending", ""), (7, "Processing", ""), (7, "Processed", "ship-7-2")]
+    replies = app.store.reports.jobs(JobFilter(task="reply"), 10)
+    assert {view.queue for view in replies} == {"orders.replies"}
+    events = [msgspec.json.decode(view.payload)["event"] for view in replies]
+    assert {event["correlation_id"] for event in events} == {"7"}
+    assert {event["job_id"] for event in events} == {str(desk.row(7).run)}
+
+
+def test_a_reply_that_is_delivered_twice_is_kept_once(desk: Desk) -> None:
+    desk.post(7)
+    for view in app.store.reports.jobs(JobFilter(task="reply"), 10):
+        args, _ = reply.arguments.decode(view.payload)
+        reply(*args)
+    assert desk.heard(7) == ["Pending", "Processing", "Processed"]
+
+
 # -- the remote service ------------------------------------------------------------------------------------------------
 
 
 def test_a_transient_failure_is_tried_again_by_the_agent_inside_the_complete_by(desk: Desk) -> None:
     desk.post(7, "transient")
-    assert desk.row(7).state == "Processing"
     desk.wait(3)
     assert (desk.row(7).state, desk.row(7).failures) == ("Processed", 0)  # the supervisor had nothing to do
     assert desk.remote.calls["charge", 7] == 3
@@ -98,13 +118,14 @@ def test_a_fault_that_is_not_transient_is_told_at_once_and_an_operator_resubmits
     assert (
         desk.alerts(7)
         == [row.says]
-        == ["step 2 charge failed: Permanent: 422: we will not charge for order 7"]
+        == ["step 1 charge failed: Permanent: 422: we will not charge for order 7"]
     )
-    assert desk.heard(7) == ["Processing", "Error"]
+    desk.wait(1)
+    assert desk.heard(7) == ["Pending", "Processing", "Error"]
     desk.remote.tell(7, "work")
     desk.resubmit(7)
     assert desk.row(7).state == "Processed"
-    assert desk.heard(7) == ["Processing", "Error", "Processed"]
+    assert desk.heard(7) == ["Pending", "Processing", "Error", "Processed"]
 
 
 def test_what_was_done_is_undone_in_reverse_when_the_order_cannot_be_fulfilled(desk: Desk) -> None:
@@ -112,7 +133,7 @@ def test_what_was_done_is_undone_in_reverse_when_the_order_cannot_be_fulfilled(d
     assert desk.remote.log == ["charge 7", "refund 7"]
     assert desk.row(7).state == "Error"
     assert desk.row(7).says.startswith("undone: StepFailed: ship")
-    assert desk.heard(7) == ["Processing", "Undone"]
+    assert desk.heard(7) == ["Pending", "Processing", "Undone"]
 
 
 def test_a_compensation_that_fails_alerts_an_operator_who_resumes_it(desk: Desk) -> None:
@@ -122,7 +143,9 @@ def test_a_compensation_that_fails_alerts_an_operator_who_resumes_it(desk: Desk)
     assert desk.row(7).says.startswith("compensation failed")
     assert ["not undone: charge" in why for why in desk.alerts(7)] == [True]
     desk.remote.tell(7, "work", "refund")
+    assert desk.heard(7) == ["Pending", "Processing", "Error"]
     desk.operate("workflows", "resume", str(desk.row(7).run))
+    assert desk.heard(7)[-1] == "Undone"
     assert desk.remote.log == ["charge 7", "refund 7"]
     assert desk.row(7).says.startswith("undone")
 
@@ -133,7 +156,7 @@ def test_a_compensation_is_tried_again_while_its_service_is_away(desk: Desk) -> 
     assert desk.row(7).says.startswith("undone by refund")
     desk.wait(3)
     assert desk.remote.log == ["charge 7", "refund 7"]
-    assert desk.heard(7) == ["Processing", "Undone"]
+    assert desk.heard(7) == ["Pending", "Processing", "Undone"]
 
 
 # -- the agent ---------------------------------------------------------------------------------------------------------
@@ -181,7 +204,7 @@ def test_an_agent_that_answers_after_its_complete_by_is_not_heard(
     assert (row.state, row.failures) == ("Processed", 1)
     view = app.store.workflows.view(row.run)
     assert view is not None
-    assert view.steps[1].result == b'"charge-7-1 at call 2"'  # of the agent that was in time
+    assert view.steps[0].result == b'"charge-7-1 at call 2"'  # of the agent that was in time
     assert desk.remote.log == ["charge 7", "ship 7"]  # the card was charged once all the same
 
 
@@ -214,7 +237,7 @@ def test_a_service_that_hangs_is_asked_again_then_waited_for_longer_then_left_to
     assert desk.row(7).state == "Error"
     assert desk.alerts(7) == [desk.row(7).says]
     assert "not done by its complete-by" in desk.row(7).says
-    assert desk.heard(7) == ["Processing", "Error"]
+    assert desk.heard(7) == ["Pending", "Processing", "Error"]
     assert desk.remote.log == []
 
     desk.remote.tell(7, "work")
@@ -253,8 +276,9 @@ def test_a_service_that_is_not_there_at_all_is_tried_until_the_complete_by(
 
 def test_an_operator_may_have_a_failed_order_undone_instead(desk: Desk) -> None:
     desk.post(7, "permanent")
+    desk.wait(1)
     desk.operate("workflows", "undo", str(desk.row(7).run), "--why", "the customer has paid in the shop")
-    assert desk.heard(7) == ["Processing", "Error", "Undone"]
+    assert desk.heard(7) == ["Pending", "Processing", "Error", "Undone"]
     assert desk.row(7).says.startswith("undone")
     assert app.job(desk.row(7).run).state is State.DEAD
 
@@ -266,6 +290,7 @@ def test_an_order_that_is_called_off_before_anybody_took_it_is_an_error_and_cost
     desk.kit.drain()
     assert (desk.row(7).state, desk.remote.log) == ("Error", [])
     assert desk.row(7).says.startswith("cancelled")
+    assert desk.heard(7) == ["Pending", "Error"]
 
 
 @pytest.mark.parametrize(("mode", "state"), [("work", "Processed"), ("permanent", "Error")])

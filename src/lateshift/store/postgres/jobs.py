@@ -210,6 +210,8 @@ class PostgresJobs:
         )
 
     def save(self, notes: Sequence[Note]) -> list[Lease]:
+        notes = sorted(notes, key=lambda note: note.lease.id)  # in the courier's order: no deadlocks
+
         def work(connection: Connection, again: bool) -> list[Lease]:
             with connection.pipeline():
                 cursors = [

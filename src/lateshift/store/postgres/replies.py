@@ -21,9 +21,13 @@ from lateshift.store.replying import EVENTS_KEPT, UNFIT, Refused, Sent, halving,
 # Shared with nobody: whoever would take the term over waits for the commit. So numbers appear in their order.
 TERM = "SELECT 1 FROM lateshift.lock WHERE name = 'courier' AND fence = %s AND owner IS NOT NULL FOR UPDATE"
 ANY = "SELECT 1 FROM lateshift.outbox LIMIT 1"
-# The oldest. Primary key.
-TAKE = """DELETE FROM lateshift.outbox
- WHERE number = ANY(ARRAY(SELECT number FROM lateshift.outbox ORDER BY number LIMIT %s))
+# The oldest. Progress is also deleted by whoever writes newer, in the order of jobs: so it is held in that order first, whatever its
+# numbers, and nobody waits in a circle. Primary key.
+TAKE = """WITH oldest AS MATERIALIZED (SELECT number, kind FROM lateshift.outbox ORDER BY number LIMIT %s),
+held AS MATERIALIZED (SELECT number FROM lateshift.outbox
+ WHERE number = ANY(ARRAY(SELECT number FROM oldest WHERE kind = 2)) ORDER BY job FOR UPDATE)
+DELETE FROM lateshift.outbox
+ WHERE number = ANY(ARRAY(SELECT number FROM oldest WHERE kind <> 2 UNION ALL SELECT number FROM held))
  RETURNING number, job, kind, queue, task, attempt, at, progress, history, result, reason, reply"""
 # Primary key.
 WAITING = "SELECT count(*), min(at) FROM (SELECT at FROM lateshift.outbox ORDER BY number LIMIT %s) AS oldest"
