@@ -31,7 +31,7 @@ from lateshift.model.ids import JobId, id_of
 from lateshift.model.limit import Limit
 from lateshift.model.member import VERSION_LIMIT, Program, program_of
 from lateshift.model.placing import Then
-from lateshift.model.queue import QueueSettings, WhenFull, declare, queue_name
+from lateshift.model.queue import QueueSettings, WhenFull, declare, queue_name, sensitive_among
 from lateshift.pipelines import Pipelines
 from lateshift.registrar import Registrar, TaskOptions
 from lateshift.replies.targets import Targets
@@ -96,6 +96,7 @@ class Lateshift(Agents, Scheduling, Triggering, Pipelines, Alerting, Replying):
                 if self._store is None:
                     store = open_store(self.settings.store, self.clock)
                     store.ready()
+                    store.queues.conceal(sensitive_among(self._queues))
                     self._store = store
         return self._store
 
@@ -165,7 +166,10 @@ class Lateshift(Agents, Scheduling, Triggering, Pipelines, Alerting, Replying):
         )  # fmt: skip
         used = [task.name for task in self._tasks.values() if task.limits.queue == name and task.used]
         fed = [*self.schedules_into(name), *self.triggers_into(name)]
-        return declare(self._queues, name, settings, used=used, fed=fed)
+        declare(self._queues, name, settings, used=used, fed=fed)
+        if self._store is not None and sensitive:
+            self._store.queues.conceal([name])
+        return settings
 
     def limit(self, name: str, limit: Limit) -> None:
         """Limit the jobs of each key that callers name: `app.limit("vendor", Limit(concurrency=5))`, then
@@ -302,6 +306,7 @@ class Lateshift(Agents, Scheduling, Triggering, Pipelines, Alerting, Replying):
         """`with app.using(store):` this app works on another store, by that store's clock; it is closed at the end, and what
         the app had before is there again. For tests: see lateshift.testing."""
         before = self._store, self.clock, self.settings
+        store.queues.conceal(sensitive_among(self._queues))
         self._store, self.clock = store, store.clock
         self.settings = replace(self.settings, store=store.url)
         try:

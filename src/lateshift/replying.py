@@ -15,6 +15,7 @@ from lateshift.errors import OptionInvalid, Permanent, Snooze, WebhookFailed, We
 from lateshift.model.events import JobEvent
 from lateshift.model.ids import JobId, new_member_id
 from lateshift.model.queue import PLAIN, QueueSettings, queue_name
+from lateshift.model.sealed import WEBHOOK
 from lateshift.replies.courier import Courier
 from lateshift.replies.delivering import (
     DELAYS,
@@ -93,7 +94,7 @@ class Replying:
                 self._tell_last(event, str(endpoint), error)
                 raise
 
-        task = self._register(reply_webhook, f"lateshift.reply_webhook.{name or origin}", _limits(queue))
+        task = self._register(reply_webhook, f"{WEBHOOK}{name or origin}", _limits(queue))
         self.client.targets.webhooks[origin] = task
         return task
 

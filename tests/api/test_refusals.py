@@ -62,7 +62,7 @@ def test_who_may_not_is_refused_at_every_route_and_who_may_is_not(
     path, body = filled(route, kit, shop), body_of(route)
     app = kit.app
     assert isinstance(route.scope, Scope)
-    own = [route.scope, *BESIDES.get(route.path, ())]
+    own = [route.scope] if route.besides is None else [route.scope, route.besides]
     long_ago = app.store.clock.now() - timedelta(days=9)
     real = token_of(app, "real", own)
     wrong = real[:-1] + ("A" if real[-1] != "A" else "B")
@@ -78,10 +78,15 @@ def test_who_may_not_is_refused_at_every_route_and_who_may_is_not(
         answer = web(route.method, path, body, token=token)
         assert answer.status_code == 401, kind
         assert answer.headers["www-authenticate"].startswith("Bearer"), kind
-    for scope in OTHERS[route.scope]:
+    for scope in [*OTHERS[route.scope], *(own[:1] if len(route.always) > 1 else [])]:
         answer = web(route.method, path, body, token=token_of(app, f"is-{scope}", [scope]))
         assert answer.status_code == 403, scope
         assert "insufficient_scope" in answer.headers["www-authenticate"]
+    if route.besides_for is not None:
+        asks = (body or {}) | {route.besides_for: {"to": "bob"}}
+        alone = web(route.method, path, asks, token=token_of(app, "alone", [route.scope]))
+        assert (alone.status_code, alone.json()["field"]) == (403, route.besides_for)
+        assert web(route.method, path, asks, token=real).status_code == 200
     elsewhere = web(route.method, path, body, token=token_of(app, "elsewhere", own, ("cellar.*",)))
     if route.reach is Reach.OWN:
         assert "news" not in elsewhere.text
@@ -122,7 +127,6 @@ def test_a_token_of_some_queues_sees_and_does_what_is_in_them(web: Web, kit: Kit
     assert web("POST", "/v1/tasks/send/jobs", {"arguments": {"to": "bob"}}, token=text).status_code == 202
 
 
-BESIDES = {"/v1/tasks/{name}/schedules": (Scope.ENQUEUE,)}  # what a route asks for besides its scope
 LOOKALIKES = (
     "/v1/queues/", "//v1/queues", "/v1//queues", "/v1/queues;x", "/v1/queues/configs", "/V1/queues", "/v1/queues.", "/v1/./queues",
     "/v1/%2e%2e/v1/queues", "/v1%2fqueues", "/v1/queues%00", "/health/live/../../v1/queues", "/v1/queues%20", "/v1/queues%2f",
@@ -190,6 +194,21 @@ def test_the_matrix_names_every_route_and_who_may() -> None:
     assert len(lines) == len(ROUTES) + 2  # the metrics, and the document
     assert ("POST", "/v1/tasks/{name}/jobs", "enqueue", "one queue") in lines
     assert ("GET", "/health/live", "public", "") in lines
+    assert ("POST", "/v1/tasks/{name}/schedules", "operate, enqueue", "one queue") in lines
+    assert ("POST", "/v1/schedules/{name}/edit", "operate, enqueue for arguments", "one queue") in lines
+
+
+def test_a_second_scope_for_what_no_body_says_is_not_served() -> None:
+    def handler(asked: Asked) -> Done:
+        """Does something."""
+        return Done(subject="x", action="done", changed=True)
+
+    route = Route(
+        method="POST", path="/v1/x", handler=handler, gives=Done, takes=Done, scope=Scope.OPERATE, reach=Reach.ALL,
+        besides=Scope.ENQUEUE, besides_for="arguments",
+    )  # fmt: skip
+    with pytest.raises(TypeError, match="arguments is no field of its body"):
+        route.check()
 
 
 def test_when_a_token_was_used_is_noted_and_an_operators_deed_has_its_name(web: Web, kit: Kit) -> None:

@@ -81,7 +81,9 @@ FILTER = lateshift.FilterProgress(name="", queue="", waiting=0, running=0, held=
 STEP = Mock(path="00001", payload=None, result=None, error=None, undo_error=None)
 RUN = ["lateshift workflows list", "lateshift workflows show"]
 TOKEN = Mock(scopes=(), queues=(), revoked_at=None, expires_at=None)
-ANYTHING = Mock(progress=None, payload=None, result=None, checkpoint=None, history=[], serves=None, tags=())
+ANYTHING = Mock(
+    progress=None, payload=None, result=None, checkpoint=None, history=[], serves=None, tags=(), sensitive=False, task=""
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -91,12 +93,12 @@ ANYTHING = Mock(progress=None, payload=None, result=None, checkpoint=None, histo
         (["lateshift jobs list", "lateshift jobs show"], job_whole(ANYTHING)),
         (
             ["lateshift jobs logs"],
-            log_document(AttemptLog(job=UUID(int=0), attempt=1, fence=1, lines=[], logged=0)),
+            log_document(AttemptLog(job=UUID(int=0), attempt=1, fence=1, lines=[], logged=0), hide=False),
         ),
         (["lateshift batches list"], batch_document(ANYTHING)),
         (["lateshift queues list"], queue_document(ANYTHING)),
         (["lateshift members list"], member_document(ANYTHING)),
-        (["lateshift sessions list"], session_document(Mock(state=None))),
+        (["lateshift sessions list"], session_document(Mock(state=None), ())),
         (["lateshift limits"], limit_document(Rule("key", "vendor"))),
         (["lateshift triggers list"], trigger_document(ANYTHING)),
         (["lateshift triggers refused"], refused_document(Mock(raw=b"", rest=b'{"seen":{}}'))),

@@ -87,6 +87,7 @@ def endpoint_of(
 
 async def handled(route: Route, asked: Asked) -> Any:
     """What the handler gives: a coroutine on the loop, a plain function on a thread."""
+    asked.check_besides()
     given = await route.handler(asked) if _is_coroutine(route.handler) else await aside(route.handler, asked)
     if route.reach is Reach.ONE and not asked.checked:
         raise RuntimeError(f"{route.method} {route.path} did not look at its queue")

@@ -92,7 +92,7 @@ def with_document(routes: Sequence[Route]) -> list[Route]:
 def matrix(routes: Sequence[Route] = ROUTES) -> list[tuple[str, str, str, str]]:
     """Who may do what: method, path, scope, and for a token of some queues, which."""
     return [
-        (route.method, route.shown_path, str(route.scope), "" if route.reach is None else str(route.reach))
+        (route.method, route.shown_path, route.scopes, "" if route.reach is None else str(route.reach))
         for route in with_document(routes)
     ]
 

@@ -49,8 +49,8 @@ class Doorkeeper:
                 raise no_queue(token, None, route)
             case "scope":
                 raise Refused(
-                    403, "scope-forbidden", f"This token has the scopes {', '.join(token.scopes)}, and this asks for {route.scope}.",
-                    headers={"WWW-Authenticate": f'{REALM}, error="insufficient_scope", scope="{route.scope}"'},
+                    403, "scope-forbidden", f"This token has the scopes {', '.join(token.scopes)}, and this asks for {route.scopes}.",
+                    headers={"WWW-Authenticate": f'{REALM}, error="insufficient_scope", scope="{route.needs}"'},
                 )  # fmt: skip
         await self._note(token)
         return token

@@ -111,6 +111,8 @@ def _operation(route: Route, schema_of: dict[str, Any], parameter_of: dict[str, 
         said["security"] = []
     else:
         said["x-scope"], said["x-queues"] = str(route.scope), str(route.reach)
+    if route.besides is not None:
+        said["x-scope-besides"] = {"scope": str(route.besides), "for": route.besides_for or "every request"}
     return said
 
 

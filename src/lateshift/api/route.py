@@ -15,6 +15,7 @@ from lateshift.api.problem import Refused
 from lateshift.app import Lateshift
 from lateshift.errors import JobUnknown
 from lateshift.model.access import Scope, Token, refusal, standing
+from lateshift.model.ids import JobId
 from lateshift.model.job import JobView
 from lateshift.model.member import served
 from lateshift.operating import names, pipelines
@@ -43,7 +44,8 @@ class Route:
     """`takes`: the type of the body. `asks`: the type of the query. `gives`: the type of the answer, and `status` its status.
     `keyed`: an Idempotency-Key has a meaning of its own. `raw`: the body is taken as it comes. `forgets`: no answer
     of it is kept, whatever the key: it shows a secret, or changes nothing. `media`: the kinds in which the answer may come. `links`: names of
-    handlers that its answer leads to, and where in it stands what they are asked for by. The first line of the handler's docstring says what it does."""
+    handlers that its answer leads to, and where in it stands what they are asked for by. `besides`: a second scope that it asks for; `besides_for`: only
+    where this field of the body is given. The first line of the handler's docstring says what it does."""
 
     method: Literal["GET", "POST"]
     path: str
@@ -51,6 +53,8 @@ class Route:
     gives: Any
     scope: Permission | None = None
     reach: Reach | None = None
+    besides: Scope | None = None
+    besides_for: str | None = None
     takes: Any = None
     asks: Any = None
     status: int = 200
@@ -79,6 +83,24 @@ class Route:
         return self.method == "POST" and self.scope != PUBLIC and not self.keyed and not self.forgets
 
     @property
+    def scopes(self) -> str:
+        """In words, as the matrix has it."""
+        if self.besides is None:
+            return str(self.scope)
+        return f"{self.scope}, {self.besides}" + (f" for {self.besides_for}" if self.besides_for else "")
+
+    @property
+    def always(self) -> list[Scope]:
+        """The scopes that every request needs; none if it is public."""
+        besides = [] if self.besides is None or self.besides_for is not None else [self.besides]
+        return [self.scope, *besides] if isinstance(self.scope, Scope) else []
+
+    @property
+    def needs(self) -> str:
+        """The same as RFC 6750 has it."""
+        return " ".join(self.always)
+
+    @property
     def about(self) -> str:
         return (self.handler.__doc__ or "").strip()
 
@@ -88,6 +110,12 @@ class Route:
             raise TypeError(f"{self.method} {self.path} declares no scope: say who may.")
         if self.scope != PUBLIC and self.reach is None:
             raise TypeError(f"{self.method} {self.path} does not say which queues it is about.")
+        if self.besides_for is not None and (
+            self.besides is None or self.besides_for not in self.takes.__struct_fields__
+        ):
+            raise TypeError(
+                f"{self.method} {self.path}: {self.besides_for} is no field of its body that a scope is asked for."
+            )
         if not self.about:
             raise TypeError(
                 f"{self.method} {self.path}: its handler has no docstring, which the document needs."
@@ -150,10 +178,15 @@ class Asked:
             self.allow(queue)
         return task
 
-    def require(self, scope: Scope) -> None:
-        """Raises Refused unless the token is good for this too."""
+    def check_besides(self) -> None:
+        """Raises Refused unless the token is good for the second scope too, where the body asks for one."""
+        scope, name = self._route.besides, self._route.besides_for
+        if scope is None or name is None or getattr(self.body, name, None) is None:
+            return
         if self.token is None or standing(self.token, scope, self._app.store.clock.now()) is not None:
-            raise Refused(403, "scope-forbidden", f"This asks for the scope {scope} besides.")
+            raise Refused(
+                403, "scope-forbidden", f"Other {name} ask for the scope {scope} besides.", field=name
+            )
 
     def job(self) -> JobView:
         """The job that the path names, if the token is for its queue. Raises JobUnknown."""
@@ -204,6 +237,14 @@ class Asked:
                 404, "id-unknown", f"{text!r} is no id: 32 hexadecimal digits, as listings give them."
             ) from None
 
+    def jobs(self, ids: Sequence[JobId]) -> list[JobView | None]:
+        """Those that a request names, each once, if the token is for the queue of every one; None for what is not there."""
+        found = self._app.store.reports.named(list(dict.fromkeys(ids)))
+        for queue in sorted({view.queue for view in found if view is not None}):
+            self.allow(queue)
+        self.checked = True
+        return found
+
     def allow(self, queue: str | None) -> None:
         """Raises Refused unless the token is for this queue; None is all of them."""
         scope = self._route.scope
@@ -250,11 +291,11 @@ def may(token: Token, route: Route, app: Lateshift) -> str | None:
     """Why a token may not use a route, as far as that is known before anything is looked up."""
     assert isinstance(route.scope, Scope)
     now = app.store.clock.now()
-    return (
-        refusal(token, route.scope, None, now)
-        if route.reach is Reach.ALL
-        else standing(token, route.scope, now)
-    )
+    for scope in route.always:
+        why = refusal(token, scope, None, now) if route.reach is Reach.ALL else standing(token, scope, now)
+        if why is not None:
+            return why
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,13 @@ def logs(named: str, attempt: int | None) -> None:
     """What the attempts of a job have logged, the newest lines of each. The last digits of its id will do."""
     with opened() as store:
         id = one(store, named)
-        if store.reports.job(id) is None:
+        view = store.reports.job(id)
+        if view is None:
             raise JobUnknown(unknown(store, named))
-        found = [masked_log(log) for log in store.logs.of(id) if attempt is None or log.attempt == attempt]
+        logged = [log for log in store.logs.of(id) if attempt is None or log.attempt == attempt]
+        found = [masked_log(log, hide=view.sensitive) for log in logged]
     if wants_json():
-        print_json({"job": str(id), "logs": [log_document(log) for log in found]})
+        print_json({"job": str(id), "logs": [log_document(log, hide=view.sensitive) for log in found]})
     elif not found:
         which = "It has" if attempt is None else f"Attempt {attempt} has"
         click.echo(

@@ -6,7 +6,7 @@ from lateshift.cli.options import wants_json
 from lateshift.cli.output import counted, print_json, print_table, say, short
 from lateshift.documents.dead_letters import plan_document
 from lateshift.model.edit import changes
-from lateshift.model.sealed import is_sealed, masked_view
+from lateshift.model.sealed import masked_view, shown_payload
 from lateshift.resubmission import Plan, Planned
 
 OLD_WIDTH = 24  # characters of an old value; the new one has the rest of the line
@@ -32,7 +32,7 @@ def print_plan(plan: Plan, limit: int | None = None) -> None:
 
 def _rows(planned: Planned) -> list[list[str]]:
     view = masked_view(planned.view)
-    if planned.edit is None or is_sealed(planned.edit.after):
+    if planned.edit is None or shown_payload(view, planned.edit.after) != planned.edit.after:
         return [[short(view.id), view.task, view.state.label, view.payload.decode()]]
     rows: list[list[str]] = []
     for each in changes(planned.edit):

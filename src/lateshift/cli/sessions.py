@@ -1,14 +1,13 @@
 """`lateshift sessions`: what sessions keep, which are held, and letting them go on."""
 
 import click
+import msgspec
 
 from lateshift.cli import exits
 from lateshift.cli.missing import held_elsewhere
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import print_json, print_table
-from lateshift.documents.sessions import session_document
-from lateshift.model.sealed import masked
-from lateshift.store.contract import SessionView
+from lateshift.documents.sessions import SessionDocument, session_document
 
 SHOWN = 200  # sessions in a listing, unless --limit says otherwise
 STATE_SHOWN = 60  # characters of a session's state in a listing
@@ -33,12 +32,14 @@ def list_sessions(held: bool, limit: int) -> None:
     """Sessions that keep state, number their jobs, or are held."""
     with opened() as store:
         found = store.sessions.list(held=held, limit=limit)
+        hidden = store.queues.concealed()
+    documents = [session_document(view, hidden) for view in found]
     if wants_json():
-        print_json({"sessions": [session_document(view) for view in found]})
+        print_json({"sessions": documents})
         return
     print_table(
         ("queue", "session", "held by", ">expects", "state"),
-        [_row(view) for view in found],
+        [_row(document) for document in documents],
         "No session is held." if held else "No session keeps anything.",
     )
 
@@ -66,9 +67,9 @@ def release(name: str, queue: str) -> None:
         raise click.exceptions.Exit(exits.NOT_FOUND)
 
 
-def _row(view: SessionView) -> list[str]:
-    held = {"dead": f"dead letter {view.held_by}", "gap": "a missing number", None: ""}[view.held_why]
-    kept = masked(view.state)
-    state = "" if kept is None else kept.decode(errors="replace")
+def _row(document: SessionDocument) -> list[str]:
+    held = {"dead": f"dead letter {document.held_by}", "gap": "a missing number", None: ""}[document.held_why]
+    state = "" if document.state is None else msgspec.json.encode(document.state).decode()
     shown = state if len(state) <= STATE_SHOWN else state[: STATE_SHOWN - 1] + "…"
-    return [view.queue, view.name, held, "" if view.expects is None else str(view.expects), shown]
+    expects = "" if document.expects is None else str(document.expects)
+    return [document.queue, document.session, held, expects, shown]

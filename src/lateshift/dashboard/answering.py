@@ -25,7 +25,7 @@ from lateshift.dashboard.rendering import render
 from lateshift.dashboard.session import Cookies, form_proof, require_own_page, require_proof
 from lateshift.dashboard.signing_in import SignIn
 from lateshift.errors import LateshiftError
-from lateshift.model.access import Scope, Token, standing
+from lateshift.model.access import Token, standing
 from lateshift.runtime.aside import aside
 
 HTML = "text/html; charset=utf-8"
@@ -283,4 +283,4 @@ async def _form(request: Request) -> dict[str, str]:
 
 def _allowed(token: Token, route: Route, now: datetime) -> bool:
     """Whether its button is shown."""
-    return isinstance(route.scope, Scope) and standing(token, route.scope, now) is None
+    return bool(route.always) and all(standing(token, scope, now) is None for scope in route.always)

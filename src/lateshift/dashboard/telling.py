@@ -70,7 +70,7 @@ class Moment:
 def life_of(view: JobView, logs: Sequence[AttemptLog], members: Mapping[UUID, str]) -> list[Moment]:
     """From when it was made, the oldest first. Each attempt has what it logged."""
     view = masked_view(view)
-    by_fence = {log.fence: masked_log(log) for log in logs}
+    by_fence = {log.fence: masked_log(log, hide=view.sensitive) for log in logs}
     moments = [Moment(at=view.created_at, title="Made")]
     if view.state is State.SCHEDULED or (not view.history and view.due_at > view.created_at + SOON):
         moments.append(Moment(at=view.due_at, title="Due"))

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from lateshift.documents.reading import readable
 from lateshift.model.groups import Group, Groups
+from lateshift.model.sealed import shown_payload
 from lateshift.resubmission import Plan
 
 
@@ -48,8 +49,8 @@ def groups_document(groups: Groups, limit: int) -> GroupsDocument:
 def plan_document(plan: Plan) -> PlanDocument:
     examples = [
         PlannedDocument(
-            id=each.view.id, task=each.view.task, before=readable(each.view.payload),
-            after=readable(each.edit.after if each.edit else each.view.payload),
+            id=each.view.id, task=each.view.task, before=readable(shown_payload(each.view, each.view.payload)),
+            after=readable(shown_payload(each.view, each.edit.after if each.edit else each.view.payload)),
         )
         for each in plan.examples
     ]  # fmt: skip

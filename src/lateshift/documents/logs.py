@@ -24,8 +24,9 @@ class LogDocument(Struct, frozen=True, kw_only=True):
     lines: list[LineDocument]
 
 
-def log_document(log: AttemptLog) -> LogDocument:
-    log = masked_log(log)
+def log_document(log: AttemptLog, *, hide: bool) -> LogDocument:
+    """`hide`: its job is of a sensitive queue."""
+    log = masked_log(log, hide=hide)
     lines = [
         LineDocument(at=line.at, level=line.level, logger=line.logger, message=line.message)
         for line in log.lines

@@ -1,5 +1,6 @@
 """A session, and what limits jobs."""
 
+from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
@@ -7,6 +8,7 @@ from msgspec import Struct
 
 from lateshift.documents.reading import readable
 from lateshift.model.guard import Rule
+from lateshift.model.sealed import hidden as hidden_value
 from lateshift.store.contract import SessionView
 
 
@@ -32,10 +34,11 @@ class LimitDocument(Struct, frozen=True, kw_only=True):
     burst: int | None
 
 
-def session_document(view: SessionView) -> SessionDocument:
+def session_document(view: SessionView, hidden: Collection[str]) -> SessionDocument:
+    """`hidden`: the queues that are sensitive."""
     return SessionDocument(
         queue=view.queue, session=view.name, held_by=view.held_by, held_why=view.held_why, expects=view.expects,
-        state=readable(view.state),
+        state=readable(hidden_value(view.state) if view.queue in hidden else view.state),
     )  # fmt: skip
 
 

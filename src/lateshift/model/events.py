@@ -7,10 +7,11 @@ from uuid import UUID
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lateshift.model import history
 from lateshift.model.job import AttemptRecord, Progress
-from lateshift.model.sealed import is_sealed, masked_progress, masked_text
+from lateshift.model.sealed import MASK, hidden_record, is_sealed, masked_progress, masked_text
 
 RESULT_TOLD = 8 * 1024  # bytes of a result; a larger one is left out of the event, and read with the job
 ERROR_TOLD = 2 * 1024  # characters of what an attempt raised
@@ -81,15 +82,25 @@ class Told(Struct, frozen=True, kw_only=True):
 _progress = msgspec.json.Decoder(Progress)
 
 
-def event_of(told: Told, now: datetime, correlation_id: str | None) -> JobEvent:
-    """`now`: for what was written without a time."""
+def event_of(told: Told, now: datetime, correlation_id: str | None, *, hide: bool = False) -> JobEvent:
+    """`now`: for what was written without a time. `hide`: its queue is sensitive."""
     last = _last(told)
-    result, left_out = result_told(told.result) if told.kind is Kind.COMPLETED else (None, False)
+    if last is not None and hide:
+        last = hidden_record(last)
+    result, left_out = result_told(told.result, hide=hide) if told.kind is Kind.COMPLETED else (None, False)
     return JobEvent(
         id=f"{told.job.hex}-{told.number}", kind=told.kind.label, job_id=told.job, task=told.task, queue=told.queue,
         at=told.at or (now if last is None else last.at), attempt=told.attempt, correlation_id=correlation_id,
-        progress=None if told.progress is None else masked_progress(_progress.decode(told.progress)), result=result,
+        progress=None if told.progress is None else masked_progress(_progress.decode(told.progress), hide=hide), result=result,
         result_left_out=left_out, reason=told.reason or (None if last is None else last.reason), error=error_of(last),
+    )  # fmt: skip
+
+
+def hidden_event(event: JobEvent) -> JobEvent:
+    """One that was told before its queue was sensitive, as it may be shown."""
+    return replace(
+        event, progress=masked_progress(event.progress, hide=True), result=None, error=None if event.error is None else MASK,
+        result_left_out=event.result_left_out or event.result is not None,
     )  # fmt: skip
 
 
@@ -110,10 +121,10 @@ def error_of(record: AttemptRecord | None) -> str | None:
     return text[:ERROR_TOLD]
 
 
-def result_told(kept: bytes | None) -> tuple[Any, bool]:
-    """A sealed one is for those who hold the key, and is read with the job."""
+def result_told(kept: bytes | None, *, hide: bool) -> tuple[Any, bool]:
+    """A sealed one, or one that is to be hidden, is for those who hold the key, and is read with the job."""
     if kept is None:
         return None, False
-    if len(kept) > RESULT_TOLD or is_sealed(kept):
+    if hide or len(kept) > RESULT_TOLD or is_sealed(kept):
         return None, True
     return msgspec.json.decode(kept), False

@@ -239,6 +239,7 @@ class JobView(Struct, frozen=True, kw_only=True):
     limit_key: str | None = None
     tags: tuple[str, ...] = ()
     parent: JobId | None = None
+    sensitive: bool = False  # its queue is: what it holds is shown to nobody, sealed or not
 
     @property
     def is_run(self) -> bool:

@@ -73,6 +73,11 @@ def is_sensitive(queues: Mapping[str, QueueSettings], queue: str) -> bool:
     return bool(queues) and queues.get(queue, PLAIN).sensitive
 
 
+def sensitive_among(queues: Mapping[str, QueueSettings]) -> list[str]:
+    """Which of them are."""
+    return [name for name, settings in queues.items() if settings.sensitive]
+
+
 def queue_name(name: Any) -> str:
     if not isinstance(name, str) or not QUEUE_NAME.fullmatch(name):
         raise OptionInvalid(

@@ -1,21 +1,24 @@
-"""What a sealed value looks like, and what is shown of one. Nothing here can open it: see lateshift.sealing.
+"""What a sealed value looks like, and what is shown of a job: nothing of what a sensitive queue holds, sealed or not, and of a webhook not
+where on its host it leads, which may be a secret. Nothing here can open anything: see lateshift.sealing.
 
 A sealed value is a JSON string, `"sealed:1:KEY:FIELD:…"`, so that it stands wherever JSON does. A job is sealed if its payload is."""
 
 import re
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import structs
 
 from lateshift.model.attempt_log import AttemptLog
-from lateshift.model.job import AttemptRecord, JobView, Progress
+from lateshift.model.job import AttemptRecord, JobView, Progress, State
 
 MASK = "[sealed]"
 START = "sealed:1:"
 NOT_SEALED = "not_sealed"  # why a job is a dead letter: a sensitive queue takes sealed payloads only
 SEAL_BROKEN = "seal_broken"  # why a job is a dead letter: its payload was changed, or is another job's
 REFUSED = (NOT_SEALED, SEAL_BROKEN)
+WEBHOOK = "lateshift.reply_webhook."  # how the tasks begin that deliver to a webhook
 
 KEY_ID = re.compile(r"[A-Za-z0-9_.-]{1,40}")
 HEAD = re.compile(rb"sealed:1:([A-Za-z0-9_.-]{1,40}):([a-z_]{1,20})")
@@ -46,6 +49,11 @@ def masked_text(text: str | None) -> str | None:
 
 def masked_view(view: JobView) -> JobView:
     """The job as everybody may see it, in the dashboard, the API and the command line."""
+    if view.sensitive:
+        return _hidden(view)
+    if view.task.startswith(WEBHOOK):
+        history = [_without_was(record) for record in view.history]
+        return structs.replace(view, payload=shown_payload(view, view.payload), history=history)
     if not is_sealed(view.payload):
         return view
     return structs.replace(
@@ -54,10 +62,35 @@ def masked_view(view: JobView) -> JobView:
     )  # fmt: skip
 
 
-def masked_progress(progress: Progress | None) -> Progress | None:
+def shown_payload(view: JobView, payload: bytes) -> bytes:
+    """What such a job is given, or would be, as everybody may see it."""
+    if view.sensitive or is_sealed(payload):
+        return _MASKED
+    return without_path(payload) if view.task.startswith(WEBHOOK) else payload
+
+
+def _hidden(view: JobView) -> JobView:
+    """Whatever it holds: it may have come before its queue was sensitive, or from a program that does not know."""
+    return structs.replace(
+        view, payload=_MASKED, result=hidden(view.result), checkpoint=hidden(view.checkpoint),
+        progress=masked_progress(view.progress, hide=True), history=[hidden_record(record) for record in view.history],
+        reason=hidden_text(view.reason) if view.state is State.CANCELLED and not is_sealed(view.payload) else view.reason,
+    )  # fmt: skip
+
+
+def hidden(kept: bytes | None) -> bytes | None:
+    """As JSON, to be shown."""
+    return None if kept is None else _MASKED
+
+
+def hidden_text(text: str | None) -> str | None:
+    return None if text is None else MASK
+
+
+def masked_progress(progress: Progress | None, *, hide: bool = False) -> Progress | None:
     if progress is None or progress.note is None:
         return progress
-    return structs.replace(progress, note=masked_text(progress.note))
+    return structs.replace(progress, note=MASK if hide else masked_text(progress.note))
 
 
 def masked_record(record: AttemptRecord) -> AttemptRecord:
@@ -68,6 +101,36 @@ def masked_record(record: AttemptRecord) -> AttemptRecord:
     return structs.replace(record, **changed)
 
 
-def masked_log(log: AttemptLog) -> AttemptLog:
-    lines = [structs.replace(line, message=masked_text(line.message) or "") for line in log.lines]
+def hidden_record(record: AttemptRecord) -> AttemptRecord:
+    """Its type of error is the code's, and stays; so does what the gatekeeper says itself."""
+    if record.reason in REFUSED:
+        return record
+    was = None if record.was is None else dict.fromkeys(record.was, MASK)
+    return structs.replace(
+        record, message=hidden_text(record.message), traceback=hidden_text(record.traceback), was=was
+    )
+
+
+def masked_log(log: AttemptLog, *, hide: bool = False) -> AttemptLog:
+    """`hide`: whatever its lines say, as its job is of a sensitive queue."""
+    lines = [
+        structs.replace(line, message=MASK if hide else masked_text(line.message) or "") for line in log.lines
+    ]
     return structs.replace(log, lines=lines)
+
+
+def without_path(payload: bytes) -> bytes:
+    """The arguments of a delivery, with no more of its URL than its scheme and host."""
+    try:
+        given = msgspec.json.decode(payload)
+        origin = urlsplit(given["url"])
+    except (msgspec.DecodeError, TypeError, KeyError, ValueError):
+        return _MASKED
+    return msgspec.json.encode({**given, "url": f"{origin.scheme}://{origin.netloc.rpartition('@')[2]}/…"})
+
+
+def _without_was(record: AttemptRecord) -> AttemptRecord:
+    """What a delivery was given before somebody changed it, and the line that tells of the change, may have another such URL."""
+    if record.was is None:
+        return record
+    return structs.replace(record, message=MASK, was=dict.fromkeys(record.was, MASK))

@@ -4,9 +4,12 @@ has seen some can go on after them, whoever asks and however often."""
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
+from msgspec import structs
+
 from lateshift.errors import OptionInvalid
 from lateshift.model.events import JobEvent, Kind, error_of, result_told
 from lateshift.model.job import AttemptRecord, JobView, State
+from lateshift.model.sealed import masked_view
 
 Position: TypeAlias = tuple[int, int]
 """The fence under which it happened, and which step of that lease it was."""
@@ -38,6 +41,7 @@ def read(text: str) -> Position:
 
 def events(view: JobView) -> list[tuple[Position, JobEvent]]:
     """In their order. Of progress, the newest. A run of a workflow starts once, and its stretches are not told."""
+    view = structs.replace(masked_view(view), result=view.result)
     told = [_event(view, (0, _RECEIVED), Kind.RECEIVED)]
     failed = [] if view.is_run else [record for record in view.history if record.was is None]
     for record in failed:
@@ -67,7 +71,9 @@ def _event(
     view: JobView, at: Position, kind: Kind, record: AttemptRecord | None = None
 ) -> tuple[Position, JobEvent]:
     fails = kind in (Kind.RETRYING, Kind.FAILED)
-    result, left_out = result_told(view.result) if kind is Kind.COMPLETED else (None, False)
+    result, left_out = (
+        result_told(view.result, hide=view.sensitive) if kind is Kind.COMPLETED else (None, False)
+    )
     reason = record.reason if record is not None and fails else None
     return at, JobEvent(
         id=f"{view.id.hex}-{written(at)}", kind=kind.label, job_id=view.id, task=view.task, queue=view.queue,

@@ -39,9 +39,8 @@ def choose(store: Store, action: str, wanted: JobFilter, limit: int = BULK_MOST)
     return without_steps(store, action, chosen)
 
 
-def choose_these(store: Store, action: str, ids: Sequence[JobId]) -> Chosen:
-    """Those of these that are in a state for it."""
-    found = store.reports.named(list(dict.fromkeys(ids)))
+def choose_these(store: Store, action: str, found: Sequence[JobView | None]) -> Chosen:
+    """Those of these that are in a state for it; None is one that is not there."""
     jobs = [view for view in found if view is not None and can(action, view)]
     return without_steps(store, action, Chosen(jobs=jobs, others=len(found) - len(jobs)))
 

@@ -4,7 +4,7 @@ transaction, durable when it returns. Loops call them on a thread (`runtime.asid
 A verb that cannot reach the store raises StoreUnavailable, and may then be repeated as it was: nothing is done twice.
 """
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
@@ -216,6 +216,12 @@ class Queues(Protocol):
 
     def tenants(self, name: str, limit: int) -> list[TenantView]:
         """Tenants that have ready jobs in a queue, by name; those without a tenant are none."""
+
+    def conceal(self, names: Collection[str]) -> None:
+        """These are sensitive, by some program's code: whatever stands in them is not shown. For good: nothing takes it back."""
+
+    def concealed(self) -> frozenset[str]:
+        """Those that are, by any program's code."""
 
     def list(self, most: int = COUNT_LIMIT) -> list[QueueView]:
         """By name. Ready jobs are counted up to `most` in each queue, those in another state up to so many in all."""

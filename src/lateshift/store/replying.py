@@ -1,7 +1,7 @@
 """What both stores do alike about events of jobs: what each becomes."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -36,8 +36,8 @@ class Sent(Struct, frozen=True):
     published: list[tuple[str, str, bytes]]
 
 
-def sent(events: Sequence[Told], now: datetime) -> Sent:
-    """In the order of the events. The jobs for one receiver of one job are a session, so that they run in that order."""
+def sent(events: Sequence[Told], now: datetime, hidden: Collection[str]) -> Sent:
+    """In the order of the events. `hidden`: the queues that are sensitive. The jobs for one receiver of one job are a session, so that they run in that order."""
     jobs: list[NewJob] = []
     published: list[tuple[str, str, bytes]] = []
     for told in events:
@@ -52,7 +52,7 @@ def sent(events: Sequence[Told], now: datetime) -> Sent:
                     "an event of the job %s cannot be sent to %r: %s", told.job, route.target.to[:100], fault
                 )
                 continue
-            event = event_of(told, now, route.correlation_id)
+            event = event_of(told, now, route.correlation_id, hide=told.queue in hidden)
             target = route.target
             if route.channel is not None:
                 published.append((route.channel, told.queue, _encode(replace(event, channel=route.channel))))

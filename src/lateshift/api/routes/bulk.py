@@ -77,11 +77,8 @@ def _chosen(asked: Asked) -> Chosen:
     if not body.ids:
         asked.allow(body.queue)
         return choose(asked.store, body.action, filter_of(body, asked), body.limit)
-    asked.checked = True  # by the queue of each, below
-    chosen = choose_these(asked.store, body.action, body.ids)
-    for queue in {view.queue for view in chosen.jobs}:
-        asked.allow(queue)
-    return chosen
+    named = asked.jobs(body.ids)
+    return choose_these(asked.store, body.action, named)
 
 
 ROUTES = (

@@ -13,8 +13,9 @@ from lateshift.api.streaming import frame
 from lateshift.errors import OptionInvalid
 from lateshift.model import watching
 from lateshift.model.access import Scope
-from lateshift.model.events import JobEvent
+from lateshift.model.events import JobEvent, hidden_event
 from lateshift.model.ids import JobId
+from lateshift.model.queue import is_sensitive
 from lateshift.runtime.aside import aside
 
 NUMBER_DIGITS = 18  # of a Last-Event-ID of channels, at most
@@ -63,7 +64,12 @@ async def _of_channels(asked: Asked, pattern: str, after: int) -> AsyncIterator[
     async for page in asked.app.client.listen(after):
         for heard in page:
             if fnmatchcase(heard.channel, pattern) and asked.shows(heard.queue):
-                yield frame(str(heard.number), heard.told)
+                hide = is_sensitive(asked.app.queues, heard.queue)
+                yield frame(str(heard.number), _hidden(heard.told) if hide else heard.told)
+
+
+def _hidden(told: bytes) -> bytes:
+    return msgspec.json.encode(hidden_event(msgspec.json.decode(told, type=JobEvent)))
 
 
 def _unknown(detail: str) -> Refused:

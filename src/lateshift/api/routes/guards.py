@@ -43,7 +43,8 @@ class PipelineList(Struct, frozen=True, kw_only=True):
 def list_sessions(asked: Asked) -> SessionList:
     """Sessions that keep state, number their jobs, or are held; or only those that are held."""
     views = asked.store.sessions.list(held=asked.query.held, limit=asked.query.limit)
-    return SessionList(sessions=[session_document(view) for view in views if asked.shows(view.queue)])
+    hidden = asked.store.queues.concealed()
+    return SessionList(sessions=[session_document(view, hidden) for view in views if asked.shows(view.queue)])
 
 
 def release_session(asked: Asked) -> Done:

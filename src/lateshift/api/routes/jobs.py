@@ -220,7 +220,7 @@ def show_logs(asked: Asked) -> LogsDocument:
     """What the attempts of a job have logged, the newest lines of each."""
     view, attempt = asked.job(), asked.query.attempt
     found = [log for log in asked.store.logs.of(view.id) if attempt is None or log.attempt == attempt]
-    return LogsDocument(job=view.id, logs=[log_document(log) for log in found])
+    return LogsDocument(job=view.id, logs=[log_document(log, hide=view.sensitive) for log in found])
 
 
 def list_upcoming(asked: Asked) -> JobsToCome:

@@ -83,7 +83,6 @@ def add_schedule(asked: Asked) -> Answer:
 
     The arguments are checked by the task's own types first."""
     body: NewScheduleBody = asked.body
-    asked.require(Scope.ENQUEUE)
     task = asked.task_to_run(body.queue)
     bound = task.options(queue=body.queue, priority=body.priority)
     view = operating.add(asked.store, bound, body.name, _given(body), body.arguments, by=asked.by)
@@ -103,8 +102,6 @@ def edit_schedule(asked: Asked) -> ScheduleDocument:
         )
     if not given and not body.clear and body.arguments is None:
         raise Refused(422, "body-invalid", "Say what to change.")
-    if body.arguments is not None:
-        asked.require(Scope.ENQUEUE)
     checked = body.arguments is not None or "tick_as" in {*given, *body.clear}
     task = asked.app.find_task(view.job.spec.task) if checked else None
     return schedule_document(
@@ -154,12 +151,12 @@ def _given(body: Timings) -> dict[str, Any]:
 
 ROUTES = (
     Route(method="POST", path="/v1/tasks/{name}/schedules", handler=add_schedule, takes=NewScheduleBody, gives=ScheduleDocument,
-          status=201, scope=Scope.OPERATE, reach=Reach.ONE,
+          status=201, scope=Scope.OPERATE, besides=Scope.ENQUEUE, reach=Reach.ONE,
           links={"show_schedule": "name", "edit_schedule": "name", "pause_schedule": "name", "fire_schedule": "name", "remove_schedule": "name", "backfill_schedule": "name"}),
     Route(method="GET", path="/v1/schedules-tried", handler=try_schedule, asks=TryQuery, gives=Tried, scope=Scope.READ,
           reach=Reach.OWN),
     Route(method="POST", path="/v1/schedules/{name:path}/edit", handler=edit_schedule, takes=ScheduleChange,
-          gives=ScheduleDocument, scope=Scope.OPERATE, reach=Reach.ONE),
+          gives=ScheduleDocument, scope=Scope.OPERATE, besides=Scope.ENQUEUE, besides_for="arguments", reach=Reach.ONE),
     Route(method="POST", path="/v1/schedules/{name:path}/remove", handler=remove_schedule, gives=Done, scope=Scope.OPERATE,
           reach=Reach.ONE),
     Route(method="POST", path="/v1/schedules/{name:path}/backfill", handler=backfill_schedule, takes=BackfillBody,

@@ -2,6 +2,7 @@
 index that knows them."""
 
 from lateshift.model.job import Lane
+from lateshift.model.sealed import WEBHOOK
 from lateshift.store.guards import IN_LINE, NOT_IN_LINE
 
 MANY = 1000  # jobs of a session or a tenant, from which on a page of them is soon found among all
@@ -9,17 +10,23 @@ MANY = 1000  # jobs of a session or a tenant, from which on a page of them is so
 HOT = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
  complete_by, NULL::timestamptz, holder, cancel_by IS NOT NULL, payload, NULL::bytea, NULL::text, progress, checkpoint,
  history, exclusive, batch, session, sequence, nullif(tenant, ''), limit_key,
- ARRAY(SELECT tag FROM lateshift.job_tag WHERE job_id = job.id), (SELECT parent FROM lateshift.job_parent WHERE child = job.id)"""
+ ARRAY(SELECT tag FROM lateshift.job_tag WHERE job_id = job.id), (SELECT parent FROM lateshift.job_parent WHERE child = job.id),
+ EXISTS (SELECT FROM lateshift.sensitive WHERE name = job.queue)"""
 COLD = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
  NULL::timestamptz, settled_at, holder, false, payload, result, reason, progress, checkpoint, history, exclusive,
  batch, session, sequence, nullif(tenant, ''), limit_key,
- ARRAY(SELECT tag FROM lateshift.job_tag WHERE job_id = settled.id), (SELECT parent FROM lateshift.job_parent WHERE child = settled.id)"""
+ ARRAY(SELECT tag FROM lateshift.job_tag WHERE job_id = settled.id), (SELECT parent FROM lateshift.job_parent WHERE child = settled.id),
+ EXISTS (SELECT FROM lateshift.sensitive WHERE name = settled.queue)"""
 
 _BETWEEN = "id < %(before)s AND id >= %(lowest)s"
-_FITS = """(%(queue)s::text IS NULL OR queue = %(queue)s) AND (%(task)s::text IS NULL OR task = %(task)s)
+# No search tells what is in a job that is not shown, nor where a webhook leads. Primary key.
+_SHOWN = "NOT EXISTS (SELECT FROM lateshift.sensitive WHERE name = queue)"
+_FITS = f"""(%(queue)s::text IS NULL OR queue = %(queue)s) AND (%(task)s::text IS NULL OR task = %(task)s)
  AND (%(state)s::smallint IS NULL OR state = %(state)s) AND (%(session)s::text IS NULL OR session = %(session)s)
  AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s) AND (%(batch)s::uuid IS NULL OR batch = %(batch)s)
- AND (%(argument)s::bytea IS NULL OR position(%(argument)s::bytea IN payload) > 0 OR position(%(or_argument)s::bytea IN payload) > 0)"""
+ AND (%(argument)s::bytea IS NULL OR (position(%(argument)s::bytea IN payload) > 0 OR position(%(or_argument)s::bytea IN payload) > 0)
+  AND NOT starts_with(task, '{WEBHOOK}') AND {_SHOWN})
+ AND (%(error)s::bytea IS NULL OR {_SHOWN})"""
 _PAGE = f"{_BETWEEN} AND {_FITS} ORDER BY id DESC LIMIT %(limit)s"
 _HOT = "%(reason)s::text IS NULL AND (%(error)s::bytea IS NULL OR position(%(error)s::bytea IN history) > 0)"
 _HOT_PAGE = f"{_HOT} AND {_PAGE}"

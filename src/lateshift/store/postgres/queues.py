@@ -1,5 +1,6 @@
 """Pausing queues, and how much stands in each, in PostgreSQL."""
 
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
@@ -7,6 +8,7 @@ from lateshift.model.job import Lane, Line
 from lateshift.store.contract import COUNT_LIMIT, QueueView, TenantView
 from lateshift.store.guard_contract import TENANT_COUNTED
 from lateshift.store.postgres import pressure
+from lateshift.store.postgres.arrays import Texts
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.wakes import NotifyWakes
 
@@ -44,8 +46,15 @@ SELECT tenant, counted.n, greatest(clock_timestamp() + %(skew)s::interval - coun
 FROM name, LATERAL (SELECT count(*) AS n, min(due_at) AS oldest FROM
   (SELECT due_at FROM lateshift.job j WHERE {_TENANT} AND j.tenant = name.tenant LIMIT %(most)s) AS bounded) counted"""
 KNOWN = "SELECT name, paused_at, paused_by FROM lateshift.queue"
+# As few as code declares. Primary key.
+CONCEALED = "SELECT name FROM lateshift.sensitive"
+CONCEAL = "INSERT INTO lateshift.sensitive (name) SELECT unnest(%b::text[]) ON CONFLICT DO NOTHING"
 
 _CAREFUL = [int(lane) for lane in Lane if lane.careful]
+
+
+def concealed(connection: Connection) -> frozenset[str]:
+    return frozenset(name for (name,) in connection.execute(CONCEALED).fetchall())
 
 
 class PostgresQueues:
@@ -94,6 +103,13 @@ class PostgresQueues:
             TenantView(name=tenant, ready=count, oldest_ready=oldest)
             for tenant, (count, oldest) in sorted(found.items())[:limit]
         ]
+
+    def conceal(self, names: Collection[str]) -> None:
+        if names and (new := sorted(set(names) - self.concealed())):
+            self._database.run(lambda connection, again: connection.execute(CONCEAL, (Texts(new),)))
+
+    def concealed(self) -> frozenset[str]:
+        return self._database.run(lambda connection, again: concealed(connection))
 
     def list(self, most: int = COUNT_LIMIT) -> list[QueueView]:
         def work(connection: Connection, again: bool) -> list[list[tuple[Any, ...]]]:

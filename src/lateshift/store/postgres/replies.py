@@ -14,6 +14,7 @@ from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.postgres import enqueue
 from lateshift.store.postgres.database import Connection, Database
+from lateshift.store.postgres.queues import concealed
 from lateshift.store.postgres.wakes import NotifyWakes
 from lateshift.store.reply_contract import Published
 from lateshift.store.replying import EVENTS_KEPT, UNFIT, Refused, Sent, halving, sent, set_aside
@@ -82,7 +83,7 @@ class PostgresReplies:
         """Nothing of an event that is alone and refused; it is gone all the same."""
         try:
             with connection.transaction():
-                made = sent([_told(row) for row in rows], self._clock.now())
+                made = sent([_told(row) for row in rows], self._clock.now(), concealed(connection))
                 if made.jobs:
                     enqueue.run(connection, enqueue.statements(made.jobs, self._clock.offset))
                 if made.published:

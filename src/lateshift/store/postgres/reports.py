@@ -203,7 +203,7 @@ def view_of(row: tuple[Any, ...]) -> JobView:
         settled_at=row[13], holder=row[14], cancel_requested=row[15], payload=row[16], result=row[17], reason=row[18],
         progress=_progress.decode(row[19]) if row[19] else None, checkpoint=row[20], history=history.read(row[21]),
         exclusive=row[22], batch=row[23], session=row[24], sequence=row[25], tenant=row[26], limit_key=row[27],
-        tags=tuple(row[28]), parent=row[29],
+        tags=tuple(row[28]), parent=row[29], sensitive=row[30],
     )  # fmt: skip
 
 

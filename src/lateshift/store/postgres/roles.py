@@ -22,7 +22,7 @@ _NEW = """id, queue, lane, state, priority, attempts, due_at, created_at, time_l
 WORKED_ON = (
     "answer", "attempt_log", "batch", "batch_count", "breaker", "bucket", "circuit", "event", "figure", "gate", "job", "job_identity", "job_key",
     "job_parent", "job_tag", "lock", "member",
-    "outbox", "program", "receipt", "refused", "rule", "run", "schedule", "session", "settled", "signal", "step", "tick", "trigger",
+    "outbox", "program", "receipt", "refused", "rule", "run", "schedule", "sensitive", "session", "settled", "signal", "step", "tick", "trigger",
 )  # fmt: skip
 # What each may do with each table, besides: all but tokens' digests may be read by who reads, and all be written by who serves.
 WORKER = {
@@ -37,6 +37,7 @@ SUBMITTER = {
     "job_parent": ["SELECT", "INSERT"],
     "job_key": [_ALL],
     "job_identity": [_ALL],
+    "sensitive": ["SELECT", "INSERT"],
     "session": ["SELECT (queue, name, next_sequence)"],
     "trigger": ["SELECT (app, name, subscription, removed_at)"],
 }

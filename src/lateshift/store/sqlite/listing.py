@@ -2,6 +2,7 @@
 that knows them."""
 
 from lateshift.model.job import Lane
+from lateshift.model.sealed import WEBHOOK
 from lateshift.store.guards import IN_LINE, NOT_IN_LINE
 
 MANY = 1000  # jobs of a session or a tenant, from which on a page of them is soon found among all
@@ -9,14 +10,19 @@ MANY = 1000  # jobs of a session or a tenant, from which on a page of them is so
 HOT = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
  complete_by, NULL, holder, cancel_by IS NOT NULL, payload, NULL, NULL, progress, checkpoint, history, exclusive,
  batch, session, sequence, nullif(tenant, ''), limit_key,
- (SELECT json_group_array(tag) FROM job_tag WHERE job_id = job.id), (SELECT parent FROM job_parent WHERE child = job.id)"""
+ (SELECT json_group_array(tag) FROM job_tag WHERE job_id = job.id), (SELECT parent FROM job_parent WHERE child = job.id),
+ EXISTS (SELECT 1 FROM sensitive WHERE name = job.queue)"""
 COLD = """id, task, queue, state, priority, attempt, attempts, fence, losses, created_at, due_at, leased_at,
  NULL, settled_at, holder, 0, payload, result, reason, progress, checkpoint, history, exclusive, batch, session, sequence, nullif(tenant, ''), limit_key,
- (SELECT json_group_array(tag) FROM job_tag WHERE job_id = settled.id), (SELECT parent FROM job_parent WHERE child = settled.id)"""
+ (SELECT json_group_array(tag) FROM job_tag WHERE job_id = settled.id), (SELECT parent FROM job_parent WHERE child = settled.id),
+ EXISTS (SELECT 1 FROM sensitive WHERE name = settled.queue)"""
 
-_FITS = """(?2 IS NULL OR queue = ?2) AND (?3 IS NULL OR task = ?3) AND (?4 IS NULL OR state = ?4)
+# No search tells what is in a job that is not shown, nor where a webhook leads. Primary key.
+_SHOWN = "NOT EXISTS (SELECT 1 FROM sensitive WHERE name = queue)"
+_FITS = f"""(?2 IS NULL OR queue = ?2) AND (?3 IS NULL OR task = ?3) AND (?4 IS NULL OR state = ?4)
  AND (?7 IS NULL OR session = ?7) AND (?8 IS NULL OR tenant = ?8) AND (?9 IS NULL OR batch = ?9)
- AND (?11 IS NULL OR instr(payload, ?11) > 0 OR instr(payload, ?12) > 0)"""
+ AND (?11 IS NULL OR (instr(payload, ?11) > 0 OR instr(payload, ?12) > 0) AND substr(task, 1, {len(WEBHOOK)}) <> '{WEBHOOK}' AND {_SHOWN})
+ AND (?13 IS NULL OR {_SHOWN})"""
 _BETWEEN = "id < ?1 AND id >= ?10"
 _PAGE = f"{_BETWEEN} AND {_FITS} ORDER BY id DESC LIMIT ?5"
 _HOT_PAGE = f"?6 IS NULL AND (?13 IS NULL OR instr(history, ?13) > 0) AND {_PAGE}"

@@ -1,5 +1,6 @@
 """Pausing queues, and how much stands in each, in SQLite."""
 
+from collections.abc import Collection
 from datetime import timedelta
 
 from lateshift.model.instants import to_instant
@@ -7,7 +8,7 @@ from lateshift.model.job import Lane, Line
 from lateshift.store.contract import COUNT_LIMIT, QueueView, TenantView, Wakes
 from lateshift.store.guard_contract import TENANT_COUNTED
 from lateshift.store.sqlite import pressure
-from lateshift.store.sqlite.database import Database
+from lateshift.store.sqlite.database import Connection, Database
 
 PAUSE = """INSERT INTO queue (name, paused_at, paused_by) VALUES (?1, ?2, ?3)
  ON CONFLICT (name) DO UPDATE SET paused_at = ?2, paused_by = ?3"""
@@ -32,8 +33,15 @@ COUNT_TENANT = (
     f"""SELECT count(*), min(due_at) FROM (SELECT due_at FROM job WHERE {_TENANT} AND tenant = ? LIMIT ?)"""
 )
 KNOWN = "SELECT name, paused_at, paused_by FROM queue"
+# As few as code declares. Primary key.
+CONCEALED = "SELECT name FROM sensitive"
+CONCEAL = "INSERT INTO sensitive (name) VALUES (?) ON CONFLICT DO NOTHING"
 
 _CAREFUL = [int(lane) for lane in Lane if lane.careful]
+
+
+def concealed(connection: Connection) -> frozenset[str]:
+    return frozenset(name for (name,) in connection.execute(CONCEALED).fetchall())
 
 
 class SqliteQueues:
@@ -80,6 +88,15 @@ class SqliteQueues:
             TenantView(name=tenant, ready=count, oldest_ready=timedelta(microseconds=max(0, now - oldest)))
             for tenant, (count, oldest) in sorted(found.items())[:limit]
         ]
+
+    def conceal(self, names: Collection[str]) -> None:
+        if names and (new := sorted(set(names) - self.concealed())):
+            with self._database.write() as connection:
+                connection.executemany(CONCEAL, [(name,) for name in new])
+
+    def concealed(self) -> frozenset[str]:
+        with self._database.read() as connection:
+            return concealed(connection)
 
     def list(self, most: int = COUNT_LIMIT) -> list[QueueView]:
         with self._database.read() as connection:

@@ -16,6 +16,7 @@ from lateshift.store.reply_contract import Published
 from lateshift.store.replying import EVENTS_KEPT, UNFIT, Refused, Sent, halving, sent, set_aside
 from lateshift.store.sqlite import enqueue
 from lateshift.store.sqlite.database import Connection, Database
+from lateshift.store.sqlite.queues import concealed
 
 TERM = "SELECT 1 FROM lock WHERE name = 'courier' AND fence = ? AND owner IS NOT NULL"
 
@@ -75,7 +76,7 @@ class SqliteReplies:
         connection.execute("SAVEPOINT made")
         try:
             now = self._clock.microseconds()
-            made = sent([_told(row) for row in rows], to_instant(now))
+            made = sent([_told(row) for row in rows], to_instant(now), concealed(connection))
             enqueue.run(connection, enqueue.statements(made.jobs, now))
             until = now + EVENTS_KEPT // MICROSECOND
             connection.executemany(PUBLISH, [(*message, until) for message in made.published])

@@ -161,6 +161,7 @@ def view_of(row: tuple[Any, ...]) -> JobView:
         history=history.read(row[21]), exclusive=row[22],
         batch=None if row[23] is None else UUID(bytes=row[23]), session=row[24], sequence=row[25], tenant=row[26],
         limit_key=row[27], tags=tuple(_tags.decode(row[28])), parent=None if row[29] is None else UUID(bytes=row[29]),
+        sensitive=bool(row[30]),
     )  # fmt: skip
 
 
