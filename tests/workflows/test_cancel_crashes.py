@@ -6,78 +6,56 @@ from uuid import uuid4
 
 import pytest
 
-from lateshift import Flow, Lateshift, State
-from lateshift.model.ids import JobId
+from lateshift import State
 from lateshift.model.workflow.run import RunView
 from lateshift.model.workflow.step import StepState, Undo
 from tests.workflows.dying import Killer, live
+from tests.workflows.test_crashes import Shop, expected
 
 STEPS = 3
 
 
-class Shop:
-    """A workflow of functions and jobs in turn, which is cancelled in the body of the step, or of the undo, of this name."""
+class Cancelled(Shop):
+    """Cancelled in the body of the step, or of the undo, of this name; if that does not come, it fails."""
 
     def __init__(self, url: str, killer: Killer, at: str) -> None:
-        self.app = Lateshift("shop", store=url)
-        self.url = url
-        self.did: list[str] = []
-        self.ran: JobId | None = None
+        super().__init__(url, STEPS, "fails")
         self.view: RunView | None = None
-        self.reason: str | None = None
         self._killer = killer
         self._at = at
-        do = self.app.task(name="do job", queue="agents")(self.do)
-        undo = self.app.task(name="undo job", queue="agents")(self.undo)
-
-        async def order(flow: Flow) -> None:
-            for number in range(STEPS):
-                if number % 2:
-                    await flow.step(do, number, undo=undo)
-                else:
-                    await flow.step(self.do, number, undo=self.undo)
-            raise ValueError("no")
-
-        self.order = self.app.workflow(name="order")(order)
 
     def do(self, number: int) -> int:
-        self._happen(f"do {number}")
-        return number * 10
+        result = super().do(number)
+        self._pass(f"do {number}")
+        return result
 
     def undo(self, number: int, result: int) -> None:
-        assert result == number * 10
-        self._happen(f"undo {number}")
+        super().undo(number, result)
+        self._pass(f"undo {number}")
 
-    def _happen(self, what: str) -> None:
-        self.did.append(what)
-        if what == self._at and self.ran is not None:
+    def _pass(self, point: str) -> None:
+        if point == self._at and self.ran is not None:
             self._killer.looks_away = True  # it is an operator who writes
             self.app.store.jobs.cancel([self.ran], by="ann")
             self._killer.looks_away = False
 
-    def begin(self) -> None:
-        self.ran = self.order.enqueue().id
-
     def look(self) -> None:
+        super().look()
         assert self.ran is not None
         self.view = self.app.store.workflows.view(self.ran)
-        job = self.app.store.reports.job(self.ran)
-        assert job is not None
-        self.reason = job.reason
 
 
-def lived(url: str, killer: Killer, at: str) -> Shop:
-    shop = Shop(f"memory://{uuid4().hex}" if url == "memory" else url, killer, at)
+def lived(url: str, killer: Killer, at: str) -> Cancelled:
+    shop = Cancelled(f"memory://{uuid4().hex}" if url == "memory" else url, killer, at)
     live(shop.app, shop.url, killer, shop.begin, shop.look)
     return shop
 
 
 def check(url: str, at: str) -> None:
     verb, number = at.split()
-    last = int(number) if verb == "do" else STEPS - 1
-    expected = [f"do {each}" for each in range(last + 1)] + [f"undo {each}" for each in range(last, -1, -1)]
+    steps = int(number) + 1 if verb == "do" else STEPS  # that are begun
     counting = Killer(None, after=False)
-    assert lived(url, counting, at).did == expected
+    assert lived(url, counting, at).did == expected(steps, "cancelled")
     kills = 0
     for write in range(1, counting.count + 1):
         for after in (False, True):
@@ -85,20 +63,18 @@ def check(url: str, at: str) -> None:
             shop = lived(url, killer, at)
             point = f"killed {'after' if after else 'before'} write {write}: {shop.did}"
             kills += killer.struck
+            assert shop.ended == (State.CANCELLED, "cancelled by ann"), point
             assert shop.view is not None, point
-            assert (shop.view.state, shop.reason) == (State.CANCELLED, "cancelled by ann"), point
-            steps = [step for step in shop.view.steps if step.undo]
-            done = [step for step in steps if step.state is StepState.COMPLETED]
-            assert all(step.undo_state is Undo.DONE for step in done), point
-            assert all(not step.undo_state for step in steps if step not in done), point
-            undone = [f"undo {len(done) - 1 - each}" for each in range(len(done))]
+            done = [step for step in shop.view.steps if step.state is StepState.COMPLETED]
+            assert [step for step in shop.view.steps if step.undo_state is Undo.DONE] == done, point
             once = [what for what, _ in groupby(shop.did)]
+            undone = expected(len(done), "cancelled")[len(done) :]
             assert [what for what in once if what.startswith("undo")] == undone, point
             assert len(shop.did) - len(once) <= 1, point
-            # The job of the step in which it was cancelled may have been called off after its worker had died.
-            called_off = verb == "do" and last % 2 == 1 and killer.struck
-            assert len(done) == last + 1 or (called_off and len(done) == last), point
-    assert kills > 2 * (last + 1), "too few kills to have met every write"
+            # The job of the step in which it was cancelled may be called off after its worker has died.
+            called_off = verb == "do" and steps % 2 == 0 and killer.struck
+            assert len(done) == steps or (called_off and len(done) == steps - 1), point
+    assert kills > 2 * steps, "too few kills to have met every write"
 
 
 @pytest.mark.parametrize("at", ["do 0", "do 1", "do 2", "undo 2", "undo 1", "undo 0"])
