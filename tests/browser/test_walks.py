@@ -117,7 +117,7 @@ def test_a_browser_is_out_at_once_when_its_token_is_revoked(
         says(page, "revoked")
 
         theirs.goto("/jobs")
-        expect(theirs).to_have_url(shop.url + "/sign-in")
+        expect(theirs).to_have_url(shop.url + "/sign-in?next=%2Fjobs")
 
 
 def test_a_schedule_is_fired_and_its_past_filled(signed_in: SignedIn, shop: Served) -> None:

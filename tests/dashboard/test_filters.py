@@ -25,7 +25,7 @@ REFUSED = [
 def fields(browser: Browser) -> dict[str, str]:
     """What stands in those of the filters."""
     assert browser.page is not None
-    forms = "".join(re.findall(r'<form class="filters.*?</form>', browser.page.text, re.DOTALL))
+    forms = "".join(re.findall(r'<form class="(?:act by-id|filters).*?</form>', browser.page.text, re.DOTALL))
     found = re.findall(r'<input id="(\w+)" name="\w+" value="([^"]*)"', forms)
     return {name: unescape(value) for name, value in found if value}
 

@@ -16,7 +16,7 @@ from lateshift.api.answering import blamed, handled, problem_in
 from lateshift.api.application import not_there
 from lateshift.api.authentication import Doorkeeper
 from lateshift.api.bounds import BOUNDS
-from lateshift.api.problem import Problem, Refused
+from lateshift.api.problem import Problem, Refused, refused_by
 from lateshift.api.reading import bytes_of, fitting_form, paths_of, query_of
 from lateshift.api.route import Answer, Asked, Route, may
 from lateshift.app import Lateshift
@@ -144,14 +144,15 @@ class Pages:
         return Response(html, 404, HEADERS, HTML)
 
     async def _misread(
-        self, request: Request, page: Page, text: str, token: Token, error: Exception
+        self, request: Request, page: Page, text: str, token: Token, error: Refused | LateshiftError
     ) -> Response:
         """The page without what the query asked, with why that is refused and what was typed. Raises the error if it is not the query
         that is refused, but the page."""
         typed = dict(request.query_params)
-        problem, _ = problem_in(error, page.path)
-        if not typed or problem.status not in MISREAD:
+        refused = error if isinstance(error, Refused) else refused_by(error)
+        if not typed or refused is None or refused.problem.status not in MISREAD:
             raise error
+        problem = refused.problem
         try:
             return await self._shown(request, page, text, token, problem=problem, typed=typed, misread=True)
         except (Refused, LateshiftError):
