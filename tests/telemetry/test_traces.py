@@ -243,6 +243,99 @@ def test_the_steps_of_a_workflow_and_its_events_are_below_it(
     }  # fmt: skip
 
 
+def test_a_function_of_a_workflow_has_a_span_of_its_own_for_each_try_and_none_for_what_is_read(
+    app: Lateshift, kit: Kit, traced: Traced
+) -> None:
+    tries: list[str] = []
+
+    @app.task(queue="mail")
+    async def thank() -> None: ...
+
+    def reserve(what: str) -> str:
+        tries.append(what)
+        if len(tries) == 1:
+            raise ValueError(SECRET)
+        with trace.get_tracer_provider().get_tracer("shop").start_as_current_span("shelf"):
+            thank.enqueue()
+        return SECRET
+
+    async def pack() -> None: ...
+
+    @app.workflow(queue="orders")
+    async def order(flow: Flow) -> None:
+        await flow.step(reserve, SECRET, retry=Retry(attempts=2, base=timedelta(0)))
+        await flow.sleep(timedelta(minutes=1))
+        await flow.step(pack, name="wrap")
+
+    run = order.enqueue()
+    kit.drain()
+    kit.travel(minutes=2)
+
+    failed, reserved = traced.named("step reserve")
+    assert said(failed)["error.type"] == "ValueError"
+    assert (failed.status.status_code, reserved.status.status_code) == (StatusCode.ERROR, StatusCode.UNSET)
+    assert said(reserved) == {
+        "messaging.system": "lateshift", "messaging.destination.name": "orders", "messaging.message.id": str(run.id),
+        "lateshift.task": "order", "lateshift.step": "1", "lateshift.step_name": "reserve",
+    }  # fmt: skip
+    assert reserved.kind is SpanKind.INTERNAL
+    stretches = [id_of(span) for span in traced.named("process orders")]
+    assert parent_of(reserved) in stretches
+    assert parent_of(traced.one("step wrap")) == stretches[-1]
+    assert said(traced.one("step wrap"))["lateshift.step"] == "3"
+    assert parent_of(traced.one("shelf")) == id_of(reserved)
+    assert parent_of(traced.one("enqueue mail")) == id_of(traced.one("shelf"))
+    assert (
+        len({trace_of(span) for span in traced.exporter.get_finished_spans() if "lease" not in span.name})
+        == 1
+    )
+    assert SECRET not in "".join(span.to_json() for span in traced.exporter.get_finished_spans())
+
+
+def test_the_undo_of_a_step_has_a_span_and_steps_beside_each_other_are_not_below_each_other(
+    app: Lateshift, kit: Kit, traced: Traced
+) -> None:
+    async def left() -> None: ...
+
+    def right() -> None: ...
+
+    def undone() -> None: ...
+
+    def refuse() -> None:
+        raise Permanent("no")
+
+    @app.workflow(queue="orders")
+    async def order(flow: Flow) -> None:
+        await flow.gather(flow.step(left, undo=undone), flow.step(right))
+        await flow.step(refuse)
+
+    order.enqueue()
+    kit.drain()
+
+    stretches = {id_of(span) for span in traced.named("process orders")}
+    names = ("step left", "step right", "step refuse", "undo left")
+    assert {parent_of(traced.one(name)) for name in names} <= stretches
+    assert said(traced.one("undo left"))["lateshift.step"] == said(traced.one("step left"))["lateshift.step"]
+
+
+def test_a_function_of_a_workflow_costs_one_look_where_nothing_is_traced(
+    app: Lateshift, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, tracing.API)
+    monkeypatch.setattr(recorder.Spans, "step", None)  # nobody asks for it
+    ran: list[int] = []
+
+    @app.workflow
+    async def order(flow: Flow) -> None:
+        await flow.step(lambda: ran.append(1), name="count")
+
+    order.enqueue()
+    kit.drain()
+    assert ran == [1]
+    lease: Any = None
+    assert tracing.of_step(lease, "step", "1", "a") is tracing.of_step(lease, "step", "2", "b")
+
+
 def test_a_job_with_a_session_a_key_and_a_delay_keeps_its_context(
     app: Lateshift, kit: Kit, traced: Traced
 ) -> None:

@@ -14,6 +14,7 @@ DELAYS = tuple(
 JITTER = 0.1  # of each delay, so that those who failed together do not come back together
 DELIVERY_RETRY = Retry(attempts=len(DELAYS) + 1)
 DELIVERY_TIME = timedelta(minutes=1)  # of each try
+BROKER_ANSWERS = DELIVERY_TIME / 6  # within that, to each thing that it is asked, or the try has failed
 DELIVERED_KEPT = timedelta(hours=1)
 
 
@@ -22,17 +23,36 @@ def delay_after(attempt: int) -> timedelta:
 
 
 def publish(url: str, queue: str, event: dict[str, Any]) -> None:
-    """One message, confirmed by a broker that confirms. Blocking."""
+    """One message, confirmed by a broker that confirms. Blocking, for a few times BROKER_ANSWERS; whatever goes wrong is raised."""
     try:
-        from kombu import Connection, Queue
+        from kombu import Connection
     except ModuleNotFoundError as error:
         raise OptionInvalid(
             "kombu is not installed, which replies to a broker need: pip install 'lateshift[brokers]'"
         ) from error
-    with Connection(
-        url, transport_options={"confirm_publish": True}, connect_timeout=DELIVERY_TIME.total_seconds() / 4
-    ) as connection:
-        connection.Producer().publish(
-            event, exchange="", routing_key=queue, declare=[Queue(queue, durable=True)], delivery_mode=2, serializer="json",
-            message_id=event["id"], correlation_id=event.get("correlation_id"), type=f"job.{event['kind']}",
+    seconds = BROKER_ANSWERS.total_seconds()
+    options = {"confirm_publish": True, "socket_timeout": seconds, "socket_connect_timeout": seconds}
+    with Connection(url, transport_options=options, connect_timeout=seconds) as connection:
+        connection.connect()  # which gives up; what connects by itself does not
+        if connection.transport.driver_type == "amqp":
+            connection.connection.transport.sock.settimeout(
+                seconds
+            )  # else an answer is waited for without end
+        connection.Producer(channel=_with_queue(connection, queue)).publish(
+            event, exchange="", routing_key=queue, delivery_mode=2, serializer="json", message_id=event["id"],
+            correlation_id=event.get("correlation_id"), type=f"job.{event['kind']}",
         )  # fmt: skip
+
+
+def _with_queue(connection: Any, queue: str) -> Any:
+    """A channel, and the queue is there: as whoever made it wants it, or else durable."""
+    if connection.transport.driver_type == "amqp":
+        channel = connection.channel()
+        try:
+            channel.queue_declare(queue, passive=True)
+            return channel
+        except channel.connection.channel_errors:  # there is none, and the channel is closed
+            pass
+    channel = connection.channel()
+    channel.queue_declare(queue, durable=True, auto_delete=False)
+    return channel

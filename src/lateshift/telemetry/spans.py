@@ -1,10 +1,10 @@
-"""Spans, by OpenTelemetry's conventions for messaging: of an enqueue, of a lease, of each attempt. The only module that imports
+"""Spans, by OpenTelemetry's conventions for messaging: of an enqueue, of a lease, of each attempt, of a function of a workflow. The only module that imports
 OpenTelemetry. Names and ids are recorded; what a job was given, returned or said when it failed is not."""
 
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from opentelemetry import propagate, trace
@@ -138,15 +138,18 @@ class Spans:
             said |= {"messaging.message.id": str(jobs[0].id), "lateshift.task": jobs[0].spec.task}
         elif jobs:
             said["messaging.batch.message_count"] = len(jobs)
-        with tracer().start_as_current_span(
-            named("enqueue", queues), kind=SpanKind.PRODUCER, attributes=said, record_exception=False,
-            set_status_on_exception=False,
-        ) as span:  # fmt: skip
-            try:
-                yield span
-            except BaseException as error:
-                failed(span, name_of(error))
-                raise
+        with _span(named("enqueue", queues), SpanKind.PRODUCER, said) as span:
+            yield span
+
+    @staticmethod
+    def step(lease: Lease, verb: str, path: str, name: str) -> AbstractContextManager[Span]:
+        """While the block runs, a function of a workflow does, in the stretch of the run that has this lease. Not a message: it is
+        neither sent nor received."""
+        said = {
+            "messaging.system": SYSTEM, "messaging.destination.name": lease.queue, "messaging.message.id": str(lease.id),
+            "lateshift.task": lease.task, "lateshift.step": path, "lateshift.step_name": name,
+        }  # fmt: skip
+        return _span(f"{verb} {name}", SpanKind.INTERNAL, said)
 
     @staticmethod
     def leased(leases: Sequence[Lease], took: float, member: str) -> Received:
@@ -187,6 +190,19 @@ class Spans:
     def ids_of(text: str) -> dict[str, Any]:
         found = _ids(trace.get_current_span(read(text)))
         return {"trace_id": found["trace_id"]} if found else {}
+
+
+@contextmanager
+def _span(name: str, kind: SpanKind, said: Mapping[str, Any]) -> Iterator[Span]:
+    """Current while the block runs. Of what is raised the type alone is recorded."""
+    with tracer().start_as_current_span(
+        name, kind=kind, attributes=said, record_exception=False, set_status_on_exception=False
+    ) as span:
+        try:
+            yield span
+        except BaseException as error:
+            failed(span, name_of(error))
+            raise
 
 
 def _ids(span: Span) -> dict[str, Any]:

@@ -2,17 +2,19 @@
 dictionary. What is recorded is in spans.py, which is imported then only."""
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from lateshift.model.job import NewJob
+from lateshift.model.job import Lease, NewJob
 
 if TYPE_CHECKING:
     from lateshift.telemetry import spans as recorder
 
 API = "opentelemetry.trace"
+_NOTHING = nullcontext()
 
 
 def spans() -> "type[recorder.Spans] | None":
@@ -30,6 +32,12 @@ def _is_set_up(api: ModuleType) -> bool:
         return not isinstance(api.get_tracer_provider(), api.ProxyTracerProvider)
     except AttributeError:  # another thread is importing it right now
         return False
+
+
+def of_step(lease: Lease, verb: str, path: str, name: str) -> AbstractContextManager[Any]:
+    """While the block runs, a function of a workflow does: `verb` is "step" or "undo"."""
+    traced = spans()
+    return _NOTHING if traced is None else traced.step(lease, verb, path, name)
 
 
 def context() -> str | None:

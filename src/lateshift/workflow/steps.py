@@ -17,7 +17,7 @@ from lateshift.model.workflow.policy import Again, GiveUp, Policy, decide
 from lateshift.model.workflow.run import ITS_TIME, Phase
 from lateshift.model.workflow.step import Kind, StepRow, StepState, error_of, shown_path
 from lateshift.runtime.log import log
-from lateshift.telemetry.tracing import context
+from lateshift.telemetry.tracing import context, of_step
 from lateshift.workflow.calls import Inline, decoded, encoded, is_cancelled, kept
 from lateshift.workflow.control import Diverged, Stop
 from lateshift.workflow.run import Run
@@ -96,7 +96,8 @@ async def _try(run: Run, row: StepRow, inline: Inline, rules: Rules) -> tuple[An
         try:
             if row.path in record.mended:
                 inline = inline.mended(record.mended[row.path])
-            result = encoded(inline.function, await inline.run(rules.limit))
+            with of_step(record.lease, "step", shown_path(row.path), row.name):
+                result = encoded(inline.function, await inline.run(rules.limit))
         except (Exception, SystemExit, asyncio.CancelledError) as error:
             if is_cancelled(error):
                 if not run.evicted:  # the code itself did it: see flow.Step

@@ -16,6 +16,7 @@ from lateshift.model.workflow.run import Phase
 from lateshift.model.workflow.step import StepRow, StepState, Undo, shown_path
 from lateshift.runtime.log import log
 from lateshift.task import HOUR, Bound, Task
+from lateshift.telemetry.tracing import of_step
 from lateshift.workflow.asked import refuse_sensitive
 from lateshift.workflow.calls import Inline, is_cancelled, kept
 from lateshift.workflow.control import Diverged, Undoable, Wants
@@ -105,7 +106,8 @@ async def _undo_here(run: Run, row: StepRow, inline: Inline) -> None:
         await run.commit()
         with run.in_hand():
             try:
-                await inline.run(UNDO_LIMIT)
+                with of_step(record.lease, "undo", shown_path(row.path), row.name):
+                    await inline.run(UNDO_LIMIT)
             except (Exception, SystemExit, asyncio.CancelledError) as error:
                 if is_cancelled(error):
                     raise
