@@ -15,6 +15,7 @@ from lateshift.model.job import NewJob
 from lateshift.model.scheduling.schedule import ScheduleView
 from lateshift.model.scheduling.timing import count_ticks, in_zone, ticks, upcoming
 from lateshift.runtime.aside import aside
+from lateshift.store.batch_contract import Deed
 from lateshift.store.contract import Store
 from lateshift.store.firing import with_tick
 
@@ -87,7 +88,12 @@ class Schedule:
         return made
 
     def backfill(
-        self, start: datetime, end: datetime, told: Callable[[int], None] = lambda count: None
+        self,
+        start: datetime,
+        end: datetime,
+        told: Callable[[int], None] = lambda count: None,
+        *,
+        by: str = "the caller",
     ) -> BatchId:
         """A job for each of its ticks from `start` up to `end`, in the past, as a batch. Repeated, it goes on where it was
         interrupted. Unless they may overlap, they run one at a time. Each tick has a job, also where its task is unique: else
@@ -97,7 +103,7 @@ class Schedule:
             raise OptionInvalid(
                 f"A backfill is of the past, and {last:%Y-%m-%d %H:%M} UTC is to come: its ticks fire by themselves."
             )
-        return _Backfill(self.view(), first, last).send(store, told)
+        return _Backfill(self.view(), first, last).send(store, told, by)
 
     async def abackfill(self, start: datetime, end: datetime) -> BatchId:
         return await aside(self.backfill, start, end)
@@ -118,11 +124,11 @@ class _Backfill:
         if self.total > JOBS_LIMIT:
             raise OptionInvalid(f"A backfill has at most {JOBS_LIMIT:,} ticks. Take several shorter ones.")
 
-    def send(self, store: Store, told: Callable[[int], None]) -> BatchId:
+    def send(self, store: Store, told: Callable[[int], None], by: str) -> BatchId:
         name = f"backfill of {self._view.name}"
         key = f"{name[:100]} {self._digest().hex()}"
         new = NewBatch(id=new_job_id(), total=self.total, name=name, key=key, digest=self._digest())
-        batch = store.batches.open(new)
+        batch = store.batches.open(new, deed=Deed("backfill", f"schedule {self._view.name}", by))
         jobs = islice(self._jobs(batch.id), batch.added, None)
         place = batch.added
         told(place)

@@ -58,6 +58,21 @@ def test_a_job_is_followed_to_its_end_and_gone_on_with_after_any_event(
         assert ids(rest) == ids(whole)[place + 1 :]
 
 
+def test_who_has_seen_the_end_of_a_job_is_told_to_ask_no_more(web: Web, kit: Kit, shop: Shop) -> None:
+    """A browser asks a stream that ended again for ever, unless it is answered 204."""
+    job = shop.send.enqueue("nobody")
+    path = f"/v1/jobs/{job.id}/events"
+    waiting = ids(web("GET", path))
+    kit.drain()
+    rest = web("GET", path, headers={"Last-Event-ID": waiting[-1]})
+    assert (rest.status_code, kinds(rest)) == (200, ["started", "failed"])
+    over = web("GET", path, headers={"Last-Event-ID": ids(rest)[-1]})
+    assert (over.status_code, over.content) == (204, b"")
+    assert "content-type" not in over.headers
+    kit.app.store.jobs.resubmit([job.id], by="ann")
+    assert web("GET", path, headers={"Last-Event-ID": ids(rest)[-1]}).status_code == 200
+
+
 def test_a_stream_of_a_job_that_waits_ends_when_its_time_is_over(web: Web, shop: Shop) -> None:
     job = shop.send.enqueue("ann")
 

@@ -10,6 +10,7 @@ from lateshift import Lateshift, Limit, Permanent, Retry
 from lateshift.api.bounds import BACKFILL_MOST
 from lateshift.model.access import Scope
 from lateshift.model.scheduling.timing import EARLIEST, LATEST
+from lateshift.operating import names
 from lateshift.testing import Kit
 from tests.api.asking import Web, token_of
 from tests.api.shop import Shop
@@ -161,7 +162,23 @@ def test_the_past_of_a_schedule_is_filled_once_and_bounded(web: Web, kit: Kit) -
     assert web("POST", "/v1/schedules/nightly/backfill", much).json()["field"] == "end"
     future = {"start": end.isoformat(), "end": (end + timedelta(seconds=60)).isoformat()}
     assert web("POST", "/v1/schedules/nightly/backfill", future).status_code == 422
-    assert kit.app.store.audit.list(limit=10, action="backfill")
+    [line] = kit.app.store.audit.list(limit=10, action="backfill")
+    assert (line.actor, line.subject) == ("token all", "schedule nightly")
+
+
+def test_a_backfill_that_breaks_off_is_in_the_audit(web: Web, kit: Kit) -> None:
+    """Its line is written with the batch, and not after the jobs."""
+    web("POST", "/v1/tasks/send/schedules", NEW)
+    end = kit.app.store.clock.now()
+    schedule = names.schedule(kit.app.store, "nightly")
+
+    def breaks(count: int) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        schedule.backfill(end - timedelta(days=3), end, breaks, by="ann")
+    [line] = kit.app.store.audit.list(limit=10, action="backfill")
+    assert (line.actor, line.subject) == ("ann", "schedule nightly")
 
 
 def test_an_expression_is_tried(web: Web) -> None:

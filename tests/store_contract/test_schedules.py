@@ -17,6 +17,7 @@ from lateshift.store import postgres, sqlite
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
 from lateshift.store.postgres import PostgresStore
+from lateshift.store.schedule_contract import ScheduleTally
 from tests.store_contract.driving import GUARDED, Supervisor, Worker, make_job, only, query, see
 
 HOUR = timedelta(hours=1)
@@ -612,6 +613,27 @@ def test_ticks_are_forgotten_after_their_time_and_the_newest_of_a_schedule_are_n
     store.upkeep.purge(term=supervisor.term, limit=100)
     assert store.schedules.ticks(datetime(2000, 1, 1, tzinfo=UTC), 10) == []
     assert outcomes(store) == [Outcome.FIRED]
+
+
+def test_schedules_are_counted_in_the_store_up_to_a_bound(
+    store: Store, clock: ManualClock, begin: datetime
+) -> None:
+    assert store.schedules.tally(MINUTE, 10) == ScheduleTally(0, 0, 0, timedelta(0))
+    for number in range(3):
+        store.schedules.add(hourly(begin, f"each-{number}"), by="test")
+    store.schedules.add(hourly(begin + 10 * HOUR, "later"), by="test")
+    store.schedules.pause("each-2", by="test")
+    first = store.schedules.get("each-0")
+    assert first is not None
+    assert first.next_at is not None
+    clock.move(seconds=(first.next_at - clock.now()).total_seconds() + 120)
+
+    tally = store.schedules.tally(MINUTE, 10)
+    assert (tally.count, tally.paused, tally.late) == (4, 1, 2)
+    assert timedelta(seconds=119) <= tally.latest <= timedelta(seconds=180)
+    assert store.schedules.tally(3 * MINUTE, 10).late == 0
+    assert store.schedules.tally(MINUTE, 1).count == 1
+    assert store.schedules.tally(MINUTE, 1).late == 1
 
 
 def test_a_schedule_is_late_while_nobody_decides_its_tick(

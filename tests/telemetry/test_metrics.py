@@ -179,7 +179,6 @@ def test_a_look_is_bounded(app: Lateshift, kit: Kit, monkeypatch: pytest.MonkeyP
         app.batch([report.call()])
     kit.drain()
     asyncio.run(app.ticker().turn())
-    monkeypatch.setattr(looking, "PAGE", 2)
     assert look(app.store).schedules == 5
     monkeypatch.setattr(looking, "SCHEDULES_LOOKED_AT", 4)
     monkeypatch.setattr(looking, "BATCHES_LOOKED_AT", 3)

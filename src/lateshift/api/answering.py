@@ -120,6 +120,8 @@ _KNOWN = {pair: _raw(*pair) for pair in (*ALWAYS.items(), *READ.items())}
 def answered(route: Route, request: Request, given: Any) -> Response:
     """With an ETag for what was read: who has it already is told so, and is sent nothing."""
     answer = given if isinstance(given, Answer) else Answer(given)
+    if answer.status == 204:
+        return Given(None, 204, ALWAYS)
     body = msgspec.json.encode(answer.body) if answer.text is None else answer.body.encode()
     status, kind = answer.status or route.status, answer.text or JSON
     headers = {**ALWAYS, **answer.headers}

@@ -91,6 +91,10 @@ def _operation(route: Route, schema_of: dict[str, Any], parameter_of: dict[str, 
         said["description"] = " ".join(rest.split())
     if route.method == "GET" and not route.stream:
         said["responses"]["304"] = {"description": "As If-None-Match has it."}
+    if route.ends:
+        said["responses"]["204"] = {
+            "description": "It has ended, and Last-Event-ID is its last event: ask no more."
+        }
     if parameters := [
         *_path(route),
         *_query(route),

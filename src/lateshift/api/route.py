@@ -44,7 +44,7 @@ class Route:
     """`takes`: the type of the body. `asks`: the type of the query. `gives`: the type of the answer, and `status` its status.
     `keyed`: an Idempotency-Key has a meaning of its own. `raw`: the body is taken as it comes. `forgets`: no answer
     of it is kept, whatever the key: it shows a secret, or changes nothing. `media`: the kinds in which the answer may come. `links`: names of
-    handlers that its answer leads to, and where in it stands what they are asked for by. `besides`: a second scope that it asks for; `besides_for`: only
+    handlers that its answer leads to, and where in it stands what they are asked for by. `ends`: of a stream, that it has an end; whoever has seen it is answered 204. `besides`: a second scope that it asks for; `besides_for`: only
     where this field of the body is given. The first line of the handler's docstring says what it does."""
 
     method: Literal["GET", "POST"]
@@ -60,6 +60,7 @@ class Route:
     status: int = 200
     keyed: bool = False
     raw: bool = False
+    ends: bool = False
     forgets: bool = False
     media: tuple[str, ...] = ("application/json",)
     links: Mapping[str, str] = field(default_factory=dict)

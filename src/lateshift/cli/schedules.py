@@ -224,7 +224,7 @@ def backfill(name: str, start: datetime, end: datetime) -> None:
                 counts.append(count)
                 drawn(count)
 
-            batch = schedule.backfill(begin, last, told)
+            batch = schedule.backfill(begin, last, told, by=operator())
         view = Batch(batch, lambda: store, {}).progress()
     before, made = counts[0], sum(counts[1:])
     if wants_json():

@@ -122,9 +122,9 @@ def masked_log(log: AttemptLog, *, hide: bool = False) -> AttemptLog:
 def without_path(payload: bytes) -> bytes:
     """The arguments of a delivery, with no more of its URL than its scheme and host."""
     try:
-        given = msgspec.json.decode(payload)
-        origin = urlsplit(given["url"])
-    except (msgspec.DecodeError, TypeError, KeyError, ValueError):
+        given = msgspec.json.decode(payload, type=dict[str, Any])
+        origin = urlsplit(str(given["url"]))
+    except (msgspec.DecodeError, KeyError, ValueError):
         return _MASKED
     return msgspec.json.encode({**given, "url": f"{origin.scheme}://{origin.netloc.rpartition('@')[2]}/…"})
 

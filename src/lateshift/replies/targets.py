@@ -36,7 +36,7 @@ class Targets:
         if isinstance(given, Task | Bound):
             return to_task(given)
         if not isinstance(given, str) or not 0 < len(given) <= URL_LIMIT or not given.isprintable():
-            raise OptionInvalid(f"reply_to is {KINDS}, or a list of these, not {given!r}.")
+            raise _no_receiver(given)
         if given.startswith(CHANNEL):
             return Target(to=CHANNEL + channel_name(given.removeprefix(CHANNEL)))
         if given.startswith(TASK):
@@ -45,7 +45,7 @@ class Targets:
             return self._broker(given.removeprefix(BROKER))
         if given.startswith(("https://", "http://")):
             return self._webhook(given)
-        raise OptionInvalid(f"reply_to is {KINDS}, or a list of these, not {given!r}.")
+        raise _no_receiver(given)
 
     def _named(self, name: str) -> Target:
         if name not in self._tasks:
@@ -64,6 +64,12 @@ class Targets:
                 f"reply_to: nothing is sent to {origin}, for there is no secret to sign it with. Declare it with app.reply_webhook."
             )
         return Target(to=f"{origin}/…", spec=_guarded(self.webhooks[origin]), given={"url": url})
+
+
+def _no_receiver(given: Any) -> OptionInvalid:
+    """What may be a URL is not repeated: its path may be a secret."""
+    shown = given if not isinstance(given, str) else given.partition(":")[0][:20] + "…"
+    return OptionInvalid(f"reply_to is {KINDS}, or a list of these, not {shown!r}.")
 
 
 def to_task(what: Task[..., Any] | Bound[..., Any]) -> Target:
@@ -95,7 +101,7 @@ def origin_of(url: str) -> str:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise OptionInvalid(f"The URL of a webhook cannot be read: {error}.") from error
+        raise OptionInvalid("The URL of a webhook cannot be read: look at its host and its port.") from error
     if not parts.hostname or parts.username is not None or parts.password is not None or parts.fragment:
         raise OptionInvalid("The URL of a webhook has a host, and no name or password and no #.")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname

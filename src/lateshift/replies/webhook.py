@@ -40,7 +40,9 @@ class Endpoint:
             parts = urlsplit(str(url))
             port = parts.port
         except ValueError as error:
-            raise OptionInvalid(f"The URL of a webhook cannot be read: {error}.") from error
+            raise OptionInvalid(
+                "The URL of a webhook cannot be read: look at its host and its port."
+            ) from error
         if parts.scheme not in PORTS or not parts.hostname:
             raise OptionInvalid("The URL of a webhook is such as https://hooks.example.com/alerts.")
         if parts.scheme == "http" and not internal:

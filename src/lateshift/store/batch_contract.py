@@ -3,15 +3,26 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from msgspec import Struct
+
 from lateshift.model.batch import BatchId, BatchView, NewBatch
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView, NewJob
 
 
+class Deed(Struct, frozen=True):
+    """What an operator does, for the audit."""
+
+    action: str
+    subject: str
+    by: str
+
+
 class Batches(Protocol):
-    def open(self, batch: NewBatch) -> BatchView:
+    def open(self, batch: NewBatch, *, deed: Deed | None = None) -> BatchView:
         """Make a batch known before its first job. Repeating its id is harmless; its key, with the same calls, gives the
-        batch that there is, and with others raises KeyConflict."""
+        batch that there is, and with others raises KeyConflict. `deed`: what the audit has of it, written in the commit
+        that makes it."""
 
     def add(self, id: BatchId, place: int, jobs: Sequence[NewJob]) -> int:
         """Enqueue the jobs that stand from this place on, in one commit; those that are in already are left out. Gives how

@@ -23,6 +23,16 @@ class Declared(Struct, frozen=True):
     inherited: dict[str, str] = {}
 
 
+class ScheduleTally(Struct, frozen=True):
+    """How many there are, how many of them are paused, how many have a tick that is due for too long; and how long the one that is most
+    overdue is due."""
+
+    count: int
+    paused: int
+    late: int
+    latest: timedelta
+
+
 class Fired(Struct, frozen=True):
     """How many schedules were due and are decided, and how long until the next one is due."""
 
@@ -69,6 +79,9 @@ class Schedules(Protocol):
 
     def late(self, by: timedelta, limit: int) -> list[ScheduleView]:
         """Those with a tick that is due for so long and that nobody has decided, the latest first."""
+
+    def tally(self, late: timedelta, most: int) -> ScheduleTally:
+        """Counted in the store, each up to `most`. `late`: for how long a tick is due that counts as late."""
 
     def missed(self, since: datetime, limit: int) -> list[TickView]:
         """Ticks that were found too late, of all schedules, the newest first; among the newest TICKS_LOOKED_AT."""

@@ -1,5 +1,5 @@
 """How a store looks for jobs: bounded, whatever the filter. Jobs stand in two tables, and are read from each by an index that knows
-some of the filters; the others are looked for among what it gives, LOOKED_AT jobs at most."""
+some of the filters; the others are looked for among what it gives, LOOKED_AT jobs at most and about SEARCH_TIME long."""
 
 from collections.abc import Callable, Sequence
 from uuid import UUID
@@ -11,6 +11,7 @@ from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.search import LOOKED_AT, Found
 
 STRIDE = 1_000  # jobs that are looked at first; the rest only if they were not enough
+SEARCH_TIME = 3.0  # seconds for each table, after which the rest is for the next page: large arguments take long to look through
 LOWEST, HIGHEST = UUID(int=0), UUID(int=2**128 - 1)
 
 
@@ -77,7 +78,11 @@ def bounds(wanted: JobFilter) -> tuple[JobId, JobId]:
 
 
 def search(
-    sources: Sequence[Source], wanted: JobFilter, limit: int, keyed: Sequence[JobId] | None = None
+    sources: Sequence[Source],
+    wanted: JobFilter,
+    limit: int,
+    now: Callable[[], float],
+    keyed: Sequence[JobId] | None = None,
 ) -> Found:
     """The newest of all of them; or of `keyed`, the few that can be meant. Below the highest floor not every source was looked at: what is there is for the next page."""
     above, lowest = bounds(wanted)
@@ -86,7 +91,7 @@ def search(
         return Found(
             [view for id in near for source in sources for view in source.page(next_id(id), id, 1)][:limit]
         )
-    looked = [_look(source, above, lowest, limit) for source in sources]
+    looked = [_look(source, above, lowest, limit, now) for source in sources]
     floors = [floor for _, floor in looked if floor is not None]
     bottom = max(floors, default=None)
     views = {view.id: view for found, _ in looked for view in found if bottom is None or view.id >= bottom}
@@ -113,17 +118,27 @@ def all_of(look: Callable[[JobFilter, int], Found], wanted: JobFilter, limit: in
     return jobs
 
 
-def _look(source: Source, above: JobId, lowest: JobId, limit: int) -> tuple[list[JobView], JobId | None]:
+def _look(
+    source: Source, above: JobId, lowest: JobId, limit: int, now: Callable[[], float]
+) -> tuple[list[JobView], JobId | None]:
     """What fits, and how far down was looked; None if to the end."""
     found: list[JobView] = []
-    strides = (STRIDE, LOOKED_AT - STRIDE) if source.floor is not None else (0,)
-    floor: JobId | None = None
-    for stride in strides:
+    begun, looked, stride = now(), 0, STRIDE
+    while True:
         floor = None if source.floor is None else source.floor(above, lowest, stride)
         found += source.page(above, lowest if floor is None else floor, limit - len(found))
         if len(found) >= limit:
             return found, found[-1].id
         if floor is None:
             return found, None
-        above = floor
-    return found, floor
+        above, looked = floor, looked + stride
+        stride = next_stride(looked, now() - begun)
+        if not stride:
+            return found, floor
+
+
+def next_stride(looked: int, spent: float) -> int:
+    """How many jobs are looked at next, after so many took so many seconds: all that are left, if there is time for them."""
+    left = LOOKED_AT - looked
+    fits = left if spent <= 0 else int(looked * (SEARCH_TIME - spent) / spent)
+    return left if fits >= left else fits if fits >= STRIDE else 0

@@ -5,13 +5,11 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from lateshift.model.breaker import CircuitView
-from lateshift.model.scheduling.schedule import ScheduleView
 from lateshift.model.triggering.trigger import TriggerView
 from lateshift.model.workflow.run import Phase
 from lateshift.store.contract import MemberView, QueueView, Store
 
-SCHEDULES_LOOKED_AT = 10_000  # by name
-PAGE = 1000
+SCHEDULES_LOOKED_AT = 10_000  # counted in the store
 RUNS_LOOKED_AT = 1000  # of runs that are held, and of those that are being undone, the newest
 BATCHES_LOOKED_AT = 100  # the newest
 SCHEDULE_LATE = timedelta(seconds=60)  # after which a tick that nobody has decided is late
@@ -39,16 +37,13 @@ class Look(Struct, frozen=True, kw_only=True):
 
 def look(store: Store) -> Look:
     now = store.clock.now()
-    schedules = _schedules(store)
-    behind = [now - it.next_at for it in schedules if it.next_at is not None and it.paused_at is None]
+    schedules = store.schedules.tally(SCHEDULE_LATE, SCHEDULES_LOOKED_AT)
     batches = [it for it in store.batches.newest(None, BATCHES_LOOKED_AT) if it.finished_at is None]
     replies, told_at = store.replies.waiting()
     return Look(
         at=now, queues=store.queues.list(), members=store.reports.members(), breakers=store.breakers.list(),
-        triggers=store.triggers.all(), schedules=len(schedules),
-        schedules_paused=sum(it.paused_at is not None for it in schedules),
-        schedules_late=sum(late > SCHEDULE_LATE for late in behind),
-        latest_tick=max([timedelta(0), *behind]),
+        triggers=store.triggers.all(), schedules=schedules.count, schedules_paused=schedules.paused,
+        schedules_late=schedules.late, latest_tick=schedules.latest,
         runs_held=sum(
             len(store.workflows.newest(None, RUNS_LOOKED_AT, phase=phase)) for phase in (Phase.HELD, Phase.UNDO_HELD)
         ),
@@ -60,13 +55,3 @@ def look(store: Store) -> Look:
         replies_waiting=replies,
         oldest_reply=timedelta(0) if told_at is None else max(timedelta(0), now - told_at),
     )  # fmt: skip
-
-
-def _schedules(store: Store) -> list[ScheduleView]:
-    found: list[ScheduleView] = []
-    while len(found) < SCHEDULES_LOOKED_AT:
-        page = store.schedules.list(found[-1].name if found else None, PAGE)
-        found += page
-        if len(page) < PAGE:
-            break
-    return found

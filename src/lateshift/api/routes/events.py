@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from lateshift.api.problem import Refused
-from lateshift.api.route import EVENT_STREAM, Asked, Reach, Route, Stream
+from lateshift.api.route import EVENT_STREAM, Answer, Asked, Reach, Route, Stream
 from lateshift.api.streaming import frame
 from lateshift.errors import OptionInvalid
 from lateshift.model import watching
@@ -27,15 +27,18 @@ class Channel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     channel: Annotated[str, Meta(min_length=1, max_length=256)]
 
 
-async def stream_job(asked: Asked) -> Stream:
+async def stream_job(asked: Asked) -> Stream | Answer:
     """What becomes of a job, from the beginning until it has ended, as server-sent events.
 
-    `Last-Event-ID` goes on after the last one that was received. The data of each is an event."""
+    `Last-Event-ID` goes on after the last one that was received. The data of each is an event. Whoever has received the last of a job that has ended is
+    answered 204, at which a browser asks no more."""
     view = await asked.ajob()
     try:
         after = watching.BEGINNING if asked.last_event is None else watching.read(asked.last_event)
     except OptionInvalid as error:
         raise _unknown(str(error)) from error
+    if view.state.settled and not watching.news(None, after, view):
+        return Answer(None, 204)
     return Stream(_of_job(asked, view.id, after), None)
 
 
@@ -78,7 +81,7 @@ def _unknown(detail: str) -> Refused:
 
 ROUTES = (
     Route(method="GET", path="/v1/jobs/{id}/events", handler=stream_job, gives=JobEvent, scope=Scope.READ, reach=Reach.ONE,
-          media=(EVENT_STREAM,)),
+          media=(EVENT_STREAM,), ends=True),
     Route(method="GET", path="/v1/events", handler=stream_channels, asks=Channel, gives=JobEvent, scope=Scope.READ,
           reach=Reach.OWN, media=(EVENT_STREAM,)),
 )  # fmt: skip

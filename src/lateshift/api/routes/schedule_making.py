@@ -126,8 +126,7 @@ def backfill_schedule(asked: Asked) -> BatchDocument:
             422, "body-invalid", f"One request fills {BACKFILL_MOST:,} ticks: take several.", field="end"
         )
     store = asked.store
-    batch: UUID = schedule.backfill(start, end)
-    store.audit.record("backfill", f"schedule {asked.name}", by=asked.by)
+    batch: UUID = schedule.backfill(start, end, by=asked.by)
     return batch_document(Batch(batch, lambda: store, asked.app.tasks).progress())
 
 

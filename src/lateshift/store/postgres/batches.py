@@ -4,10 +4,11 @@ lines up in that row, alone with it, and enqueues what is due in the same transa
 the supervisor for those who died."""
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import timedelta
 from typing import Any
 
+from msgspec import structs
 from psycopg.errors import UniqueViolation
 
 from lateshift.errors import StoreError
@@ -16,6 +17,7 @@ from lateshift.model.guard import Guarded, Turns
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView, Line, NewJob
 from lateshift.store import batching
+from lateshift.store.batch_contract import Deed
 from lateshift.store.contract import ENDINGS_LOOKED_AT
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
@@ -31,7 +33,7 @@ _NOW = "clock_timestamp() + %(skew)s::interval"
 
 # Primary key; batch_key.
 OPEN = f"""INSERT INTO lateshift.batch (id, name, key, digest, total, created_at, then_call, failure_call)
- VALUES (%(id)s, %(name)s, %(key)s, %(digest)s, %(total)s, {_NOW}, %(then)s, %(failure)s) ON CONFLICT DO NOTHING"""
+ VALUES (%(id)s, %(name)s, %(key)s, %(digest)s, %(total)s, {_NOW}, %(then)s, %(failure)s) ON CONFLICT DO NOTHING RETURNING 1"""
 READ_KEY = "SELECT id, digest FROM lateshift.batch WHERE key = %s"
 # How far a batch has come; nobody else adds to it meanwhile. Primary key.
 READ_ADDED = "SELECT added, total, sealed_at, cancelled_by FROM lateshift.batch WHERE id = %s FOR UPDATE"
@@ -131,14 +133,16 @@ class PostgresBatches:
         self._wakes = wakes
         self._turns = Turns()
 
-    def open(self, batch: NewBatch) -> BatchView:
+    def open(self, batch: NewBatch, *, deed: Deed | None = None) -> BatchView:
         def work(connection: Connection, again: bool) -> tuple[Any, ...]:
             row = {
                 "id": batch.id, "name": batch.name, "key": batch.key, "digest": batch.digest, "total": batch.total,
                 "skew": self._clock.offset, "then": batching.written(batch.then),
                 "failure": batching.written(batch.on_failure),
             }  # fmt: skip
-            connection.execute(OPEN, row)
+            with connection.transaction() if deed is not None else nullcontext():
+                if connection.execute(OPEN, row).fetchall() and deed is not None:
+                    connection.execute(AUDIT, {**structs.asdict(deed), "skew": self._clock.offset})
             id = batch.id
             if batch.key is not None:
                 [(id, digest)] = connection.execute(READ_KEY, (batch.key,)).fetchall()

@@ -114,7 +114,7 @@ class PostgresReports:
                 return bool(connection.execute(getattr(listing, name), asked).fetchall()[0][0])
 
             sources = [_source(connection, wanted, choice) for choice in searching.choices(wanted, many)]
-            return searching.search(sources, wanted, limit, keyed)
+            return searching.search(sources, wanted, limit, self._database.clock.monotonic, keyed)
 
         return self._database.run(work)
 

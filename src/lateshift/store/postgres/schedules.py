@@ -19,7 +19,7 @@ from lateshift.store.postgres import cancelling, enqueue, firing
 from lateshift.store.postgres.arrays import Texts
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.wakes import NotifyWakes
-from lateshift.store.schedule_contract import TICKS_LOOKED_AT, Declared, Fired
+from lateshift.store.schedule_contract import TICKS_LOOKED_AT, Declared, Fired, ScheduleTally
 
 _NOW = "clock_timestamp() + %(skew)s::interval"
 NOW = f"SELECT {_NOW}"
@@ -61,6 +61,12 @@ TICKS = """SELECT at, schedule, generation, until, count, outcome, job FROM late
 MISSED = """SELECT at, schedule, generation, until, count, outcome, job FROM
  (SELECT * FROM lateshift.tick WHERE at >= %s ORDER BY at DESC LIMIT %s) AS newest WHERE outcome = %s
  ORDER BY at DESC, schedule LIMIT %s"""
+# So many of them, in any order. A scan that ends.
+COUNT_SCHEDULES = """SELECT count(*), count(paused_at) FROM (SELECT paused_at FROM lateshift.schedule WHERE removed_at IS NULL
+ LIMIT %s) AS bounded"""
+# schedule_due
+COUNT_LATE = f"""SELECT count(*) FROM (SELECT FROM lateshift.schedule WHERE {firing.LIVE}
+ AND next_at <= (SELECT {_NOW} - %(late)s::interval) LIMIT %(most)s) AS bounded"""
 # schedule_due
 LATE_SCHEDULES = f"""SELECT {scheduling.VIEW} FROM lateshift.schedule WHERE {firing.LIVE}
  AND next_at <= (SELECT {_NOW} - %(by)s::interval) ORDER BY next_at, name LIMIT %(limit)s"""
@@ -253,6 +259,18 @@ class PostgresSchedules:
         )
         reader = Reader()
         return [_seen(reader, row) for row in rows]
+
+    def tally(self, late: timedelta, most: int) -> ScheduleTally:
+        asked = {"late": late, "most": most, "skew": self._skew}
+
+        def work(connection: Connection, again: bool) -> ScheduleTally:
+            [(count, paused)] = connection.execute(COUNT_SCHEDULES, (most,)).fetchall()
+            [(behind,)] = connection.execute(COUNT_LATE, asked).fetchall()
+            first = [next_in for (next_in,) in connection.execute(NEXT, {"skew": self._skew}).fetchall()]
+            latest = max([timedelta(0), *(-next_in for next_in in first)])
+            return ScheduleTally(count, paused, behind, latest)
+
+        return self._database.run(work)
 
     def missed(self, since: datetime, limit: int) -> list[TickView]:
         asked = (since, TICKS_LOOKED_AT, int(Outcome.TOO_LATE), limit)

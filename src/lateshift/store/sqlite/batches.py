@@ -12,6 +12,7 @@ from lateshift.model.ids import JobId
 from lateshift.model.instants import MICROSECOND, to_instant
 from lateshift.model.job import JobView, Line, NewJob, State
 from lateshift.store import batching
+from lateshift.store.batch_contract import Deed
 from lateshift.store.contract import ENDINGS_LOOKED_AT, Wakes
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
@@ -22,7 +23,7 @@ from lateshift.store.sqlite.reports import view_of
 
 # Primary key; batch_key.
 OPEN = """INSERT INTO batch (id, name, key, digest, total, created_at, then_call, failure_call)
- VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
+ VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1"""
 READ_KEY = "SELECT id, digest FROM batch WHERE key = ?"
 # How far a batch has come. Primary key.
 READ_ADDED = "SELECT added, total, sealed_at, cancelled_by FROM batch WHERE id = ?"
@@ -78,12 +79,13 @@ class SqliteBatches:
         self._wakes = wakes
         self._turns = Turns()
 
-    def open(self, batch: NewBatch) -> BatchView:
+    def open(self, batch: NewBatch, *, deed: Deed | None = None) -> BatchView:
         callbacks = (batching.written(batch.then), batching.written(batch.on_failure))
         with self._database.write() as connection:
             now = self._clock.microseconds()
             row = (batch.id.bytes, batch.name, batch.key, batch.digest, batch.total, now, *callbacks)
-            connection.execute(OPEN, row)
+            if connection.execute(OPEN, row).fetchall() and deed is not None:
+                connection.execute(AUDIT, (now, deed.action, deed.subject, deed.by))
             id = batch.id.bytes
             if batch.key is not None:
                 [(id, digest)] = connection.execute(READ_KEY, (batch.key,)).fetchall()

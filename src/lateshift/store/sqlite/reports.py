@@ -86,7 +86,7 @@ class SqliteReports:
                 )
 
             sources = [_source(connection, wanted, choice) for choice in searching.choices(wanted, many)]
-            return searching.search(sources, wanted, limit, keyed)
+            return searching.search(sources, wanted, limit, self._database.clock.monotonic, keyed)
 
     def kin(self, id: JobId, limit: int) -> Kin:
         with self._database.read() as connection:

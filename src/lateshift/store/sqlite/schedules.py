@@ -18,7 +18,7 @@ from lateshift.store.contract import Wakes
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.firing import OVERTAKEN, Firing
 from lateshift.store.hints import lines_of
-from lateshift.store.schedule_contract import TICKS_LOOKED_AT, Declared, Fired
+from lateshift.store.schedule_contract import TICKS_LOOKED_AT, Declared, Fired, ScheduleTally
 from lateshift.store.sqlite import cancelling, enqueue, firing
 from lateshift.store.sqlite.database import Connection, Database
 
@@ -52,6 +52,10 @@ TICKS = (
 # Ticks that were too late, among the newest. Primary key.
 MISSED = """SELECT at, schedule, generation, until, count, outcome, job FROM
  (SELECT * FROM tick WHERE at >= ?1 ORDER BY at DESC LIMIT ?2) WHERE outcome = ?3 ORDER BY at DESC LIMIT ?4"""
+# So many of them, in any order. A scan that ends.
+COUNT_SCHEDULES = """SELECT count(*), count(paused_at) FROM (SELECT paused_at FROM schedule WHERE removed_at IS NULL LIMIT ?)"""
+# schedule_due
+COUNT_LATE = f"SELECT count(*) FROM (SELECT 1 FROM schedule WHERE {firing.LIVE} AND next_at <= ? LIMIT ?)"
 # schedule_due
 LATE_SCHEDULES = f"""SELECT {scheduling.VIEW} FROM schedule WHERE {firing.LIVE} AND next_at <= ? ORDER BY next_at, name LIMIT ?"""
 # A scan of the schedules, once at the start of a scheduler.
@@ -198,6 +202,15 @@ class SqliteSchedules:
             due = self._clock.microseconds() - by // MICROSECOND
             rows = connection.execute(LATE_SCHEDULES, (due, limit)).fetchall()
         return [_seen(reader, row) for row in rows]
+
+    def tally(self, late: timedelta, most: int) -> ScheduleTally:
+        with self._database.read() as connection:
+            now = self._clock.microseconds()
+            [(count, paused)] = connection.execute(COUNT_SCHEDULES, (most,)).fetchall()
+            [(behind,)] = connection.execute(COUNT_LATE, (now - late // MICROSECOND, most)).fetchall()
+            [(first,)] = connection.execute(NEXT).fetchall()
+        latest = timedelta(microseconds=max(0, 0 if first is None else now - first))
+        return ScheduleTally(count, paused, behind, latest)
 
     def missed(self, since: datetime, limit: int) -> list[TickView]:
         asked = (to_number(since), TICKS_LOOKED_AT, int(Outcome.TOO_LATE), limit)
