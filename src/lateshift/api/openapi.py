@@ -9,7 +9,7 @@ import msgspec
 from lateshift.api.bounds import LAST_EVENT_LIMIT
 from lateshift.api.problem import PROBLEM, Problem
 from lateshift.api.reading import JSON
-from lateshift.api.route import PUBLIC, Asked, Reach, Route
+from lateshift.api.route import EVENT_STREAM, PUBLIC, Asked, Reach, Route
 from lateshift.model.access import Scope
 
 PATH = "/v1/openapi.json"
@@ -128,9 +128,21 @@ def _links(route: Route, parameter_of: dict[str, str]) -> dict[str, Any]:
 
 
 def _content(route: Route, schema_of: dict[str, Any]) -> dict[str, Any]:
-    """What is no JSON is text."""
-    text = {"type": "string"}
-    return {kind: {"schema": schema_of[_name(route.gives)] if kind == JSON else text} for kind in route.media}
+    """What is no JSON is text; of a stream, each message is told of."""
+    schemas = {
+        JSON: schema_of.get(_name(route.gives)),
+        EVENT_STREAM: _message(schema_of.get(_name(route.gives))),
+    }
+    return {kind: {"schema": schemas.get(kind, {"type": "string"})} for kind in route.media}
+
+
+def _message(event: Any) -> dict[str, Any]:
+    data = {"type": "string", "contentMediaType": JSON, "contentSchema": event}
+    return {
+        "type": "object",
+        "properties": {"id": {"type": "string"}, "data": data},
+        "required": ["id", "data"],
+    }
 
 
 def _headers(route: Route) -> dict[str, Any]:
