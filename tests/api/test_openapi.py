@@ -36,4 +36,8 @@ def test_the_document_has_every_route_its_types_and_who_may(web: Web) -> None:
     assert document["paths"]["/health/live"]["get"]["security"] == []
     listing = document["paths"]["/v1/jobs"]["get"]["parameters"]
     assert {each["name"]: each["required"] for each in listing}["queue"] is False
+    heard = document["paths"]["/v1/events"]["get"]["responses"]["200"]["content"]["text/event-stream"][
+        "schema"
+    ]
+    assert heard["properties"]["data"]["contentSchema"] == {"$ref": "#/components/schemas/JobEvent"}
     assert ":path" not in json.dumps(document)

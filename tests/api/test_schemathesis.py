@@ -1,6 +1,7 @@
 """Schemathesis over the OpenAPI document: whatever is sent, no answer is a fault, and each is what the document says. By operation, and
 from one to the next by the links between them."""
 
+import os
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -20,6 +21,7 @@ from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.schemas import OpenApiSchema
 
 from lateshift.api.application import make_api, with_document
+from lateshift.api.bounds import Bounds
 from lateshift.api.openapi import document
 from lateshift.api.routes.all import ROUTES
 from lateshift.model.access import Scope
@@ -35,8 +37,11 @@ CHECKS = [
     response_schema_conformance,
 ]  # fmt: skip
 NOWHERE = "01900000-0000-7000-8000-000000000000"
-EACH = 4  # requests of one operation
-STEPS, CHAINS = 12, 8
+EACH = int(os.environ.get("LATESHIFT_EXAMPLES", "30"))  # requests of one operation
+STEPS, CHAINS = 12, 2 * EACH
+BRIEF = Bounds(
+    stream=timedelta(seconds=0.1)
+)  # streams would be listened to for as long as a request may take
 QUIET = [
     HealthCheck.too_slow,
     HealthCheck.filter_too_much,
@@ -46,7 +51,7 @@ QUIET = [
 SETTLED = settings(
     max_examples=EACH,
     deadline=None,
-    derandomize=True,
+    derandomize="LATESHIFT_EXAMPLES" not in os.environ,
     database=None,
     phases=[Phase.generate],
     suppress_health_check=QUIET,
@@ -103,11 +108,11 @@ def session(kit: Kit) -> Iterator[requests.Session]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(20 * EACH)
 def test_whatever_is_sent_no_answer_is_a_fault_and_each_is_as_documented(
     kit: Kit, schema: OpenApiSchema, session: requests.Session
 ) -> None:
-    with running(make_api(kit.app)) as port:
+    with running(make_api(kit.app, bounds=BRIEF)) as port:
         for found in schema.get_all_operations():
             assert isinstance(found, Ok)
 
@@ -122,11 +127,11 @@ def test_whatever_is_sent_no_answer_is_a_fault_and_each_is_as_documented(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(20 * EACH)
 def test_from_one_answer_to_the_next_no_answer_is_a_fault(
     kit: Kit, schema: OpenApiSchema, session: requests.Session
 ) -> None:
-    with running(make_api(kit.app)) as port:
+    with running(make_api(kit.app, bounds=BRIEF)) as port:
         others = schema.exclude(
             operation_id="revoke_token"
         )  # it finds the token that it asks with, and ends there

@@ -159,7 +159,7 @@ def test_next_tries_an_expression_that_is_no_schedule_yet(cli: Cli) -> None:
 
 
 def test_next_of_a_schedule_is_what_show_says(cli: Cli, shop: str) -> None:
-    added(cli, "nightly", "--timezone", "Europe/Madrid")
+    added(cli, "nightly", "--timezone", "Europe/Madrid", "--start", "2999-01-01")  # not between two days
     document = cli("schedules", "next", "nightly", "--json").document
     assert document["next"] == shown(cli, "nightly")["upcoming"]
     assert all("T00:00:00" in each for each in document["next_local"])

@@ -139,7 +139,7 @@ def _content(route: Route, schema_of: dict[str, Any]) -> dict[str, Any]:
     data = {"type": "string", "contentMediaType": JSON, "contentSchema": given}
     schemas = {
         JSON: given,
-        EVENT_STREAM: {"type": "object", "properties": {"id": {"type": "string"}, "data": data}, "required": ["data"]},
+        EVENT_STREAM: {"type": "object", "properties": {"id": {"type": "string"}, "data": data}, "required": ["id", "data"]},
     }  # fmt: skip
     return {kind: {"schema": schemas.get(kind, {"type": "string"})} for kind in route.media}
 
