@@ -151,5 +151,6 @@ def test_the_first_filter_may_take_other_arguments_while_items_are_past_it(
         return int(text, base)
 
     deploy(app, pipeline, parsed | shop.increase)
+    assert app.check().findings == []
     kit.drain()
     assert kit.result(job) == 7

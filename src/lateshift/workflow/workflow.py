@@ -114,7 +114,8 @@ class Workflow(Task[P, R]):
         await record.load()
         run = Run(looking, record, self._jobs_of_event, looks=True)
         flow = self._flow(run)
-        args, kwargs = self.arguments.decode(payload)
+        args, kwargs = self.read(looking.lease)
+        _refuse_unreadable(args)
         try:
             await run.drive(lambda: self._code(flow, *args, **kwargs))
         except (Evicted, Stop):
@@ -133,8 +134,7 @@ class Workflow(Task[P, R]):
     async def _go(self, attempt: Any, run: Run, journal: Journal) -> Any:
         flow = self._flow(run)
         record, error = run.record, None
-        if attempt.args and isinstance(attempt.args[0], _Unreadable):
-            raise Diverged(f"its arguments: {attempt.args[0].error}")
+        _refuse_unreadable(attempt.args)
         try:
             result = await run.drive(lambda: self._code(flow, *attempt.args, **attempt.kwargs))
             if not run.stops:
@@ -227,6 +227,11 @@ class _Unreadable:
 
     def __init__(self, error: Exception) -> None:
         self.error = error
+
+
+def _refuse_unreadable(args: Sequence[Any]) -> None:
+    if args and isinstance(args[0], _Unreadable):
+        raise Diverged(f"its arguments: {args[0].error}")
 
 
 class _Looking:

@@ -78,8 +78,8 @@ class Advance(Struct, frozen=True, kw_only=True):
 
 
 class Advanced(Struct, frozen=True):
-    """The answer: nothing of it was written if it is lost, or `stopped`: it goes forward, and the run is cancelled or undone. `now`: by the store's clock, from which what was written has its times.
-    `news`: how often something came from outside."""
+    """The answer: nothing of it was written if it is lost, or `stopped`: it goes forward, and the run is cancelled or undone. `now`: by the
+    store's clock, from which what was written has its times. `news`: how often something came from outside."""
 
     now: datetime | None = None
     lost: bool = False
