@@ -68,7 +68,7 @@ def test_a_job_is_found_by_the_digits_that_listings_show(browser: Browser, shop:
         short(job.id),
         short(job.id).upper(),
         page_short(job.id),
-        whole[:13],
+        whole[:18],
         whole,
         job.id.hex,
         f"…{whole[-6:]} ",
