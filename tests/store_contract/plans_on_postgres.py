@@ -181,7 +181,7 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ),
     ("PROMOTE", postgres.jobs.PROMOTE, (NO_TIME, 100), {"job_scheduled", "job_pkey"}),
     ("NEXT_DUE", postgres.jobs.NEXT_DUE, (NO_TIME,), {"job_scheduled"}),
-    ("SAVE", postgres.jobs.SAVE, (b"", b"", ONE, 1, NO_TIME), {"job_pkey"}),
+    ("SAVE", postgres.settling.SAVE, (b"", b"", ONE, 1, NO_TIME), {"job_pkey"}),
     ("STOP_ORDERS", postgres.jobs.STOP_ORDERS, (ONE,), {"job_stopping"}),
     ("ORDER_STOP", postgres.cancelling.ORDER_STOP, ("me", IDS), set()),
     ("REVIVE", postgres.jobs.REVIVE, (IDS, NO_TIME), {"settled_pkey"}),

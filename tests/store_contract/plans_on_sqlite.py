@@ -148,7 +148,7 @@ SQLITE: list[tuple[str, str, str]] = [
     ("NEXT_LINE", sqlite.jobs.NEXT_LINE, "job_ready"),
     ("NEXT_DUE", sqlite.jobs.NEXT_DUE, "job_scheduled"),
     ("PROMOTE", sqlite.jobs.PROMOTE, "job_scheduled (due_at<?)"),
-    ("SAVE", sqlite.jobs.SAVE, "PRIMARY KEY (id=?)"),
+    ("SAVE", sqlite.settling.SAVE, "PRIMARY KEY (id=?)"),
     ("STOP_ORDERS", sqlite.jobs.STOP_ORDERS, "job_stopping (holder=?)"),
     ("ORDER_STOP", sqlite.cancelling.ORDER_STOP, "PRIMARY KEY (id=?)"),
     ("REVIVE", sqlite.jobs.REVIVE, "PRIMARY KEY (id=?)"),

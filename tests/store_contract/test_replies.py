@@ -24,7 +24,7 @@ from lateshift.model.job import (
     Progress,
     Spec,
 )
-from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later
+from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later, Settlement
 from lateshift.model.reply import Route, Target, mask, written
 from lateshift.runtime.leadership import TTL
 from lateshift.store.contract import Store
@@ -246,14 +246,31 @@ def test_of_progress_that_was_not_sent_on_only_the_newest_is_told(
     assert [event.progress for event in courier.read()] == [Progress(4)]
 
 
+def test_the_progress_that_comes_with_an_end_is_told_before_it_and_once(
+    store: Store, worker: Worker, courier: Courier
+) -> None:
+    added(store, replying(on=("progress", "completed")), replying(on=("progress", "completed")))
+    known, fresh = worker.lease(2, GUARDED)
+    store.jobs.save([Note(known, Progress(1))])
+    ended = [Settlement(known, DONE, Progress(1)), Settlement(fresh, DONE, Progress(2))]
+    for _ in range(2):  # said again, as after a lost answer
+        assert store.jobs.exchange(worker.id, ended, []).lost == []
+
+    events = courier.read()
+    for lease, done in ((known, 1), (fresh, 2)):
+        mine = [event for event in events if event.job_id == lease.id]
+        assert [event.kind for event in mine] == ["progress", "completed"]
+        assert mine[0].progress == Progress(done)
+
+
 def test_a_late_settlement_tells_nothing(
     store: Store, worker: Worker, supervisor: Supervisor, courier: Courier, clock: ManualClock
 ) -> None:
-    added(store, replying(on=("completed",)))
+    added(store, replying(on=("progress", "completed")))
     lease = worker.lease_one(GUARDED)
     clock.move(hours=2)
     supervisor.sweep()
-    assert not worker.settle(lease)
+    assert store.jobs.exchange(worker.id, [Settlement(lease, DONE, Progress(1))], []).lost == [lease]
 
     assert courier.read() == []
 

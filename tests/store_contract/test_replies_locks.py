@@ -11,7 +11,7 @@ from lateshift.clock import ManualClock
 from lateshift.model.job import Lease, Note, Progress
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
-from lateshift.store.postgres.jobs import SAVE
+from lateshift.store.postgres.settling import SAVE
 from tests.store_contract.driving import GUARDED, Worker, added, query
 from tests.store_contract.test_replies import Courier, replying
 

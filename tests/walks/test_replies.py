@@ -11,12 +11,26 @@ from typing import Any
 
 import pytest
 
-from lateshift import Flow, JobEvent, JobFilter, Lateshift, Permanent, Retry, State, current
+from lateshift import (
+    Cancel,
+    Flow,
+    JobEvent,
+    JobFilter,
+    Lateshift,
+    Permanent,
+    Retry,
+    State,
+    current,
+    progress,
+)
 from lateshift.errors import JobUnknown, OptionInvalid
+from lateshift.model.events import RESULT_TOLD
 from lateshift.model.ids import new_job_id
+from lateshift.model.job import Progress
 from lateshift.model.reply import CORRELATION_LIMIT, ROUTES_MOST
 from lateshift.replies import delivering
 from lateshift.replies.delivering import DELAYS, DELIVERY_RETRY, JITTER, delay_after
+from lateshift.replies.webhook import BODY_LIMIT
 from lateshift.testing import Kit, testing
 from tests.unit.receiver import Receiver, receiving
 
@@ -88,6 +102,46 @@ def test_a_failure_is_told_with_its_reason(app: Lateshift, kit: Kit) -> None:
 
     [event] = heard
     assert (event.kind, event.reason, event.error) == ("failed", "permanent", "Permanent: no such amount")
+
+
+def test_how_far_a_job_had_come_is_told_before_its_end_however_quick_it_was(app: Lateshift, kit: Kit) -> None:
+    @app.task
+    def pack() -> None:
+        progress(1, 2, "half")
+        progress(2, 2, "whole")
+
+    job = pack.options(reply_to="task:hear", reply_on=["progress", "completed"]).enqueue()
+    kit.drain()
+
+    assert [event.kind for event in heard] == ["progress", "completed"]
+    assert heard[0].progress == job.view().progress == Progress(2, 2, "whole")
+
+
+def test_no_event_is_too_large_for_a_webhook(app: Lateshift, kit: Kit, receiver: Receiver) -> None:
+    @app.task(name="t" * 200, retry=Retry(attempts=1))
+    def worst(how: str) -> str:
+        progress(1, 2, "\x01" * 1000)
+        if how == "fail":
+            raise Permanent("\x01" * 10_000)
+        if how == "cancel":
+            raise Cancel("\x01" * 10_000)
+        return "\x01" * (RESULT_TOLD // 6 - 1)
+
+    app.reply_webhook(receiver.url, secret=SECRET, internal=True, name="shop")
+    told = worst.options(
+        reply_to=f"http://127.0.0.1:{receiver.port}/", correlation_id="\u20ac" * CORRELATION_LIMIT,
+        reply_on=["progress", "completed", "failed", "cancelled"],
+    )  # fmt: skip
+    for how in ("complete", "fail", "cancel"):
+        told.enqueue(how)
+    kit.drain()
+
+    kinds = sorted(json.loads(taken.body)["data"]["kind"] for taken in receiver.taken)
+    assert kinds == ["cancelled", "completed", "failed", "progress", "progress", "progress"]
+    assert max(len(taken.body) for taken in receiver.taken) <= BODY_LIMIT
+    assert [dead.task for dead in kit.dead_letters()] == [
+        "t" * 200
+    ]  # the job itself: every delivery was taken
 
 
 def test_the_replies_may_go_to_another_queue_of_the_task(app: Lateshift, kit: Kit) -> None:

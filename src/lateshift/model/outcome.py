@@ -1,6 +1,7 @@
 """How an attempt ends is a value; `outcome_of` is the one place that decides what follows from it."""
 
 import traceback
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
@@ -8,7 +9,7 @@ from msgspec import Struct
 
 from lateshift.errors import Cancel, Permanent, Snooze
 from lateshift.model.history import append
-from lateshift.model.job import AttemptRecord, Lease
+from lateshift.model.job import AttemptRecord, Lease, Note, Progress
 from lateshift.model.remote import is_a, name_of
 from lateshift.model.retry import LONGEST_DELAY, Retry
 
@@ -58,10 +59,17 @@ Outcome: TypeAlias = Completed | DeadLettered | Cancelled | Later
 
 
 class Settlement(Struct, frozen=True, eq=False, gc=False):
-    """What a worker tells the store about a lease."""
+    """What a worker tells the store about a lease. `progress`: the last that the attempt told, of a careful lane, where somebody may
+    wait to hear it."""
 
     lease: Lease
     outcome: Outcome
+    progress: Progress | None = None
+
+
+def last_words(settlements: Sequence[Settlement]) -> list[Note]:
+    """The progress that is kept before they end."""
+    return [Note(it.lease, it.progress) for it in settlements if it.progress is not None]
 
 
 class Failed(Struct, frozen=True):

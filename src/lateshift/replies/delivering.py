@@ -35,9 +35,7 @@ def publish(url: str, queue: str, event: dict[str, Any]) -> None:
     with Connection(url, transport_options=options, connect_timeout=seconds) as connection:
         connection.connect()  # which gives up; what connects by itself does not
         if connection.transport.driver_type == "amqp":
-            connection.connection.transport.sock.settimeout(
-                seconds
-            )  # else an answer is waited for without end
+            connection.connection.transport.sock.settimeout(seconds)  # else it is waited for without end
         connection.Producer(channel=_with_queue(connection, queue)).publish(
             event, exchange="", routing_key=queue, delivery_mode=2, serializer="json", message_id=event["id"],
             correlation_id=event.get("correlation_id"), type=f"job.{event['kind']}",

@@ -133,7 +133,7 @@ class Jobs(Protocol):
         self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want],
         logged: Sequence[AttemptLog] = (),
     ) -> Exchanged:  # fmt: skip
-        """Settle what has ended, with what it logged, and lease what there is room for, in one durable commit. A dead or
+        """Settle what has ended, with what it logged and the last progress of careful lanes, and lease what there is room for, in one durable commit. A dead or
         unknown member leases nothing, nor does one whose heartbeat has run out."""
 
     def held(self, holder: MemberId) -> list[Lease]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from lateshift.model.attempt_log import AttemptLog
 from lateshift.model.job import Lease, Progress
-from lateshift.sealing.jobs import sealed_log
+from lateshift.model.outcome import Outcome, Settlement
+from lateshift.sealing.jobs import sealed_log, sealed_progress
 from lateshift.sealing.ring import Seal
 from lateshift.task import Task
 from lateshift.telemetry.attempt_log import Log
@@ -57,6 +58,13 @@ class Attempt:
         """The attempt has ended: what it logged, as the store keeps it."""
         kept = log.close(self.lease)
         return kept if self.seal is None else sealed_log(kept, self.seal)
+
+    def settled(self, outcome: Outcome) -> Settlement:
+        """With how far it had come, which nobody else may have written down yet. Of plain lanes nobody is told that."""
+        told = self.progress if self.lease.lane.careful else None
+        if told is not None and self.seal is not None:
+            told = sealed_progress(told, self.seal)
+        return Settlement(self.lease, outcome, told)
 
     def begin(self, now: float) -> bool:
         """False if its complete-by passed before it could begin: then its body must not run at all."""

@@ -314,7 +314,7 @@ class Worker:
             outcome = Completed(result, attempt.task.limits.keep, attempt.session_state)
             if attempt.seal is not None:
                 outcome = self._gatekeeper.sealed(outcome, attempt.lease, attempt.seal)
-            self._settler.put(Settlement(attempt.lease, outcome))
+            self._settler.put(attempt.settled(outcome))
             if attempt.span is not None:
                 attempt.span.end("completed")
 
@@ -328,7 +328,7 @@ class Worker:
         if attempt.span is not None:
             attempt.span.end(word, fault_of(how))
         if not attempt.lost:
-            self._settler.put(Settlement(attempt.lease, outcome))
+            self._settler.put(attempt.settled(outcome))
             tell(attempt.lease, how, outcome, sealed=seal is not None)
             if isinstance(outcome, Later):
                 self._lines.due_in(outcome.delay, self._clock.monotonic())
@@ -342,7 +342,7 @@ class Worker:
             attempt.span.end(word, how.outcome.reason if isinstance(how.outcome, DeadLettered) else None)
         if how.outcome is not None and not attempt.lost:
             self._count(attempt.lease, word)
-            self._settler.put(Settlement(attempt.lease, how.outcome))
+            self._settler.put(attempt.settled(how.outcome))
             tell(attempt.lease, how, how.outcome)
 
     def _count(self, lease: Lease, word: str) -> None:

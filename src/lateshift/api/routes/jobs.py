@@ -129,9 +129,7 @@ async def start_job(asked: Asked) -> Answer:
             limit_key=body.limit_key, reply_to=body.reply_to, correlation_id=body.correlation_id, reply_on=body.reply_on,
             tags=body.tags,
         )  # fmt: skip
-        named = (
-            None if body.reply_to is None else bound.spec.reply
-        )  # what the app's own code says is the app's affair
+        named = None if body.reply_to is None else bound.spec.reply  # else it is the app's own word
         for route in reply.read(named or "[]"):
             if route.target.to.startswith(reply.TASK) and route.target.spec is not None:
                 asked.allow(route.target.spec.queue)  # each event is a job in it

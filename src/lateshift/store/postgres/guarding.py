@@ -23,7 +23,7 @@ from lateshift.model.guard import (
 )
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Lane, Lease, Line
-from lateshift.model.outcome import Completed, Settlement
+from lateshift.model.outcome import Completed, Settlement, last_words
 from lateshift.store.contract import Want
 from lateshift.store.guards import (
     BEGUN,
@@ -199,6 +199,7 @@ class _OnTheWay(Struct, frozen=True):
 def _send(connection: Connection, settlements: Sequence[Settlement], skew: timedelta) -> _OnTheWay:
     for key in _keys(settlements):
         connection.execute(settling.WAIT_FOR_KEY, (key,))
+    settling.save(connection, last_words(settlements), skew)
     telling = [settlement for settlement in settlements if leaves_word(settlement)]
     silent = [it for it in settlements if not leaves_word(it)] if telling else settlements
     return _OnTheWay(

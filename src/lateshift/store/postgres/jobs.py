@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-import msgspec
 from psycopg.errors import UniqueViolation
 
 from lateshift.model.attempt_log import AttemptLog
@@ -35,8 +34,6 @@ from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.wakes import NotifyWakes
 from lateshift.store.taking import SHED, alerts_of
 
-_encode = msgspec.json.encode
-
 # Which lines have a ready job, from one to the next. job_ready.
 LINES = """WITH RECURSIVE line AS (
   (SELECT queue, lane FROM lateshift.job WHERE state = 1 ORDER BY queue, lane LIMIT 1)
@@ -53,11 +50,6 @@ UPDATE lateshift.job SET state = 1 WHERE id = ANY(ARRAY(SELECT id FROM due)) RET
 # How long until the next scheduled job is due. job_scheduled.
 NEXT_DUE = """SELECT greatest(due_at - (clock_timestamp() + %s::interval), interval '0')
  FROM lateshift.job WHERE state = 0 ORDER BY due_at LIMIT 1"""
-
-# Keep progress and checkpoint, if the lease still holds. Primary key.
-SAVE = """UPDATE lateshift.job SET progress = coalesce(%s::bytea, progress), checkpoint = coalesce(%s::bytea, checkpoint)
- WHERE id = %s AND fence = %s AND state = 2
- AND (complete_by IS NULL OR complete_by > clock_timestamp() + %s::interval) RETURNING 1"""
 
 # Attempts of one holder that an operator cancelled. job_stopping.
 STOP_ORDERS = """SELECT id, fence, cancel_by FROM lateshift.job
@@ -210,24 +202,10 @@ class PostgresJobs:
         )
 
     def save(self, notes: Sequence[Note]) -> list[Lease]:
-        notes = sorted(notes, key=lambda note: note.lease.id)  # in the courier's order: no deadlocks
-
         def work(connection: Connection, again: bool) -> list[Lease]:
             with connection.pipeline():
-                cursors = [
-                    connection.execute(
-                        SAVE,
-                        (
-                            _encode(note.progress) if note.progress else None,
-                            note.checkpoint,
-                            note.lease.id,
-                            note.lease.fence,
-                            self._clock.offset,
-                        ),
-                    )
-                    for note in notes
-                ]
-            return [note.lease for note, cursor in zip(notes, cursors, strict=True) if not cursor.fetchall()]
+                saved = settling.save(connection, notes, self._clock.offset)
+            return [lease for lease, cursor in saved if not cursor.fetchall()]
 
         return self._database.run(work)
 

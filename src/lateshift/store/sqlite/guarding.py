@@ -18,7 +18,7 @@ from lateshift.model.guard import (
 from lateshift.model.ids import MemberId
 from lateshift.model.instants import MICROSECOND
 from lateshift.model.job import Lane, Lease, Line
-from lateshift.model.outcome import Completed, Settlement
+from lateshift.model.outcome import Completed, Settlement, last_words
 from lateshift.store.contract import Want
 from lateshift.store.guards import (
     FEW_TENANTS,
@@ -145,6 +145,7 @@ def settle(
     dead: list[bytes] = []
     lost: list[Lease] = []
     plain: list[Settlement] = []
+    settling.save(connection, last_words(settlements), now)
     for settlement in settlements:
         if not leaves_word(settlement):
             plain.append(settlement)

@@ -6,8 +6,6 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-import msgspec
-
 from lateshift.model.attempt_log import AttemptLog
 from lateshift.model.edit import Edit
 from lateshift.model.guard import Guarded, Turns
@@ -36,8 +34,6 @@ from lateshift.store.sqlite import (
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.taking import SHED, alerts_of
 
-_encode = msgspec.json.encode
-
 # Which lines have a ready job, from one to the next. job_ready.
 NEXT_LINE = (
     """SELECT queue, lane FROM job WHERE state = 1 AND (queue, lane) > (?, ?) ORDER BY queue, lane LIMIT 1"""
@@ -54,10 +50,6 @@ PROMOTE = """UPDATE job SET state = 1 WHERE id IN
 # The sessions into whose line some of them come. job_scheduled.
 COMING = """SELECT DISTINCT queue, session FROM (SELECT queue, session, fence, blocked_by FROM job
  WHERE state = 0 AND due_at <= ? ORDER BY due_at LIMIT ?) WHERE session IS NOT NULL AND fence = 0 AND blocked_by IS NULL"""
-# Keep progress and checkpoint, if the lease still holds. Primary key.
-SAVE = """UPDATE job SET progress = coalesce(?, progress), checkpoint = coalesce(?, checkpoint)
- WHERE id = ? AND fence = ? AND state = 2 AND (complete_by IS NULL OR complete_by > ?) RETURNING 1"""
-
 # Attempts of one holder that an operator cancelled. job_stopping.
 STOP_ORDERS = "SELECT id, fence, cancel_by FROM job WHERE holder = ? AND state = 2 AND cancel_by IS NOT NULL"
 
@@ -166,21 +158,7 @@ class SqliteJobs:
 
     def save(self, notes: Sequence[Note]) -> list[Lease]:
         with self._database.write() as connection:
-            now = self._clock.microseconds()
-            return [
-                note.lease
-                for note in notes
-                if not connection.execute(
-                    SAVE,
-                    (
-                        _encode(note.progress) if note.progress else None,
-                        note.checkpoint,
-                        note.lease.id.bytes,
-                        note.lease.fence,
-                        now,
-                    ),
-                ).fetchall()
-            ]
+            return settling.save(connection, notes, self._clock.microseconds())
 
     def stop_orders(self, holder: MemberId) -> list[StopOrder]:
         with self._database.read() as connection:

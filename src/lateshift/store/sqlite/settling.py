@@ -6,9 +6,11 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import msgspec
+
 from lateshift.model.ids import JobId
 from lateshift.model.instants import MICROSECOND
-from lateshift.model.job import CAREFUL, Lease, State
+from lateshift.model.job import CAREFUL, Lease, Note, State
 from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later, Settlement
 from lateshift.store.guards import BEGUN
 from lateshift.store.sqlite.database import Connection
@@ -71,6 +73,22 @@ READY_NEXT = """UPDATE job SET state = 1, blocked_by = NULL WHERE id IN (SELECT 
   row_number() OVER (PARTITION BY queue, lane ORDER BY priority DESC, due_at, id) AS place
   FROM job WHERE exclusive = ?1 AND state = 3 AND blocked_by = exclusive) WHERE place = 1)
  AND NOT EXISTS (SELECT 1 FROM job WHERE exclusive = ?1 AND state = 2)"""
+
+
+# Keep progress and checkpoint, if the lease still holds. Primary key.
+SAVE = """UPDATE job SET progress = coalesce(?, progress), checkpoint = coalesce(?, checkpoint)
+ WHERE id = ? AND fence = ? AND state = 2 AND (complete_by IS NULL OR complete_by > ?) RETURNING 1"""
+
+
+def save(connection: Connection, notes: Sequence[Note], now: int) -> list[Lease]:
+    """Gives the leases that were lost."""
+    lost: list[Lease] = []
+    for note in notes:
+        progress = None if note.progress is None else msgspec.json.encode(note.progress)
+        mine = (note.lease.id.bytes, note.lease.fence)
+        if not connection.execute(SAVE, (progress, note.checkpoint, *mine, now)).fetchall():
+            lost.append(note.lease)
+    return lost
 
 
 def settle(
