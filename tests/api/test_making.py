@@ -181,6 +181,14 @@ def test_a_backfill_that_breaks_off_is_in_the_audit(web: Web, kit: Kit) -> None:
     assert (line.actor, line.subject) == ("ann", "schedule nightly")
 
 
+@pytest.mark.parametrize("name", ["jeden Morgen ☀", "été", "a/b c", "100%", "\u202e?x=1#y"])
+def test_a_schedule_of_any_name_is_led_to(web: Web, name: str) -> None:
+    """A header holds no such letters: it was a fault, after the schedule was made."""
+    made = web("POST", "/v1/tasks/send/schedules", NEW | {"name": name})
+    assert made.status_code == 201
+    assert web("GET", made.headers["location"]).json()["name"] == name
+
+
 def test_an_expression_is_tried(web: Web) -> None:
     tried = web("GET", "/v1/schedules-tried?cron=0 3 * * *&timezone=Europe/Madrid&count=2").json()
     assert (len(tried["next"]), tried["timezone"]) == (2, "Europe/Madrid")

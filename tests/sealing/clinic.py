@@ -30,11 +30,12 @@ SECRETS = {
 OLD, NEW, DIGEST = new_key("2026-10"), new_key("2026-11"), new_key("digest")
 
 
-def clinic(url: str, *keys: str) -> Lateshift:
-    """An app whose queue `patients` is sensitive, with these keys in its ring."""
+def clinic(url: str, *keys: str, sensitive: bool = True) -> Lateshift:
+    """An app whose queue `patients` is sensitive, with these keys in its ring; or one that knows nothing of that."""
     app = Lateshift("clinic", store=url)
     app.settings = load(store=url, keys=keys, unknown_delay=app.settings.unknown_delay)
-    app.queue("patients", sensitive=True)
+    if sensitive:
+        app.queue("patients", sensitive=True)
     ran: list[str] = []
     app.ran = ran  # type: ignore[attr-defined]
 

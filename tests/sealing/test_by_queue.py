@@ -1,7 +1,5 @@
 """What stands in a sensitive queue unsealed, as it came before the queue was marked, is shown to nobody either."""
 
-import asyncio
-import logging
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -9,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lateshift import Cancel, Job, Lateshift, Permanent, acheckpoint, session
+from lateshift import Cancel, Job, Lateshift
 from lateshift.api.application import make_api
 from lateshift.api.bounds import Bounds
 from lateshift.model.job import Progress, State
@@ -24,26 +22,12 @@ from tests.walks.commands import Cli
 
 def before(url: str) -> list[str]:
     """Jobs of a program that knows nothing of a sensitive queue, with all that they leave behind. Gives their ids."""
-    app = Lateshift("clinic", store=url)
-
-    @app.task(queue="patients")
-    async def examine(name: str) -> str:
-        logging.getLogger("clinic").warning("looking at %s", SECRETS["log"])
-        await acheckpoint({"seen": SECRETS["checkpoint"]})
-        await asyncio.sleep(0)
-        return SECRETS["result"]
-
-    @app.task(queue="patients")
-    async def fail(name: str) -> None:
-        raise Permanent(f"{SECRETS['error']} of {name}")
+    app = clinic(url, sensitive=False)
+    examine, fail, remember = (app.tasks[name] for name in ("examine", "fail", "remember"))
 
     @app.task(queue="patients")
     async def give_up(name: str) -> None:
         raise Cancel(SECRETS["cancel"])
-
-    @app.task(queue="patients")
-    def remember(name: str) -> None:
-        session.set_state(SECRETS["state"])
 
     with testing(app, store=url) as kit:
         name = SECRETS["argument"]

@@ -225,7 +225,7 @@ def test_a_url_that_cannot_be_is_refused_where_it_is_written(url: Any) -> None:
 @pytest.mark.parametrize(
     "host",
     ["127.0.0.1", "127.1.2.3", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "100.64.0.1", "[::1]", "[fd00::1]", "[fc00::1]",
-     "[::ffff:127.0.0.1]", "[::ffff:10.0.0.1]", "[64:ff9b::7f00:1]", "[64:ff9b::a00:1]", "[64:ff9b:1::a00:1]", "[2002:7f00:1::]",
+     "[::ffff:127.0.0.1]", "[::ffff:10.0.0.1]", "[64:ff9b::7f00:1]", "[64:ff9b::a00:1]", "[2002:7f00:1::]",
      "[2002:a00:1::]"],
 )  # fmt: skip
 def test_an_address_of_ones_own_network_is_refused_unless_it_is_meant(host: str) -> None:
@@ -239,7 +239,7 @@ def test_an_address_of_ones_own_network_is_refused_unless_it_is_meant(host: str)
     "host",
     ["169.254.169.254", "0.0.0.0", "224.0.0.1", "239.255.255.250", "255.255.255.255", "240.0.0.1", "192.0.2.1", "198.18.0.1",
      "[fe80::1]", "[::]", "[ff02::1]", "[fec0::1]", "[::ffff:169.254.169.254]", "[64:ff9b::a9fe:a9fe]", "[2002:a9fe:a9fe::]", "[::7f00:1]",
-     "[2001:db8::1]"],
+     "[2001:db8::1]", "[64:ff9b:1::a00:1]", "[64:ff9b:1:7f00:0:100:808:808]", "[64:ff9b:1::808:808]", "[5f00::1]"],
 )  # fmt: skip
 def test_an_address_that_is_none_to_send_to_is_refused_in_any_case(host: str, internal: bool) -> None:
     with pytest.raises(OptionInvalid, match="is none to send to"):
@@ -253,12 +253,42 @@ def test_a_public_address_is_public_however_it_is_written(address: str) -> None:
     assert reach_of(address) is Reach.PUBLIC
 
 
-@pytest.mark.parametrize("host", ["2130706433", "0x7f000001", "0177.0.0.1", "127.1", "localhost"])
+FORMS = (
+    "2130706433", "0x7f000001", "0177.0.0.1", "127.1", "localhost", "0x7f.1", "0x7f.0.0.1", "127.0.1", "017700000001", "0177.1", "0x7F.0X0.0x0.1",
+    "127.000.000.001", "00000177.0.0.1", "2130706434", "LOCALHOST", "localhost.",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("host", FORMS)
 def test_a_name_that_leads_to_this_machine_is_refused_when_it_is_looked_up(host: str) -> None:
     with pytest.raises(
-        WebhookFailed, match=r"127\.0\.0\.1 is of this machine|::1 is of this machine|has no address"
+        WebhookFailed, match=r"127\.0\.0\.[12] is of this machine|::1 is of this machine|has no address"
     ):
         Endpoint(f"https://{host}/", SECRET).post("msg_1", BODY, AT)
+
+
+METADATA = (
+    "169.254.169.254", "2852039166", "0xa9fea9fe", "0251.0376.0251.0376", "169.254.43518", "169.16689662", "0xA9.0xFE.0xA9.0xFE", "025177524776",
+    "0", "0.0.0.0", "0x0", "00", "0.0", "4294967295", "0xe0000001", "192.0.0.192", "168.63.129.16",
+)  # fmt: skip
+OTHER_FORMS = (
+    "::ffff:a9fe:a9fe", "::ffff:169.254.169.254", "::a9fe:a9fe", "::ffff:0:a9fe:a9fe", "::ffff:0:127.0.0.1", "64:ff9b::169.254.169.254",
+    "64:ff9b:1::169.254.169.254", "2002:a9fe:a9fe::1", "fe80::a9fe:a9fe", "fe80::1%1", "fec0::1", "ff01::1", "ff0e::1", "::", "::127.0.0.1", "100::1",
+    "2001:db8::a9fe:a9fe", "2001:0:808:808:0:0:5601:5601", "0.0.0.1", "192.0.0.8", "192.0.2.9", "198.51.100.1", "203.0.113.1", "198.19.255.255",
+    "233.252.0.1", "255.255.255.254", "fd00:ec2::254", "100.100.100.200", "2002:e000:1::", "64:ff9b::e000:1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("internal", [False, True])
+@pytest.mark.parametrize("host", METADATA)
+def test_where_clouds_keep_their_secrets_is_reached_in_no_spelling(host: str, internal: bool) -> None:
+    with pytest.raises((OptionInvalid, WebhookFailed), match=r"is none to send to|has no address"):
+        Endpoint(f"https://{host}/", SECRET, internal=internal).post("msg_1", BODY, AT)
+
+
+@pytest.mark.parametrize("address", OTHER_FORMS)
+def test_an_address_that_stands_for_another_is_judged_by_that(address: str) -> None:
+    assert reach_of(address) is Reach.NOBODY
 
 
 def leading(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:

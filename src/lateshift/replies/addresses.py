@@ -1,8 +1,9 @@
 """Where a name leads, and whether anything may be sent there: a URL must not reach what only this machine, or its network, can reach."""
 
 import socket
+from collections.abc import Sequence
 from enum import Enum
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from lateshift.errors import WebhookFailed
 
@@ -21,13 +22,11 @@ _INTERNAL = [
     )
 ]
 # Where clouds tell a machine its secrets, in networks that are open or internal otherwise.
-_METADATA = {
-    ip_address(text) for text in ("168.63.129.16", "192.0.0.192", "100.100.100.200", "fd00:ec2::254")
-}
-_TRANSLATED = (
-    IPv6Network("64:ff9b::/96"),
-    IPv6Network("64:ff9b:1::/48"),
-)  # NAT64: the last 32 bits are an IPv4 address
+_METADATA = {ip_address(text) for text in ("168.63.129.16", "100.100.100.200", "fd00:ec2::254")}
+_TRANSLATED = IPv6Network("64:ff9b::/96")  # NAT64: the last 32 bits are an IPv4 address
+# Of no use outside, though not every Python says so: NAT64 of one's own network, where the IPv4 address may stand anywhere in it; what
+# routers do with packets; what protocols were given.
+_APART = [ip_network(network) for network in ("64:ff9b:1::/48", "5f00::/16", "192.0.0.0/24")]
 
 
 class Reach(Enum):
@@ -47,9 +46,9 @@ def reach_of(address: str) -> Reach:
             return reach_of(str(meant))
         if ip.is_site_local:
             return Reach.NOBODY
-    if ip in _METADATA:
+    if ip in _METADATA or _within(ip, _APART):
         return Reach.NOBODY
-    if any(ip.version == network.version and ip in network for network in _INTERNAL):
+    if _within(ip, _INTERNAL):
         return Reach.INTERNAL
     is_open = ip.is_global and not (
         ip.is_multicast or ip.is_reserved or ip.is_unspecified or ip.is_link_local
@@ -57,8 +56,12 @@ def reach_of(address: str) -> Reach:
     return Reach.PUBLIC if is_open else Reach.NOBODY
 
 
+def _within(ip: IPv4Address | IPv6Address, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
+    return any(ip.version == network.version and ip in network for network in networks)
+
+
 def _meant(ip: IPv6Address) -> IPv4Address | None:
-    if any(ip in network for network in _TRANSLATED):
+    if ip in _TRANSLATED:
         return IPv4Address(int(ip) & 0xFFFFFFFF)
     return ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
 

@@ -4,16 +4,11 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from lateshift.api.bounds import PAGE, Cursor, PageSize
+from lateshift.api.paging import Paging, paged
 from lateshift.api.route import Asked, Done, Reach, Route
 from lateshift.batches.handle import Batch
 from lateshift.documents.batches import BatchDocument, batch_document, state_of
 from lateshift.model.access import Scope
-
-
-class BatchQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    limit: PageSize = PAGE
-    cursor: Cursor | None = None
 
 
 class BatchesPage(Struct, frozen=True, kw_only=True):
@@ -32,10 +27,8 @@ class BatchResubmitted(Struct, frozen=True, kw_only=True):
 
 def list_batches(asked: Asked) -> BatchesPage:
     """Batches, the newest first, page by page."""
-    query: BatchQuery = asked.query
-    views = asked.store.batches.newest(asked.cursors.read(query.cursor, UUID), query.limit)
-    more = views[-1].id if len(views) == query.limit else None
-    return BatchesPage(batches=[batch_document(view) for view in views], next=asked.cursors.write(more))
+    views, more = paged(asked, UUID, asked.store.batches.newest, lambda view: view.id)
+    return BatchesPage(batches=[batch_document(view) for view in views], next=more)
 
 
 def show_batch(asked: Asked) -> BatchDocument:
@@ -75,7 +68,7 @@ def seal_batch(asked: Asked) -> Done:
 
 
 ROUTES = (
-    Route(method="GET", path="/v1/batches", handler=list_batches, asks=BatchQuery, gives=BatchesPage, scope=Scope.READ,
+    Route(method="GET", path="/v1/batches", handler=list_batches, asks=Paging, gives=BatchesPage, scope=Scope.READ,
           reach=Reach.ALL),
     Route(method="GET", path="/v1/batches/{id}", handler=show_batch, gives=BatchDocument, scope=Scope.READ, reach=Reach.ALL),
     Route(method="POST", path="/v1/batches/{id}/cancel", handler=cancel_batch, gives=Done, scope=Scope.OPERATE,

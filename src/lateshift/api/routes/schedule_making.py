@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 from uuid import UUID
 
 from msgspec import Meta, Struct
@@ -86,7 +87,7 @@ def add_schedule(asked: Asked) -> Answer:
     task = asked.task_to_run(body.queue)
     bound = task.options(queue=body.queue, priority=body.priority)
     view = operating.add(asked.store, bound, body.name, _given(body), body.arguments, by=asked.by)
-    return Answer(schedule_document(view), headers={"Location": f"/v1/schedules/{view.name}"})
+    return Answer(schedule_document(view), headers={"Location": f"/v1/schedules/{quote(view.name)}"})
 
 
 def edit_schedule(asked: Asked) -> ScheduleDocument:

@@ -5,15 +5,11 @@ from uuid import UUID
 
 from msgspec import Meta, Struct
 
-from lateshift.api.bounds import PAGE, PAGE_MOST, Cursor, PageSize
+from lateshift.api.bounds import PAGE_MOST
+from lateshift.api.paging import Paging, paged
 from lateshift.api.route import Asked, Done, Reach, Route
 from lateshift.documents.schedules import ComingSchedule, ScheduleDocument, coming_document, schedule_document
 from lateshift.model.access import Scope
-
-
-class ScheduleQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    limit: PageSize = PAGE
-    cursor: Cursor | None = None
 
 
 class ComingQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,11 +32,9 @@ class Fired(Struct, frozen=True, kw_only=True):
 
 def list_schedules(asked: Asked) -> SchedulesPage:
     """Schedules by name, when each fires next and what became of its last ticks."""
-    query: ScheduleQuery = asked.query
-    views = asked.store.schedules.list(asked.cursors.read(query.cursor, str), query.limit)
-    more = views[-1].name if len(views) == query.limit else None
+    views, more = paged(asked, str, asked.store.schedules.list, lambda view: view.name)
     shown = [schedule_document(view) for view in views if asked.shows(view.job.spec.queue)]
-    return SchedulesPage(schedules=shown, next=asked.cursors.write(more))
+    return SchedulesPage(schedules=shown, next=more)
 
 
 def show_schedule(asked: Asked) -> ComingSchedule:
@@ -69,7 +63,7 @@ def fire_schedule(asked: Asked) -> Fired:
 
 
 ROUTES = (
-    Route(method="GET", path="/v1/schedules", handler=list_schedules, asks=ScheduleQuery, gives=SchedulesPage, scope=Scope.READ,
+    Route(method="GET", path="/v1/schedules", handler=list_schedules, asks=Paging, gives=SchedulesPage, scope=Scope.READ,
           reach=Reach.OWN,
           links={"show_schedule": "schedules/0/name", "fire_schedule": "schedules/0/name"}),
     Route(method="GET", path="/v1/schedules/{name:path}", handler=show_schedule, asks=ComingQuery, gives=ComingSchedule, scope=Scope.READ,

@@ -1,12 +1,14 @@
 """Triggers, which start jobs from outside; and what they could make no job of."""
 
+from functools import partial
 from itertools import islice
 from typing import Annotated
 from uuid import UUID
 
 from msgspec import Meta, Struct
 
-from lateshift.api.bounds import PAGE, RESUBMIT_MOST, Cursor, PageSize, Text
+from lateshift.api.bounds import RESUBMIT_MOST, Text
+from lateshift.api.paging import Paging, paged
 from lateshift.api.route import Asked, Done, Reach, Route
 from lateshift.documents.triggers import (
     RefusedDocument,
@@ -24,10 +26,8 @@ class TriggerList(Struct, frozen=True, kw_only=True):
     triggers: list[TriggerDocument]
 
 
-class RefusedQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RefusedQuery(Paging, frozen=True, kw_only=True, forbid_unknown_fields=True):
     trigger: Text | None = None
-    limit: PageSize = PAGE
-    cursor: Cursor | None = None
 
 
 class RefusedPage(Struct, frozen=True, kw_only=True):
@@ -68,11 +68,9 @@ def resume_a_trigger(asked: Asked) -> Done:
 
 def list_refused(asked: Asked) -> RefusedPage:
     """Events that no job could be made of, of one trigger or of all, the oldest first, and why."""
-    query: RefusedQuery = asked.query
-    after = asked.cursors.read(query.cursor, UUID)
-    views = asked.store.triggers.refused(query.trigger, after, query.limit)
-    more = views[-1].id if len(views) == query.limit else None
-    return RefusedPage(refused=[refused_document(view) for view in views], next=asked.cursors.write(more))
+    read = partial(asked.store.triggers.refused, asked.query.trigger)
+    views, more = paged(asked, UUID, read, lambda view: view.id)
+    return RefusedPage(refused=[refused_document(view) for view in views], next=more)
 
 
 def show_refused(asked: Asked) -> RefusedDocument:

@@ -1,5 +1,6 @@
 """Batches: how far each is as a whole, and what failed in it."""
 
+from lateshift.api.paging import Paging
 from lateshift.api.route import Asked, Reach
 from lateshift.api.routes import batches
 from lateshift.dashboard.page import Action, Context, Page
@@ -25,7 +26,7 @@ def batch_page(asked: Asked) -> Context:
 
 PAGES = (
     Page(path="/batches", title="Batches", section="Batches", template="batches.html", handler=batches_page, scope=Scope.READ,
-         reach=Reach.ALL, asks=batches.BatchQuery),
+         reach=Reach.ALL, asks=Paging),
     Page(path="/batches/{id}", title="Batch", section="Batches", template="batch.html", handler=batch_page, scope=Scope.READ,
          reach=Reach.ALL, actions={"cancel": Action(route=_ROUTES[batches.cancel_batch])}),
 )  # fmt: skip

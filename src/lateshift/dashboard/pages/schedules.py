@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from lateshift.api.bounds import BACKFILL_MOST
+from lateshift.api.paging import Paging
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Reach
 from lateshift.api.routes import schedule_making, schedules
@@ -133,7 +134,7 @@ def _edited(schedule: ScheduleDocument) -> str:
 
 PAGES = (
     Page(path="/schedules", title="Schedules", section="Schedules", template="schedules.html", handler=list_page,
-         scope=Scope.READ, reach=Reach.OWN, asks=schedules.ScheduleQuery),
+         scope=Scope.READ, reach=Reach.OWN, asks=Paging),
     Page(path="/schedules/{name:path}", title="Schedule", section="Schedules", template="schedule.html", handler=schedule_page,
          scope=Scope.READ, reach=Reach.ONE, asks=SchedulePageQuery,
          actions={
