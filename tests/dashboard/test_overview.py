@@ -14,11 +14,13 @@ from lateshift.store.contract import Store
 from lateshift.testing import Kit
 from lateshift.worker.service import introduce
 from tests.api.shop import Shop
+from tests.clocks import midway
 from tests.dashboard.browsing import Browser
 
 
 def joined(kit: Kit) -> MemberId:
     """A member that lives for a day."""
+    midway(kit.clock)
     member = new_member_id()
     view = introduce(member, "worker", "worker 1", kit.app.clock)
     kit.app.store.members.join(structs.replace(view, host="rack-7"), timedelta(days=1))

@@ -14,7 +14,7 @@ from lateshift.model.outcome import Cancelled, DeadLettered, Outcome, Settlement
 from lateshift.store import postgres, sqlite
 from lateshift.store.batching import BATCH_KEPT
 from lateshift.store.contract import Store
-from tests.alike import common_start
+from tests.digits import first_digits
 from tests.store_contract.driving import (
     DAY,
     DONE,
@@ -542,7 +542,7 @@ def test_batches_are_listed_newest_first_and_found_by_their_digits(store: Store)
     for id in ids:
         assert store.batches.find(id.hex[-8:], 5) == [id]
         assert store.batches.find(id.hex, 5) == [id]
-    assert store.batches.find(common_start([id.hex for id in ids]), 5) == ids[::-1]
+    assert store.batches.find(first_digits(ids), 5) == ids[::-1]
     assert store.batches.find("0000", 5) == []
 
 

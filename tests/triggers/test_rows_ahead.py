@@ -118,7 +118,10 @@ def test_a_position_that_was_ahead_of_time_is_brought_back(
         assert "2999" in str(turned.view.position)
     turned.again()
     turned.turn()
-    orders.put([2], at=present() + timedelta(minutes=2))
+    here = datetime.now(UTC).astimezone().utcoffset() or timedelta(
+        0
+    )  # what is written here without a zone may be ahead
+    orders.put([2], at=present() + max(timedelta(0), here) + timedelta(minutes=2))
     turned.turn()
     assert turned.ids == [1, 2]
 

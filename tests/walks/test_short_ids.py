@@ -4,7 +4,7 @@ import pytest
 
 from lateshift import Lateshift
 from lateshift.model.ids import JobId, new_job_id
-from tests.alike import common_start
+from tests.digits import first_digits
 from tests.store_contract.driving import added, make_job
 from tests.walks.burying import bury
 from tests.walks.commands import Cli
@@ -31,7 +31,7 @@ def test_a_piece_is_good_for_cancel_and_resubmit(cli: Cli, job: JobId) -> None:
 
 def test_a_piece_that_fits_several_says_which_and_does_nothing(cli: Cli, app: Lateshift) -> None:
     ids = added(app.store, *[make_job(task="pack") for _ in range(3)])
-    piece = common_start([str(id) for id in ids])
+    piece = first_digits(ids)
     for verb in ("show", "cancel", "resubmit"):
         said = cli("jobs", verb, piece)
         assert said.code == 2
@@ -43,7 +43,7 @@ def test_a_piece_that_fits_several_says_which_and_does_nothing(cli: Cli, app: La
 
 def test_many_that_a_piece_fits_are_not_all_listed(cli: Cli, app: Lateshift) -> None:
     ids = added(app.store, *[make_job(task="pack") for _ in range(12)])
-    said = cli("jobs", "show", common_start([str(id) for id in ids]))
+    said = cli("jobs", "show", first_digits(ids))
     assert said.err.count("(pack, ready)") == 5
     assert "and others" in said.err
 
