@@ -13,6 +13,7 @@ import time
 from datetime import timedelta
 
 from lateshift import (
+    Flow,
     Lateshift,
     Permanent,
     Retry,
@@ -41,6 +42,8 @@ async def place_order(number: int, good: str) -> None:
     await send_mail.options(delay=timedelta(seconds=5 / PACE)).aenqueue(number, "How do you like it?")
     if number % 4 == 0:
         await thumbnail.aenqueue(f"{good}-{number}.png")
+    if number % 10 == 0:
+        await wrap_gift.options(key=f"gift {number}").aenqueue(number, good)
 
 
 @app.task(
@@ -66,6 +69,36 @@ async def pack(order: int, good: str) -> None:
 @app.task(queue="mail")
 async def send_mail(order: int, text: str) -> None:
     await asyncio.sleep(0.05 / PACE)
+
+
+@app.workflow(queue="orders")
+async def wrap_gift(flow: Flow, order: int, good: str) -> str:
+    """Step by step, wherever the last worker left off. What was taken goes back if the card says no."""
+    await flow.step(take_paper, order, undo=put_paper_back)
+    receipt = await flow.step(charge_card, order, 5)
+    await flow.sleep(timedelta(seconds=8 / PACE))  # the glue dries; no worker waits for it
+    if order % 30 == 0:
+        raise Permanent(f"the paper of order {order} was torn")
+    await flow.step(send_mail, order, f"Your {good} is wrapped: {receipt}")
+    return receipt
+
+
+def take_paper(order: int) -> str:
+    return f"sheet {order % 7}"
+
+
+def put_paper_back(order: int, result: str) -> None:
+    """An undo gets what its step was given, and what it gave: the sheet."""
+
+
+@app.task(queue="reports")
+async def count_stock() -> int:
+    """Every minute, by a schedule."""
+    await asyncio.sleep(0.2 / PACE)
+    return random.randrange(1_000, 2_000)
+
+
+app.schedule(count_stock, cron="* * * * *")
 
 
 @app.task(queue="images", time_limit=timedelta(minutes=2), retry=Retry(attempts=5))

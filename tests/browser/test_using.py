@@ -1,5 +1,8 @@
 """What hands and eyes do: keys, looks, and a page that keeps itself up to date."""
 
+import re
+
+import pytest
 from playwright.sync_api import Browser, expect
 
 from lateshift.dashboard.page import navigation
@@ -11,8 +14,14 @@ from tests.browser.conftest import NARROW, SignedIn
 from tests.browser.serving import Served
 
 
-def test_a_list_keeps_itself_up_to_date_without_being_loaded_again(signed_in: SignedIn, full: Served) -> None:
+@pytest.mark.parametrize("libraries", [True, False])
+def test_a_list_keeps_itself_up_to_date_without_being_loaded_again(
+    signed_in: SignedIn, full: Served, libraries: bool
+) -> None:
+    """Also where the package was built without what it uses of others."""
     page = signed_in(full).new_page()
+    if not libraries:
+        page.route(re.compile("vendor-"), lambda route: route.abort())
     page.goto("/jobs?task=thumbnail&state=scheduled")
     page.evaluate("window.same = true")
     before = page.locator("tbody tr").count()
@@ -22,6 +31,7 @@ def test_a_list_keeps_itself_up_to_date_without_being_loaded_again(signed_in: Si
         store.jobs.cancel([waiting.id], by="a test")
         expect(page.locator("tbody tr")).to_have_count(before - 1, timeout=10_000)
         assert page.evaluate("window.same")
+        assert page.evaluate("!!window.htmx") == libraries
     finally:
         store.close()
 

@@ -16,7 +16,7 @@ from lateshift.triggers import files
 from lateshift.triggers.files import ASKED_AT_ONCE, CANDIDATES_MOST, Files
 from tests.unit.receiving import AT_ONCE, Kept, Turning, put
 
-MANY = 50_000  # held in memory, they would take more than twice what is allowed
+MANY = 80_000  # held in memory, they would take more than twice what is allowed
 REAL = 20_000
 
 
@@ -86,7 +86,7 @@ def test_files_without_number_are_looked_through_in_bounded_memory(
     assert len(set(found)) == len(found) == 100
     assert max(turning.kept.asked) <= ASKED_AT_ONCE
     assert sum(turning.kept.asked) == MANY
-    assert peak < 8 * 1024 * 1024
+    assert peak < 12 * 1024 * 1024  # 4 as a rule; threads that other tests left count too
     assert turning.kept.forgotten == []
 
 

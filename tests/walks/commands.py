@@ -17,6 +17,7 @@ import pytest
 from lateshift.cli.main import run
 
 SOURCES = Path(__file__).parents[2] / "src"
+OUTPUT_SHOWN = 5_000  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,9 @@ def started(*arguments: str, cwd: Path, **variables: str) -> Iterator[subprocess
         )
     try:
         yield process
+    except BaseException:
+        print((cwd / "output").read_text()[-OUTPUT_SHOWN:])  # what it said is shown with what went wrong
+        raise
     finally:
         if process.poll() is None:
             process.kill()  # its workers end with it

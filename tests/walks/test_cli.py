@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -350,12 +351,15 @@ def test_a_program_is_run_until_ctrl_c(verb: str, cli: Cli, store_url: str, tmp_
             return [cli("jobs", "show", job["id"], "--json").document["result"] for job in done]
 
         eventually(lambda: results() == ["hello you"], "the job of on_start")
-        eventually(lambda: len(cli("members", "list", "--json").document["members"]) == 2, "two workers")
+        eventually(lambda: len(living(cli)) == 2, "two workers")
         assert interrupted(process, 15) == 0
     assert "stopped after" in (tmp_path / "output").read_text()
-    assert [
-        member for member in cli("members", "list", "--json").document["members"] if not member["dead"]
-    ] == []
+    assert living(cli) == []
+
+
+def living(cli: Cli) -> list[Any]:
+    members: list[Any] = cli("members", "list", "--json").document["members"]
+    return [member for member in members if not member["dead"]]
 
 
 def test_a_program_that_names_its_store_does_not_take_another(store_url: str, tmp_path: Path) -> None:

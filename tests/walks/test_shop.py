@@ -58,6 +58,7 @@ def test_the_shop_sells_retries_buries_resubmits_and_closes(
         eventually(some(store, lambda view: True, task="thumbnail", **done), "a thread's job")
         eventually(some(store, lambda view: True, task="daily_report", **done), "a process's job")
         eventually(some(store, lambda view: True, task="send_mail", **done), "a delayed job")
+        eventually(some(store, lambda view: True, task="wrap_gift", **done), "a workflow")
         eventually(some(store, died_once, task="pack", **done), "a dead letter, resubmitted and packed")
         assert interrupted(process, STOP_TIME) == 0
     output = (tmp_path / "output").read_text()

@@ -78,7 +78,7 @@ class Doorkeeper:
         self._check(caller, held)
         if held is None:
             self._failed(caller, held)
-            raise _unknown("This is no token: `Authorization: Bearer lsh_…`, once.")
+            raise _unknown("This is no token: the header is `Authorization: Bearer lsh_…`, and stands once.")
         id, secret = held
         token = await self._together.put(id)
         if not verify(token or self._nobody, secret) or token is None:

@@ -113,7 +113,7 @@ def _fitting(raw: bytes, kind: Any) -> Any:
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:
-        raise _unfit(error, "body") from None
+        raise _unfit(error, "body", kind) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refused(400, "json-invalid", f"The body cannot be read: {mismatch.told(error)[1]}.") from None
 
@@ -123,13 +123,20 @@ def fitting_form(typed: Any, kind: Any) -> Any:
     try:
         return msgspec.convert(typed, kind or NoBody, strict=False)
     except msgspec.ValidationError as error:
-        raise _unfit(error, "form") from None
+        raise _unfit(error, "form", kind) from None
 
 
-def _unfit(error: msgspec.ValidationError, what: str) -> Refused:
+def _unfit(error: msgspec.ValidationError, what: str, kind: Any) -> Refused:
+    """Of what is wrong with the whole, the fields that it may have are named."""
     where, why = mismatch.told(error)
+    fields = "" if where else ", ".join(getattr(kind, "__struct_fields__", ()))
     field = ".".join(part for part in (where, _named_in(str(error))) if part) or None
-    return Refused(422, "body-invalid", f"The {what}{f' at {where!r}' if where else ''}: {why}.", field=field)
+    return Refused(
+        422,
+        "body-invalid",
+        f"The {what}{f' at {where!r}' if where else ''}: {why}.{f' Its fields: {fields}.' if fields else ''}",
+        field=field,
+    )
 
 
 def _named_in(said: str) -> str:

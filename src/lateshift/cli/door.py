@@ -106,11 +106,12 @@ def require_extra() -> None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Door:
     """An API and a dashboard whose connections wait from now on, and are answered while `run` runs. `link`: signs in one browser,
-    on this machine. `has_tokens`: whether anybody may ask."""
+    on this machine. `has_tokens`: whether anybody may ask. `elsewhere`: on a free port, as another program has the usual one."""
 
     url: str
     link: str | None
     has_tokens: bool
+    elsewhere: bool
     _site: "Site"
     _server: "Server"
     _socket: socket.socket
@@ -148,7 +149,7 @@ def opened_door(app: "Lateshift", place: Place, *, or_free: bool = False) -> Ite
         url = binding.url(port)
         yield Door(
             url=url, link=url + site.sign_in_path() if binding.is_local else None, has_tokens=some,
-            _site=site, _server=server_of(site.application, binding), _socket=at,
+            elsewhere=binding.port not in (0, port), _site=site, _server=server_of(site.application, binding), _socket=at,
         )  # fmt: skip
 
 
@@ -209,8 +210,9 @@ def beside_workers(app: "Lateshift", place: Place | None) -> Iterator[Door | Non
 async def answering(door: Door, stopping: "asyncio.Event") -> None:
     """Workers go on whatever becomes of it."""
     log.info(
-        "the HTTP API and the dashboard are at %s%s",
+        "the HTTP API and the dashboard are at %s%s%s",
         door.url,
+        f" (another program has port {PORT})" if door.elsewhere else "",
         "" if door.has_tokens else "; `lateshift tokens create` makes a token for it",
     )
     try:

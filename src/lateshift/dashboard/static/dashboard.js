@@ -44,14 +44,31 @@ function hold(is) {
 
 // A live region looks again only while somebody can see it, and not under a hand that is at work in it.
 function look() {
-  if (document.hidden || held || !window.htmx) return;
+  if (document.hidden || held) return;
   for (const region of document.querySelectorAll("[data-live]")) {
     const typing = region.contains(document.activeElement) && document.activeElement.matches("input, textarea, select");
-    const busy = typing || region.querySelector("input:checked");
+    const busy = typing || region.querySelector(window.htmx ? "input:checked" : "input:checked, details[open]");
     const due = Date.now() - Number(region.dataset.looked || 0) >= Number(region.dataset.live) * 1000 - 100;
     if (busy || !due) continue;
     region.dataset.looked = Date.now();
-    htmx.trigger(region, "look");
+    if (window.htmx) htmx.trigger(region, "look");
+    else lookPlainly(region);
+  }
+}
+
+// Where the package was built without the libraries: the region as a whole, as the server has it now.
+async function lookPlainly(region) {
+  try {
+    const answer = await fetch(location.href);
+    if (new URL(answer.url).pathname === "/sign-in") return location.reload();
+    document.body.classList.toggle("gone", !answer.ok);
+    if (!answer.ok) return;
+    const chosen = region.querySelector("tr.chosen")?.dataset.href;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const id of [region.id, "beside"]) document.getElementById(id)?.replaceChildren(...(page.getElementById(id)?.childNodes ?? []));
+    rows().find((row) => row.dataset.href === chosen)?.classList.add("chosen");
+  } catch {
+    document.body.classList.add("gone");
   }
 }
 

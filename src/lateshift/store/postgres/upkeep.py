@@ -24,8 +24,9 @@ from lateshift.store.taking import (
     TRIGGER_KEPT,
 )
 
-# Not a job whose end its workflow has not been told yet. batch_count_batch.
-_IS_TOLD = "(SELECT true FROM lateshift.batch_count c WHERE c.batch = s.batch LIMIT 1) IS NULL"
+# Not a job of a workflow whose run has not been told of its end yet. batch_count_batch, and the primary key of run.
+_IS_TOLD = """(SELECT true FROM lateshift.batch_count c JOIN lateshift.run r ON r.id = c.batch
+ WHERE c.batch = s.batch LIMIT 1) IS NULL"""
 # Settled jobs past their retention. settled_expires, which serves a bound that is computed once: (SELECT …).
 PURGE_SETTLED = f"""DELETE FROM lateshift.settled WHERE id = ANY(ARRAY(SELECT id FROM lateshift.settled s
  WHERE expires_at <= (SELECT clock_timestamp() + %(skew)s::interval) AND {_IS_TOLD} LIMIT %(limit)s)) RETURNING id"""
