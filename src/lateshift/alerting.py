@@ -75,5 +75,5 @@ class Alerting:
             told = {"id": id, "type": event.name, "timestamp": event.at, "data": event.data}
             endpoint.post(id, msgspec.json.encode(told), self.clock.now())
 
-        limits = Limits(queue=queue, retry=ALERT_RETRY, time_limit=ALERT_TIME)
+        limits = Limits(queue=queue, retry=ALERT_RETRY, time_limit=ALERT_TIME, own=True)
         return self.on(pattern)(self._register(alert_webhook, name, limits))

@@ -167,4 +167,4 @@ def event_of(heard: Published) -> JobEvent:
 
 
 def _limits(queue: str) -> Limits:
-    return Limits(queue=queue, retry=DELIVERY_RETRY, time_limit=DELIVERY_TIME, keep=DELIVERED_KEPT)
+    return Limits(queue=queue, retry=DELIVERY_RETRY, time_limit=DELIVERY_TIME, keep=DELIVERED_KEPT, own=True)

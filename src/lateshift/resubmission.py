@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct, field
 
 from lateshift.clock import Clock
-from lateshift.errors import ArgumentsInvalid, SealKeyMissing, TaskUnknown, UsageError
+from lateshift.errors import ArgumentsInvalid, OptionInvalid, SealKeyMissing, TaskUnknown, UsageError
 from lateshift.model.arguments import Change
 from lateshift.model.edit import RESUBMITTED, Edit, changes
 from lateshift.model.ids import JobId
@@ -148,6 +148,8 @@ class Resubmission:
         task = self._tasks.get(view.task)
         if task is None:
             raise TaskUnknown(f"The app has no task {view.task!r}. Narrow the filter, or keep the task.")
+        if self._change is not None:
+            refuse_own(task)
         if is_sealed(view.payload) or is_sensitive(task.sender.queues, view.queue):
             return self._sealed_edit(view, task)
         try:
@@ -211,6 +213,12 @@ def fared_badly(view: JobView, fence: int) -> bool:
     """Whether a job that was resubmitted at this fence has ended otherwise than completed, or has failed since."""
     failed = any(record.fence > fence and record.reason != RESUBMITTED for record in view.history)
     return failed or view.state in (State.DEAD, State.CANCELLED)
+
+
+def refuse_own(task: Task[..., Any]) -> None:
+    """What Lateshift itself is given, such as what a delivery signs, is changed by nobody. Raises OptionInvalid."""
+    if task.limits.own:
+        raise OptionInvalid(f"{task.name} is of Lateshift itself: nobody else says what it is given.")
 
 
 def up_to(limit: int, views: Iterable[JobView]) -> Iterator[JobView]:

@@ -187,6 +187,7 @@ def test_a_job_started_over_http_replies_as_it_says(web: Web, kit: Kit, shop: Sh
     "wrong",
     [
         {"reply_to": "nowhere"}, {"reply_to": "http://127.0.0.1/"}, {"reply_to": 7}, {"reply_to": "task:send", "reply_on": ["x"]},
+        {"reply_to": "channel:jobs.pay.pay"}, {"reply_to": ["channel:x", "channel:jobs."]},
         {"correlation_id": "7"}, {"reply_to": "task:send", "correlation_id": "x" * 201},
     ],
 )  # fmt: skip
@@ -201,6 +202,19 @@ def test_a_token_replies_only_into_its_own_queues(web: Web, kit: Kit, shop: Shop
     text = token_of(kit.app, "mailer", [Scope.ENQUEUE], ("mail",))
     body = {"arguments": {"to": "ann"}, "reply_to": "task:hear"}
     assert web("POST", "/v1/tasks/send/jobs", body, token=text).status_code == 403
+
+
+def test_a_token_for_some_queues_replies_to_webhooks_that_the_app_declared_and_to_no_queues_channel(
+    web: Web, kit: Kit, shop: Shop
+) -> None:
+    kit.app.reply_webhook("http://127.0.0.1:9", secret="whsec_" + "A" * 40, internal=True)
+    text = token_of(kit.app, "painter", [Scope.ENQUEUE], ("images",))
+    for to, status in (
+        ("http://127.0.0.1:9/x", 202), ("http://127.0.0.1:8/x", 422), ("broker:rabbit", 422), ("channel:news", 202),
+        ("channel:jobs.pay.pay", 422), ("channel:jobs.images.thumbnail", 422),
+    ):  # fmt: skip
+        body = {"arguments": {"path": "x"}, "reply_to": to}
+        assert (to, web("POST", "/v1/tasks/thumbnail/jobs", body, token=text).status_code) == (to, status)
 
 
 def test_a_token_starts_a_task_that_replies_elsewhere_because_the_app_says_so(

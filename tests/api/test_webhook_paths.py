@@ -1,9 +1,13 @@
 """The path of a webhook's URL may be a secret: of a delivery its scheme and host are shown, wherever it is shown."""
 
+from uuid import UUID
+
+import msgspec
 import pytest
 
 from lateshift import Lateshift
 from lateshift.errors import OptionInvalid
+from lateshift.model.edit import Edit
 from lateshift.model.sealed import without_path
 from lateshift.testing import Kit
 from tests.api.asking import Web
@@ -36,8 +40,10 @@ def test_no_answer_shows_where_a_webhook_leads(web: Web, kit: Kit, deliveries: l
     [id] = deliveries
     assert web("GET", f"/v1/jobs/{id}").json()["arguments"]["url"] == SHOWN
     web("POST", f"/v1/jobs/{id}/cancel")
-    change = {"change": {"url": URL + SECRET}}
-    assert web("POST", f"/v1/jobs/{id}/resubmit", change).status_code == 200
+    [view] = kit.app.store.reports.named([UUID(id)])
+    assert view is not None
+    edit = Edit(view.payload, msgspec.json.encode(msgspec.json.decode(view.payload) | {"url": URL + SECRET}))
+    assert kit.app.store.jobs.resubmit([view.id], by="an older release", edits={view.id: edit}) == [view.id]
     paths = [f"/v1/jobs/{id}{more}" for more in ("", "/explain", "/logs", "/events")]
     for path in [
         *paths,
@@ -72,8 +78,7 @@ def test_what_a_dead_delivery_would_be_given_is_shown_without_its_path(
     web: Web, kit: Kit, deliveries: list[str]
 ) -> None:
     kit.travel(days=9)
-    body = {"queue": "replies.shop", "change": {"url": URL + "2"}}
-    preview = web("POST", "/v1/dead-letters/preview", body)
+    preview = web("POST", "/v1/dead-letters/preview", {"queue": "replies.shop"})
     [example] = preview.json()["examples"]
     assert (example["before"]["url"], example["after"]["url"]) == (SHOWN, SHOWN)
     assert SECRET not in preview.text

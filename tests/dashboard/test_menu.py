@@ -12,8 +12,8 @@ from tests.api.shop import Shop
 from tests.dashboard.browsing import Browser
 from tests.dashboard.test_links import crawled
 
-OF_SOME = ["Overview", "Jobs", "Dead letters", "Workflows", "Pipelines", "Queues", "Schedules"]
-OF_READ = [*OF_SOME[:5], "Batches", *OF_SOME[5:], "Triggers", "Breakers", "Members"]
+OF_SOME = ["Overview", "Jobs", "Dead letters", "Workflows", "Queues", "Schedules"]
+OF_READ = [*OF_SOME[:4], "Pipelines", "Batches", *OF_SOME[4:], "Triggers", "Breakers", "Members"]
 
 
 def menu(browser: Browser) -> list[str]:

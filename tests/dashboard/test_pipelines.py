@@ -65,7 +65,10 @@ def test_one_has_its_graph_its_filters_and_the_room_in_their_queues(reader: Brow
     assert "Items wait for you" in text
 
 
-def test_a_token_for_other_queues_sees_none_of_it(reader: Browser) -> None:
-    reader.sign_in_as(Scope.READ, queues=("mail",))
-    assert "words" not in reader.look("/pipelines")
-    assert reader.ask("GET", "/pipelines/words%20%26%20more").status_code == 403
+@pytest.mark.parametrize("queue", ["mail", "parse"])
+def test_a_pipeline_is_of_many_queues_and_a_token_for_some_sees_none_of_it(
+    reader: Browser, queue: str
+) -> None:
+    reader.sign_in_as(Scope.READ, queues=(queue,))
+    for path in ("/pipelines", "/pipelines/words%20%26%20more"):
+        assert reader.ask("GET", path).status_code == 403

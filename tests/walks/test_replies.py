@@ -298,6 +298,7 @@ def test_a_task_that_is_told_has_no_reply_itself_for_that_might_never_end(app: L
         ({"reply_to": 7}, "reply_to is a task"),
         ({"reply_to": "channel:a b"}, "name for a channel"),
         ({"reply_to": "channel:"}, "name for a channel"),
+        ({"reply_to": "channel:jobs.images.thumbnail"}, "reply to another"),
         ({"reply_to": "https://hooks.example.com/x"}, "app.reply_webhook"),
         ({"reply_to": "https://user:word@hooks.example.com/x"}, "no name or password"),
         ({"reply_to": "https://hooks.example.com:99999999/x"}, "cannot be read"),

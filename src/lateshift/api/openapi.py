@@ -116,7 +116,10 @@ def _operation(route: Route, schema_of: dict[str, Any], parameter_of: dict[str, 
     else:
         said["x-scope"], said["x-queues"] = str(route.scope), str(route.reach)
     if route.besides is not None:
-        said["x-scope-besides"] = {"scope": str(route.besides), "for": route.besides_for or "every request"}
+        said["x-scope-besides"] = {
+            "scope": str(route.besides),
+            "for": route.besides_in_words or "every request",
+        }
     return said
 
 

@@ -13,19 +13,17 @@ from msgspec import Struct
 from lateshift.api.cursor import Cursors
 from lateshift.api.problem import Refused
 from lateshift.app import Lateshift
-from lateshift.errors import JobUnknown
+from lateshift.errors import JobUnknown, TaskUnknown
 from lateshift.model.access import Scope, Token, refusal, standing
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView
 from lateshift.model.member import served
-from lateshift.operating import names, pipelines
+from lateshift.operating import names
 from lateshift.schedules import Schedule
 from lateshift.store.contract import Store
-from lateshift.store.workflow_contract import Kept
 from lateshift.task import Task
 
 EVENT_STREAM = "text/event-stream"
-OWN_TASKS = "lateshift."  # how their names begin
 PUBLIC: Literal["public"] = "public"
 Permission: TypeAlias = Scope | Literal["public"]
 _PARAMETER = re.compile(r"{(\w+)(?::path)?}")
@@ -45,7 +43,7 @@ class Route:
     `keyed`: an Idempotency-Key has a meaning of its own. `raw`: the body is taken as it comes. `forgets`: no answer
     of it is kept, whatever the key: it shows a secret, or changes nothing. `media`: the kinds in which the answer may come. `links`: names of
     handlers that its answer leads to, and where in it stands what they are asked for by. `ends`: of a stream, that it has an end; whoever has seen it is answered 204. `besides`: a second scope that it asks for; `besides_for`: only
-    where this field of the body is given. The first line of the handler's docstring says what it does."""
+    where one of these fields of the body is given. The first line of the handler's docstring says what it does."""
 
     method: Literal["GET", "POST"]
     path: str
@@ -54,7 +52,7 @@ class Route:
     scope: Permission | None = None
     reach: Reach | None = None
     besides: Scope | None = None
-    besides_for: str | None = None
+    besides_for: tuple[str, ...] = ()
     takes: Any = None
     asks: Any = None
     status: int = 200
@@ -88,12 +86,16 @@ class Route:
         """In words, as the matrix has it."""
         if self.besides is None:
             return str(self.scope)
-        return f"{self.scope}, {self.besides}" + (f" for {self.besides_for}" if self.besides_for else "")
+        return f"{self.scope}, {self.besides}" + (f" for {self.besides_in_words}" if self.besides_for else "")
+
+    @property
+    def besides_in_words(self) -> str:
+        return " or ".join(self.besides_for)
 
     @property
     def always(self) -> list[Scope]:
         """The scopes that every request needs; none if it is public."""
-        besides = [] if self.besides is None or self.besides_for is not None else [self.besides]
+        besides = [] if self.besides is None or self.besides_for else [self.besides]
         return [self.scope, *besides] if isinstance(self.scope, Scope) else []
 
     @property
@@ -111,11 +113,11 @@ class Route:
             raise TypeError(f"{self.method} {self.path} declares no scope: say who may.")
         if self.scope != PUBLIC and self.reach is None:
             raise TypeError(f"{self.method} {self.path} does not say which queues it is about.")
-        if self.besides_for is not None and (
-            self.besides is None or self.besides_for not in self.takes.__struct_fields__
+        if self.besides_for and (
+            self.besides is None or not set(self.besides_for) <= set(self.takes.__struct_fields__)
         ):
             raise TypeError(
-                f"{self.method} {self.path}: {self.besides_for} is no field of its body that a scope is asked for."
+                f"{self.method} {self.path}: {self.besides_in_words} is no field of its body that a scope is asked for."
             )
         if not self.about:
             raise TypeError(
@@ -164,13 +166,19 @@ class Asked:
     @property
     def task(self) -> Task[..., Any]:
         """The task that the path names. Raises TaskUnknown."""
-        return self._app.find_task(self.name)
+        return self.find_task(self.name)
+
+    def find_task(self, name: str) -> Task[..., Any]:
+        """Raises TaskUnknown; the names there are, are told to those who may see all."""
+        if name not in self._app.tasks and not self.sees_all:
+            raise TaskUnknown(f"The app {self._app.name} has no task {name!r}.")
+        return self._app.find_task(name)
 
     def task_to_run(self, queue: str | None) -> Task[..., Any]:
         """The same, if the token is for its own queue and for the one where it is to run. What Lateshift itself has as tasks, such as
         deliveries that sign with a secret, is started by nobody else. Raises TaskUnknown, Refused."""
         task = self.task
-        if task.name.startswith(OWN_TASKS):
+        if task.limits.own:
             raise Refused(
                 403, "task-forbidden", f"{task.name} is of Lateshift itself: it is started by nobody else."
             )
@@ -181,12 +189,13 @@ class Asked:
 
     def check_besides(self) -> None:
         """Raises Refused unless the token is good for the second scope too, where the body asks for one."""
-        scope, name = self._route.besides, self._route.besides_for
-        if scope is None or name is None or getattr(self.body, name, None) is None:
+        scope = self._route.besides
+        given = [name for name in self._route.besides_for if getattr(self.body, name, None) is not None]
+        if scope is None or not given:
             return
         if self.token is None or standing(self.token, scope, self._app.store.clock.now()) is not None:
             raise Refused(
-                403, "scope-forbidden", f"Other {name} ask for the scope {scope} besides.", field=name
+                403, "scope-forbidden", f"Other arguments ask for the scope {scope} besides.", field=given[0]
             )
 
     def job(self) -> JobView:
@@ -202,12 +211,6 @@ class Asked:
     async def ajob(self) -> JobView:
         """The same from the loop: those who ask at the same time share a look."""
         return self._allowed(await self._app.client.aview(self.id))
-
-    def pipeline(self) -> Kept:
-        """The pipeline that the path names, likewise. Raises PipelineUnknown."""
-        found = self._app.store.workflows.pipelines(self.name, limit=1)
-        self.allow(found[0].queue if found else None)
-        return found[0] if found else pipelines.find(self._app.store, self.name)
 
     def schedule(self) -> Schedule:
         """The schedule that the path names, likewise. Raises ScheduleUnknown; the names there are, are told to those who may see all."""
@@ -256,6 +259,11 @@ class Asked:
         if refusal(self.token, scope, queue, self._app.store.clock.now()) is not None:
             raise no_queue(self.token, queue, self._route)
         self.checked = True
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether the token is for all queues."""
+        return self.token is None or not self.token.queues
 
     def shows(self, queue: str) -> bool:
         """Whether a listing shows what is of this queue."""

@@ -173,7 +173,7 @@ class Pages:
             template,
             **{"said": None, "problem": None, "typed": {}, "misread": False} | dict(context),
             page=page, sees=sees, navigation=navigation(self._pages, sees), app_name=self._app.name, token=token, proof=form_proof(text),
-            now=now, allowed=lambda name: _allowed(token, page.actions[name].route, now),
+            now=now, allowed=lambda name, besides=False: _allowed(token, page.actions[name].route, now, besides=besides),
         )  # fmt: skip
         return Response(html, status, HEADERS, HTML)
 
@@ -282,6 +282,7 @@ async def _form(request: Request) -> dict[str, str]:
     return form
 
 
-def _allowed(token: Token, route: Route, now: datetime) -> bool:
-    """Whether its button is shown."""
-    return bool(route.always) and all(standing(token, scope, now) is None for scope in route.always)
+def _allowed(token: Token, route: Route, now: datetime, *, besides: bool) -> bool:
+    """Whether its button is shown. `besides`: for what the second scope is asked for."""
+    scopes = [*route.always, *([route.besides] if besides and route.besides is not None else [])]
+    return bool(scopes) and all(standing(token, scope, now) is None for scope in scopes)

@@ -17,6 +17,7 @@ from lateshift.model.queue import QUEUE_NAME
 CORRELATION_LIMIT = 200  # characters
 CHANNEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:\-]{0,255}")
 CHANNEL = "channel:"
+QUEUE_CHANNELS = "jobs."  # how the channels begin that tell of the jobs of queues
 TASK = "task:"
 ROUTES_MOST = 10  # receivers of one job
 RECEIVER_LIMIT = 1000  # characters of a receiver's name, a task's or a channel's, as a job's row may have it
@@ -87,16 +88,21 @@ def _text_fault(what: str, text: str) -> str | None:
 
 
 def channel_name(name: Any) -> str:
+    """Of one that somebody replies to. Raises OptionInvalid."""
     if not isinstance(name, str) or not CHANNEL_NAME.fullmatch(name):
         raise OptionInvalid(
             f"{name!r} is no name for a channel: 1 to 256 letters, digits and any of _ . : - with a letter or digit first."
+        )
+    if name.startswith(QUEUE_CHANNELS):
+        raise OptionInvalid(
+            f"The channel {name} is of a queue with events=True, which alone tells it anything: reply to another, such as orders."
         )
     return name
 
 
 def queue_channel(queue: str, task: str) -> str:
     """Where the jobs of a queue with events=True are told of. A task's name may hold what a channel's may not."""
-    return f"jobs.{queue}.{re.sub(r'[^A-Za-z0-9_.:-]', '_', task)}"
+    return f"{QUEUE_CHANNELS}{queue}.{re.sub(r'[^A-Za-z0-9_.:-]', '_', task)}"
 
 
 def of_queue(queue: str, task: str) -> Route:

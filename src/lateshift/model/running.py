@@ -40,6 +40,7 @@ class Limits:
     tags: Tags = ()
     reply_to: Any = None  # of its jobs, unless a call says otherwise
     reply_on: Sequence[str] | None = None
+    own: bool = False  # of Lateshift itself: nobody else says what it is given
 
     @property
     def guarded(self) -> bool:

@@ -140,7 +140,7 @@ def _held(seen: Seen) -> Iterator[Attention]:
             if seen.shows(view.queue):
                 yield Attention(
                     kind="workflow", subject=view.run.name, since=view.run.started_at, page=f"/workflows/{view.run.id}",
-                    what=f"a run is held: {view.run.why or 'a step has failed'}",
+                    what=f"a run is held: {(seen.whole and view.run.why) or 'a step has failed'}",
                     do="Resubmit the step, or undo the run.",
                 )  # fmt: skip
 

@@ -7,10 +7,10 @@ from lateshift.errors import OptionInvalid
 
 
 def change_of(
-    new: Mapping[str, Any] | None, unsets: Sequence[str]
+    new: Mapping[str, Any] | None, unset: Sequence[str] | None
 ) -> Callable[[dict[str, Any]], dict[str, Any]] | None:
     """A function from old arguments to new ones; None if nothing is to change."""
-    values = dict(new or {})
+    values, unsets = dict(new or {}), unset or ()
     if both := [name for name in unsets if name in values]:
         raise OptionInvalid(f"Set {both[0]} or unset it, not both.")
     if not values and not unsets:

@@ -10,6 +10,7 @@ from lateshift.errors import OptionInvalid
 from lateshift.model.scheduling.plan import CATCH_UP_MOST, GRACE, Plan, plan_of
 from lateshift.model.scheduling.schedule import NewSchedule, ScheduleView
 from lateshift.model.scheduling.timing import timing_of
+from lateshift.resubmission import refuse_own
 from lateshift.schedules import one_at_a_time, side_by_side
 from lateshift.scheduling import new_schedule, refuse_past
 from lateshift.store.contract import Store
@@ -51,6 +52,7 @@ def _edited(
 ) -> NewSchedule:
     job = view.job
     if task is not None:
+        refuse_own(task)
         looked_at = new_schedule(task, view.name, plan, (), _values(view) if arguments is None else arguments)
         plan, job = looked_at.plan, structs.replace(job, payload=looked_at.job.payload)
     else:

@@ -5,6 +5,7 @@ from typing import Any
 from lateshift.errors import OptionInvalid, RunEnded, TaskUnknown
 from lateshift.model.workflow.step import Kind, StepView, shown_path
 from lateshift.operating.names import others
+from lateshift.resubmission import refuse_own
 from lateshift.store.contract import Store
 
 
@@ -44,6 +45,8 @@ def refuse_misfit(store: Store, app: Any, step: StepView, payload: bytes | None)
     task = app.tasks.get(name)
     if task is None:
         raise TaskUnknown(f"{app.name} has no task {name}.{others(name, sorted(app.tasks))}")
+    if payload is not None:
+        refuse_own(task)
     given = step.payload if payload is None else payload
     if given is not None:
         task.arguments.decode(given)

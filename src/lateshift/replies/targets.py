@@ -50,6 +50,8 @@ class Targets:
     def _named(self, name: str) -> Target:
         if name not in self._tasks:
             raise OptionInvalid(f"reply_to: this app has no task {name!r}.")
+        if self._tasks[name].limits.own:
+            raise OptionInvalid(f"reply_to: {name} is of Lateshift itself, and is told nothing by others.")
         return to_task(self._tasks[name])
 
     def _broker(self, name: str) -> Target:

@@ -83,6 +83,6 @@ def _chosen(asked: Asked) -> Chosen:
 
 ROUTES = (
     Route(method="POST", path="/v1/bulk/preview", handler=preview_bulk, takes=Bulk, gives=BulkPreview, scope=Scope.OPERATE,
-          reach=Reach.ONE),
+          reach=Reach.ONE, forgets=True),
     Route(method="POST", path="/v1/bulk", handler=do_bulk, takes=Bulk, gives=BulkDone, scope=Scope.OPERATE, reach=Reach.ONE),
 )  # fmt: skip

@@ -37,7 +37,7 @@ class Chosen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     like: Text | None = None
     all: bool = False
     change: dict[str, Any] | None = None
-    unset: Annotated[list[Text], Meta(max_length=PAGE_MOST)] = []
+    unset: Annotated[list[Text], Meta(max_length=PAGE_MOST)] | None = None
     limit: Annotated[int, Meta(ge=1, le=RESUBMIT_MOST)] = RESUBMIT_MOST
 
 
@@ -71,7 +71,8 @@ def preview_dead_letters(asked: Asked) -> PlanDocument:
 def resubmit_dead_letters(asked: Asked) -> ResubmittedDocument:
     """Make dead letters ready again, with fresh attempts; all are checked first by the types of their tasks.
 
-    Those that are ready again are no dead letters: the same request again takes those that are left."""
+    Those that are ready again are no dead letters: the same request again takes those that are left. Other arguments ask for the scope
+    `enqueue` too."""
     chosen: Chosen = asked.body
     change = change_of(chosen.change, chosen.unset)
     done = _letters(asked).resubmit(change, by=asked.by, limit=chosen.limit)
@@ -101,7 +102,8 @@ ROUTES = (
     Route(method="GET", path="/v1/dead-letters", handler=list_dead_letters, asks=GroupQuery, gives=GroupsDocument,
           scope=Scope.READ, reach=Reach.ONE),
     Route(method="POST", path="/v1/dead-letters/preview", handler=preview_dead_letters, takes=Chosen, gives=PlanDocument,
-          scope=Scope.OPERATE, reach=Reach.ONE, forgets=True),
+          scope=Scope.OPERATE, besides=Scope.ENQUEUE, besides_for=("change", "unset"), reach=Reach.ONE, forgets=True),
     Route(method="POST", path="/v1/dead-letters/resubmit", handler=resubmit_dead_letters, takes=Chosen,
-          gives=ResubmittedDocument, scope=Scope.OPERATE, reach=Reach.ONE),
+          gives=ResubmittedDocument, scope=Scope.OPERATE, besides=Scope.ENQUEUE, besides_for=("change", "unset"),
+          reach=Reach.ONE),
 )  # fmt: skip

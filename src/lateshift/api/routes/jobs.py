@@ -91,7 +91,7 @@ class Change(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`change`: new values for some of the arguments. `unset`: those that are left out. The others stay."""
 
     change: dict[str, Any] | None = None
-    unset: Annotated[list[Text], Meta(max_length=PAGE_MOST)] = []
+    unset: Annotated[list[Text], Meta(max_length=PAGE_MOST)] | None = None
 
 
 class LogQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -211,6 +211,10 @@ def explain_job(asked: Asked) -> ExplanationDocument:
     facts = asked.store.reports.facts(view.id)
     if facts is None:
         raise JobUnknown(f"There is no job {view.id} in the store any more.")
+    if (
+        facts.run is not None and facts.run.why and not asked.sees_all
+    ):  # of a step that may be in another queue
+        facts = structs.replace(facts, run=structs.replace(facts.run, why="its run says why"))
     return explanation_document(explain(facts))
 
 
@@ -235,7 +239,9 @@ def cancel_job(asked: Asked) -> Done:
 
 
 def resubmit_job(asked: Asked) -> Done:
-    """Make a dead or cancelled job ready again, with fresh attempts; with other arguments, if some are given."""
+    """Make a dead or cancelled job ready again, with fresh attempts; with other arguments, if some are given.
+
+    Other arguments are new work: they ask for the scope `enqueue` too."""
     view = asked.job()
     if (why := why_step(asked.store, str(view.id))) is not None and view.state in (
         State.DEAD,
@@ -280,5 +286,5 @@ ROUTES = (
           reach=Reach.OWN),
     Route(method="POST", path="/v1/jobs/{id}/cancel", handler=cancel_job, gives=Done, scope=Scope.OPERATE, reach=Reach.ONE),
     Route(method="POST", path="/v1/jobs/{id}/resubmit", handler=resubmit_job, takes=Change, gives=Done, scope=Scope.OPERATE,
-          reach=Reach.ONE),
+          besides=Scope.ENQUEUE, besides_for=("change", "unset"), reach=Reach.ONE),
 )  # fmt: skip

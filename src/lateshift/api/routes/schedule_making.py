@@ -104,7 +104,7 @@ def edit_schedule(asked: Asked) -> ScheduleDocument:
     if not given and not body.clear and body.arguments is None:
         raise Refused(422, "body-invalid", "Say what to change.")
     checked = body.arguments is not None or "tick_as" in {*given, *body.clear}
-    task = asked.app.find_task(view.job.spec.task) if checked else None
+    task = asked.find_task(view.job.spec.task) if checked else None
     return schedule_document(
         operating.edit(asked.store, view, given, body.clear, task, body.arguments, by=asked.by)
     )
@@ -156,7 +156,7 @@ ROUTES = (
     Route(method="GET", path="/v1/schedules-tried", handler=try_schedule, asks=TryQuery, gives=Tried, scope=Scope.READ,
           reach=Reach.OWN),
     Route(method="POST", path="/v1/schedules/{name:path}/edit", handler=edit_schedule, takes=ScheduleChange,
-          gives=ScheduleDocument, scope=Scope.OPERATE, besides=Scope.ENQUEUE, besides_for="arguments", reach=Reach.ONE),
+          gives=ScheduleDocument, scope=Scope.OPERATE, besides=Scope.ENQUEUE, besides_for=("arguments",), reach=Reach.ONE),
     Route(method="POST", path="/v1/schedules/{name:path}/remove", handler=remove_schedule, gives=Done, scope=Scope.OPERATE,
           reach=Reach.ONE),
     Route(method="POST", path="/v1/schedules/{name:path}/backfill", handler=backfill_schedule, takes=BackfillBody,

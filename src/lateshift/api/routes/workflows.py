@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 from lateshift.api.bounds import PAGE, RUNS_LOOKED_AT, Cursor, PageSize, Text
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Done, Reach, Route
+from lateshift.api.steps import allow_step, listed, own_view
 from lateshift.documents.workflows import (
     STATES,
     RunDocument,
@@ -16,12 +17,12 @@ from lateshift.documents.workflows import (
     state_of,
     whole_document,
 )
-from lateshift.errors import JobUnknown, RunUnknown
+from lateshift.errors import JobUnknown, RunUnknown, TaskUnknown
 from lateshift.model.access import Scope
 from lateshift.model.job import JobView
 from lateshift.model.outcome import MESSAGE_LIMIT
 from lateshift.model.workflow.run import RunView
-from lateshift.model.workflow.step import shown_path
+from lateshift.model.workflow.step import StepView, shown_path
 from lateshift.operating import runs
 from lateshift.operating.resuming import RESUMED_AT_ONCE, resume_all
 from lateshift.operating.steps import is_task, refuse_misfit
@@ -88,15 +89,17 @@ def list_workflows(asked: Asked) -> RunsPage:
     start = asked.cursors.read(query.cursor, UUID)
     found, last = runs.newest(asked.store, start, query.limit, query.name, query.state, most=RUNS_LOOKED_AT)
     now = asked.store.clock.now()
-    shown = [run_document(view, now) for view in found if asked.shows(view.queue)]
+    shown = [run_document(listed(asked, view), now) for view in found if asked.shows(view.queue)]
     return RunsPage(runs=shown, next=asked.cursors.write(last))
 
 
 def show_workflow(asked: Asked) -> WholeRun:
-    """One run with all of its steps."""
+    """One run with all of its steps.
+
+    A token that is for some queues sees nothing of what steps hold that are jobs of others."""
     view, job = _found(asked)
     signals = [signal for loaded in asked.store.workflows.load([view.run.id]) for signal in loaded.signals]
-    return whole_document(view, job, signals, asked.store.clock.now())
+    return whole_document(own_view(asked, view), job, signals, asked.store.clock.now())
 
 
 def signal_workflow(asked: Asked) -> Done:
@@ -147,15 +150,28 @@ def cancel_workflow(asked: Asked) -> Done:
 
 
 def resubmit_step(asked: Asked) -> Done:
-    """Run a step again that has failed and holds its run, with other arguments if need be; and the run goes on."""
+    """Run a step again that has failed and holds its run, with other arguments if need be; and the run goes on.
+
+    Other arguments ask for the scope `enqueue` too."""
     view, _ = _found(asked)
     step = runs.held_step(view, asked.step)
+    allow_step(asked, step)
     payload = runs.new_arguments(step, asked.body.arguments)
     if is_task(step):
-        refuse_misfit(asked.store, asked.app, step, payload)
+        _refuse_misfit(asked, step, payload)
     runs.resubmit_step(asked.store, view, step, payload, by=asked.by)
     subject = f"step {shown_path(step.path)} of run {view.run.id}"
     return Done(subject=subject, action="resubmitted", changed=True)
+
+
+def _refuse_misfit(asked: Asked, step: StepView, payload: bytes | None) -> None:
+    """The names of other tasks are told to those who may see all."""
+    try:
+        refuse_misfit(asked.store, asked.app, step, payload)
+    except TaskUnknown:
+        if asked.sees_all:
+            raise
+        raise TaskUnknown(f"The app {asked.app.name} has no task for step {asked.step}.") from None
 
 
 def _job(asked: Asked) -> JobView:
@@ -188,5 +204,5 @@ ROUTES = (
     Route(method="POST", path="/v1/workflows/{id}/cancel", handler=cancel_workflow, gives=Done, scope=Scope.OPERATE,
           reach=Reach.ONE),
     Route(method="POST", path="/v1/workflows/{id}/steps/{step}/resubmit", handler=resubmit_step, takes=StepArguments, gives=Done,
-          scope=Scope.OPERATE, reach=Reach.ONE),
+          scope=Scope.OPERATE, besides=Scope.ENQUEUE, besides_for=("arguments",), reach=Reach.ONE),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from lateshift.model.access import Scope
 from lateshift.model.pipeline.progress import FilterProgress, PipelineProgress
 from lateshift.model.pipeline.shape import Place
 from lateshift.operating.attention import COUNTED_NOW
-from lateshift.operating.pipelines import looked_at
+from lateshift.operating.pipelines import find, looked_at
 from lateshift.store.contract import QueueView
 from lateshift.workflow.graph.chains import of_shape
 
@@ -30,8 +30,7 @@ def list_page(asked: Asked) -> Context:
     """Pipelines by name, by `workflows.pipelines`, which goes from name to name by an index; and the `workflows.tally` of each,
     which looks at the newest COUNTED_NOW items."""
     kept = asked.store.workflows.pipelines(limit=PIPELINES_SHOWN + 1)
-    shown = [each for each in kept[:PIPELINES_SHOWN] if asked.shows(each.queue)]
-    found = [pipeline_document(*looked_at(asked.store, each, COUNTED_NOW)) for each in shown]
+    found = [pipeline_document(*looked_at(asked.store, each, COUNTED_NOW)) for each in kept[:PIPELINES_SHOWN]]
     return {
         "found": found,
         "more": len(kept) > PIPELINES_SHOWN,
@@ -43,8 +42,8 @@ def list_page(asked: Asked) -> Context:
 def pipeline_page(asked: Asked) -> Context:
     """One pipeline: its graph, its filters, and their queues. By `workflows.pipelines` and `workflows.tally`, as in the list, and
     `queues.list`, whose counts stop at COUNTED_NOW too."""
-    found = asked.pipeline()
     store = asked.store
+    found = find(store, asked.name)
     shape, progress = looked_at(store, found, COUNTED_NOW)
     queues = {view.name: view for view in store.queues.list(COUNTED_NOW)}
     lines = [_line(asked, at, queues) for at in progress.filters]
@@ -76,7 +75,7 @@ def _note(at: FilterProgress) -> str:
 
 PAGES = (
     Page(path="/pipelines", title="Pipelines", section="Pipelines", template="pipelines.html", handler=list_page,
-         scope=Scope.READ, reach=Reach.OWN),
+         scope=Scope.READ, reach=Reach.ALL),
     Page(path="/pipelines/{name:path}", title="Pipeline", section="Pipelines", template="pipeline.html", handler=pipeline_page,
-         scope=Scope.READ, reach=Reach.ONE),
+         scope=Scope.READ, reach=Reach.ALL),
 )  # fmt: skip

@@ -7,6 +7,7 @@ from msgspec import Struct
 from lateshift.api.bounds import Cursor
 from lateshift.api.route import Asked, Done, Reach
 from lateshift.api.routes import workflows
+from lateshift.api.steps import elsewhere, listed, own_view
 from lateshift.dashboard.page import Action, Context, Form, Page
 from lateshift.dashboard.steps import STEPS_SHOWN, drawn, lines_of
 from lateshift.dashboard.typed import json_in
@@ -20,7 +21,7 @@ from lateshift.documents.workflows import (
 )
 from lateshift.errors import RunUnknown
 from lateshift.model.access import Scope
-from lateshift.model.workflow.step import Kind, StepState
+from lateshift.model.workflow.step import Kind, StepState, shown_path
 from lateshift.operating import runs
 
 LATE = "late"  # which is no state of a run, but what somebody looks for
@@ -49,7 +50,7 @@ def _late(asked: Asked) -> workflows.RunsPage:
     ids = dict.fromkeys(step.run for step in store.workflows.late_steps(LATE_MOST))
     views = [view for id in ids if (view := store.workflows.look(id, limit=0)) is not None]
     shown = [view for view in views if asked.shows(view.queue) and asked.query.name in (None, view.run.name)]
-    return workflows.RunsPage(runs=[run_document(view, now) for view in shown], next=None)
+    return workflows.RunsPage(runs=[run_document(listed(asked, view), now) for view in shown], next=None)
 
 
 def run_page(asked: Asked) -> Context:
@@ -63,14 +64,17 @@ def run_page(asked: Asked) -> Context:
         raise RunUnknown(runs.no_run(job))
     more = view.steps[STEPS_SHOWN - 1].path if len(view.steps) > STEPS_SHOWN else None
     del view.steps[STEPS_SHOWN:]
+    first = not after
     state, over = state_of(view), view.state.settled
+    view, others = own_view(asked, view, whole=first and more is None), elsewhere(asked, held.steps)
     return {
         "run": run_document(view, now), "arguments": readable(job.payload), "result": readable(job.result),
-        "lines": lines_of(store, view, job, now), "graph": None if after else drawn(view, now, cut=more is not None),
-        "held": [] if over else [step_document(step) for step in held.steps],
+        "lines": lines_of(store, view, job, now), "graph": drawn(view, now, cut=more is not None) if first else None,
+        "held": [] if over else [step_document(step) for step in own_view(asked, held).steps],
+        "others": {shown_path(path) for path in others},
         "mendable": {kind.label for kind in Kind if kind is not Kind.FIXED},
         "signals": [SignalDocument(name=each.name, data=readable(each.data)) for each in store.workflows.told(job.id, SIGNALS_SHOWN)],
-        "next": asked.cursors.write(more), "first": not after, "over": over,
+        "next": asked.cursors.write(more), "first": first, "over": over,
         "may_resume": state in ("held", "compensation_failed", "worker_lost") or (bool(held.steps) and not over),
         "may_undo": not over and state not in ("undoing", "cancelling"), "may_cancel": not over and view.run.cancel_by is None,
     }  # fmt: skip

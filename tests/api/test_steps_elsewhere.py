@@ -1,0 +1,118 @@
+"""Steps of a run that are jobs of another queue, seen and resubmitted by a token that is not for it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from lateshift.api.steps import ELSEWHERE
+from lateshift.model.access import Scope
+from lateshift.testing import Kit
+from tests.api.asking import Web, token_of
+from tests.api.shop import Shop
+from tests.dashboard.browsing import Browser, browsing
+
+SCOPES = [Scope.OPERATE, Scope.ENQUEUE]
+
+
+@pytest.fixture
+def held(kit: Kit, shop: Shop) -> str:
+    """A run in the queue orders, held by its second step, which is a job of the queue mail."""
+    run = shop.order.enqueue(1, "task")
+    kit.drain()
+    return str(run.id)
+
+
+@pytest.fixture
+def some(web: Web) -> str:
+    return token_of(web.app, "some", SCOPES, ("orders",))
+
+
+@pytest.fixture
+def browser(kit: Kit) -> Iterator[Browser]:
+    with browsing(kit.app) as browser:
+        yield browser
+
+
+def test_a_run_shows_nothing_of_what_a_step_in_another_queue_holds(web: Web, held: str, some: str) -> None:
+    whole = web("GET", f"/v1/workflows/{held}").json()
+    assert (whole["steps"][1]["arguments"], "nobody" in whole["why"]) == ({"to": "nobody"}, True)
+    assert web("GET", f"/v1/jobs/{whole['steps'][1]['job']}", token=some).status_code == 403
+    answer = web("GET", f"/v1/workflows/{held}", token=some)
+    own, other = answer.json()["steps"]
+    assert (own["arguments"], own["result"]) == (whole["steps"][0]["arguments"], "charged")
+    assert (other["name"], other["state"], other["job"]) == ("send", "held", None)
+    assert (other["arguments"], other["error"]["error"], other["error"]["traceback"]) == (ELSEWHERE, ELSEWHERE, None)  # fmt: skip
+    assert answer.json()["why"] == ELSEWHERE
+    for path in (
+        "/v1/workflows", f"/v1/workflows/{held}", f"/v1/workflows/{held}/graph", f"/v1/jobs/{held}/explain", "/v1/overview",
+    ):  # fmt: skip
+        answer = web("GET", path, token=some)
+        assert (path, answer.status_code, "nobody" in answer.text) == (path, 200, False)
+
+
+def test_a_token_for_both_queues_sees_both_steps(web: Web, held: str) -> None:
+    both = token_of(web.app, "both", SCOPES, ("orders", "mail"))
+    shown = web("GET", f"/v1/workflows/{held}", token=both).json()
+    assert shown == web("GET", f"/v1/workflows/{held}").json()
+    again = {"arguments": {"to": "ann"}}
+    assert web("POST", f"/v1/workflows/{held}/steps/2/resubmit", again, token=both).status_code == 200
+
+
+@pytest.mark.parametrize("body", [{}, {"arguments": {"to": "ann"}}], ids=["as it was", "changed"])
+def test_a_step_in_another_queue_is_not_resubmitted(
+    kit: Kit, web: Web, held: str, some: str, body: dict[str, object]
+) -> None:
+    refused = web("POST", f"/v1/workflows/{held}/steps/2/resubmit", body, token=some)
+    assert (refused.status_code, refused.json()["type"]) == (403, "urn:lateshift:problem:queue-forbidden")
+    kit.drain()
+    assert web("GET", f"/v1/workflows/{held}").json()["state"] == "held"
+
+
+def test_other_arguments_for_a_step_ask_for_the_scope_enqueue(web: Web, held: str) -> None:
+    operator = token_of(web.app, "operator", [Scope.OPERATE])
+    path = f"/v1/workflows/{held}/steps/2/resubmit"
+    refused = web("POST", path, {"arguments": {"to": "eve"}}, token=operator)
+    assert (refused.status_code, refused.json()["field"]) == (403, "arguments")
+    assert web("POST", path, {}, token=operator).status_code == 200
+
+
+def test_the_page_of_the_run_shows_as_little_and_has_no_form_for_it(browser: Browser, held: str) -> None:
+    browser.sign_in_as(*SCOPES, queues=("orders",))
+    text = browser.look(f"/workflows/{held}")
+    assert ("nobody" in text, ELSEWHERE in text, "Run step 2 again" in text) == (False, True, False)
+    for path in ("/", "/workflows", "/workflows?state=held"):
+        assert "nobody" not in browser.look(path)
+    browser.sign_in_as(*SCOPES)
+    assert "Run step 2 again" in browser.look(f"/workflows/{held}")
+    assert "Other arguments" in browser.text
+
+
+def test_a_form_for_other_arguments_is_shown_to_those_who_may_make_work(
+    browser: Browser, kit: Kit, shop: Shop, held: str
+) -> None:
+    job = shop.send.enqueue("nobody")
+    kit.travel(seconds=1)
+    pages = {f"/workflows/{held}": "Other arguments", f"/jobs/{job.id}": "Resubmit with other arguments", "/schedules/news": "Other arguments"}  # fmt: skip
+    for scopes, shown in (([Scope.OPERATE], False), (SCOPES, True)):
+        browser.sign_in_as(*scopes)
+        for path, words in pages.items():
+            assert (path, words in browser.look(path)) == (path, shown)
+    browser.sign_in_as(Scope.OPERATE)
+    browser.look(f"/workflows/{held}")
+    typed = {"of": "2", "arguments": '{"to": "eve"}'}
+    assert browser.send(f"/workflows/{held}/steps/2/resubmit", typed).status_code == 403
+    assert browser.send(f"/workflows/{held}/steps/2/resubmit", {"of": "2"}).status_code == 303
+
+
+def test_a_token_for_one_queue_is_told_no_names_of_tasks(web: Web, some: str) -> None:
+    for method, path in (("POST", "/v1/tasks/nothing/jobs"), ("GET", "/v1/tasks/nothing/graph")):
+        refused = web(method, path, {} if method == "POST" else None, token=some)
+        assert (refused.status_code, "thumbnail" in refused.text) == (404, False)
+        assert "thumbnail" in web(method, path, {} if method == "POST" else None).text
+
+
+def test_a_preview_is_of_now_whatever_the_key(web: Web, shop: Shop) -> None:
+    body, key = {"action": "cancel", "queue": "mail"}, {"Idempotency-Key": "a"}
+    assert web("POST", "/v1/bulk/preview", body, headers=key).json()["ids"] == []
+    job = shop.send.enqueue("ann")
+    assert web("POST", "/v1/bulk/preview", body, headers=key).json()["ids"] == [str(job.id)]
