@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 from lateshift.api.bounds import PAGE, RUNS_LOOKED_AT, Cursor, PageSize, Text
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Done, Reach, Route
+from lateshift.documents.hiding import shown_run, shown_runs
 from lateshift.documents.workflows import (
     STATES,
     RunDocument,
@@ -88,7 +89,7 @@ def list_workflows(asked: Asked) -> RunsPage:
     start = asked.cursors.read(query.cursor, UUID)
     found, last = runs.newest(asked.store, start, query.limit, query.name, query.state, most=RUNS_LOOKED_AT)
     now = asked.store.clock.now()
-    shown = [run_document(view, now) for view in found if asked.shows(view.queue)]
+    shown = [run_document(view, now) for view in shown_runs(asked.store, found) if asked.shows(view.queue)]
     return RunsPage(runs=shown, next=asked.cursors.write(last))
 
 
@@ -96,7 +97,7 @@ def show_workflow(asked: Asked) -> WholeRun:
     """One run with all of its steps."""
     view, job = _found(asked)
     signals = [signal for loaded in asked.store.workflows.load([view.run.id]) for signal in loaded.signals]
-    return whole_document(view, job, signals, asked.store.clock.now())
+    return whole_document(shown_run(asked.store, view), job, signals, asked.store.clock.now())
 
 
 def signal_workflow(asked: Asked) -> Done:
