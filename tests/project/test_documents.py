@@ -101,7 +101,7 @@ ANYTHING = Mock(
         (["lateshift sessions list"], session_document(Mock(state=None), ())),
         (["lateshift limits"], limit_document(Rule("key", "vendor"))),
         (["lateshift triggers list"], trigger_document(ANYTHING)),
-        (["lateshift triggers refused"], refused_document(Mock(raw=b"", rest=b'{"seen":{}}'))),
+        (["lateshift triggers refused"], refused_document(Mock(raw=b"", rest=b'{"seen":{}}'), ())),
         (["lateshift workflows list"], run_document(ANYTHING, datetime.now(UTC))),
         (["lateshift breakers list"], breaker_document(ANYTHING)),
         (["lateshift tokens list"], token_document(TOKEN, datetime.now(UTC))),

@@ -55,7 +55,8 @@ STATEMENTS: list[tuple[str, str, str]] = [
         "osw",
     ),
     ("change the audit", "UPDATE lateshift.audit SET actor = '' WHERE false", "os"),
-    ("purge the audit", "DELETE FROM lateshift.audit WHERE false", "osw"),
+    ("take lines out of the audit", "DELETE FROM lateshift.audit WHERE false", "os"),
+    ("purge what has passed its time", "SELECT lateshift.purge_audit(1)", "ow"),
     (
         "make a token",
         """INSERT INTO lateshift.token (id, name, scopes, queues, digest, created_at, created_by)

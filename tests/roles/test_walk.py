@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 
 from lateshift import JobFilter, Lateshift, Limit, Retry, Unique
@@ -113,6 +114,22 @@ def _term(app: Lateshift) -> int:
     assert grip is not None
     app.store.locks.release(grip)
     return grip.fence
+
+
+def test_a_worker_purges_of_the_audit_what_has_passed_its_time_and_nothing_else(realm: Realm) -> None:
+    with psycopg.connect(realm.admin, autocommit=True) as admin, program(realm, "worker") as worker:
+        admin.execute(
+            "INSERT INTO lateshift.audit (at, action, subject, actor) VALUES (now() - interval '400 days', 'pause', 'old', 'ada'),"
+            " (now() - interval '300 days', 'pause', 'young', 'ada')"
+        )
+        grip = worker.store.locks.acquire("supervisor", new_member_id(), HOUR)
+        assert grip is not None
+        assert worker.store.upkeep.purge(term=grip.fence, limit=1000) >= 1
+        worker.store.locks.release(grip)
+        left = admin.execute(
+            "SELECT subject FROM lateshift.audit WHERE subject IN ('old', 'young')"
+        ).fetchall()
+        assert left == [("young",)]
 
 
 def test_an_enqueue_that_is_repeated_after_a_lost_answer_needs_no_more_rights(realm: Realm) -> None:

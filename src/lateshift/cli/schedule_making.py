@@ -14,6 +14,7 @@ from lateshift.errors import ScheduleUnknown
 from lateshift.model.scheduling.plan import CATCH_UP_MOST
 from lateshift.model.scheduling.schedule import ScheduleView
 from lateshift.operating import schedule_making as operating
+from lateshift.store.contract import Store
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -63,7 +64,7 @@ def add(
     given = {option: value for option, value in said.items() if value is not None}
     values = _object(arguments)
     with opened_for(app) as store:
-        _told(operating.add(store, bound, name, given, values, by=operator()), "added")
+        _told(store, operating.add(store, bound, name, given, values, by=operator()), "added")
 
 
 @click.command()
@@ -97,7 +98,7 @@ def edit(name: str, program: str | None, arguments: str | None, **said: Any) -> 
             )
         task = None if program is None else find_app(program).find_task(view.job.spec.task)
         values = None if arguments is None else _object(arguments)
-        _told(operating.edit(store, view, given, cleared, task, values, by=operator()), "changed")
+        _told(store, operating.edit(store, view, given, cleared, task, values, by=operator()), "changed")
 
 
 def _refuse_both(given: Mapping[str, Any], cleared: Sequence[str]) -> None:
@@ -115,9 +116,9 @@ def _object(text: str) -> dict[str, Any]:
         ) from None
 
 
-def _told(view: ScheduleView, what: str) -> None:
+def _told(store: Store, view: ScheduleView, what: str) -> None:
     if wants_json():
-        print_json(schedule_document(view))
+        print_json(schedule_document(view, store.queues.concealed()))
         return
     local, utc = both(view.next_at, view.plan.timing.timezone) if view.next_at else ("never", "")
     words = view.plan.timing.words

@@ -1,5 +1,6 @@
 """How a schedule is shown: in a table, and whole."""
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 
 import msgspec
@@ -36,9 +37,11 @@ def next_in_words(view: ScheduleView, now: datetime) -> str:
     return f"in {duration(view.next_at - now)}" if view.next_at > now else "now"
 
 
-def print_schedule(view: ScheduleView, upcoming: list[datetime], now: datetime) -> None:
+def print_schedule(
+    view: ScheduleView, upcoming: list[datetime], now: datetime, hidden: Collection[str]
+) -> None:
     out = console()
-    print_facts(view.name, view.plan.timing.words, _facts(view, now))
+    print_facts(view.name, view.plan.timing.words, _facts(view, now, hidden))
     out.print()
     print_moments(upcoming, view.plan.timing.timezone, "It does not fire again.")
     if view.recent:
@@ -62,8 +65,8 @@ def print_moments(moments: list[datetime], timezone: str, nothing: str) -> None:
     print_table((f"next, in {timezone}", "UTC"), [list(both(each, timezone)) for each in moments], nothing)
 
 
-def _facts(view: ScheduleView, now: datetime) -> list[tuple[str, str]]:
-    plan, spec, arguments = view.plan, view.job.spec, arguments_of(view)
+def _facts(view: ScheduleView, now: datetime, hidden: Collection[str]) -> list[tuple[str, str]]:
+    plan, spec, arguments = view.plan, view.job.spec, arguments_of(view, hidden)
     late = {"none": "are skipped", "last": "fire once", "all": f"fire, {amount(plan.most)} at most"}[
         plan.catch_up
     ]

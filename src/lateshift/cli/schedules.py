@@ -60,10 +60,10 @@ def list_schedules(once: bool, limit: int, after: str | None) -> None:
         if once:
             _list_once(store.reports.upcoming(limit))
             return
-        found = store.schedules.list(after, limit)
+        found, hidden = store.schedules.list(after, limit), store.queues.concealed()
     more = found[-1].name if len(found) == limit else None
     if wants_json():
-        print_json({"schedules": [schedule_document(view) for view in found], "next_after": more})
+        print_json({"schedules": [schedule_document(view, hidden) for view in found], "next_after": more})
         return
     now = SYSTEM.now()
     nothing = "No schedules. app.schedule(…) makes one in code, `lateshift schedules add` here."
@@ -90,12 +90,13 @@ def _list_once(found: list[JobView]) -> None:
 @listing
 def show(name: str) -> None:
     """One schedule: its plan, its next ticks, and what became of the last ones."""
-    with _found(name) as schedule:
+    with opened() as store:
+        schedule, hidden = find_schedule(store, name), store.queues.concealed()
         view, coming = schedule.view(), schedule.upcoming()
     if wants_json():
-        print_json(coming_document(view, coming))
+        print_json(coming_document(view, coming, hidden))
     else:
-        print_schedule(view, coming, SYSTEM.now())
+        print_schedule(view, coming, SYSTEM.now(), hidden)
 
 
 @schedules.command("next")

@@ -17,6 +17,7 @@ from lateshift.cli.trigger_view import (
     trigger_row,
 )
 from lateshift.clock import SYSTEM
+from lateshift.documents.hiding import shown_refused
 from lateshift.documents.triggers import refused_document, trigger_document
 from lateshift.errors import TriggerUnknown
 from lateshift.operating import refused as operating
@@ -90,10 +91,11 @@ def refused(name: str | None, limit: int, after: str | None) -> None:
         if name is not None and not store.triggers.refused(name, None, 1):
             trigger(store, name)
         start = None if after is None else one_refused(store, after)
-        found = store.triggers.refused(name, start, limit)
+        hidden = store.queues.concealed()
+        found = [shown_refused(view, hidden) for view in store.triggers.refused(name, start, limit)]
     more = str(found[-1].id) if len(found) == limit else None
     if wants_json():
-        print_json({"refused": [refused_document(view) for view in found], "next_after": more})
+        print_json({"refused": [refused_document(view, ()) for view in found], "next_after": more})
         return
     rows = [refused_row(view, SYSTEM.now()) for view in found]
     print_sentences(REFUSED_COLUMNS, rows, "Nothing was refused.")
@@ -112,11 +114,12 @@ def raw(id: str) -> None:
     """What was refused, byte for byte as it came, to stdout."""
     with opened() as store:
         meant = one_refused(store, id)
-        found = store.triggers.find_refused(meant)
-    if found is None:
+        kept, hidden = store.triggers.find_refused(meant), store.queues.concealed()
+    if kept is None:
         raise TriggerUnknown(nothing_refused(meant))
+    found = shown_refused(kept, hidden)
     if wants_json():
-        print_json(refused_document(found))
+        print_json(refused_document(found, ()))
         return
     sys.stdout.buffer.write(found.raw)
     sys.stdout.buffer.flush()

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from lateshift.cli.output import amount, counted, duration
+from lateshift.documents.hiding import shown_runs
 from lateshift.errors import StoreError
 from lateshift.model.breaker import CircuitView
 from lateshift.model.ids import MemberId
@@ -156,7 +157,8 @@ class Watch:
         found = [
             view for phase in (Phase.HELD, Phase.UNDO_HELD) for view in newest(None, HELD_READ, phase=phase)
         ]
-        return sorted(found, key=lambda view: view.run.id, reverse=True)[:HELD_READ]
+        found.sort(key=lambda view: view.run.id, reverse=True)
+        return shown_runs(self._app.store, found[:HELD_READ])
 
     @property
     def _wants_queues(self) -> bool:

@@ -130,7 +130,7 @@ def arguments_in_words(step: StepView) -> str:
     if step.payload is None:
         return "…"
     found = msgspec.json.decode(step.payload)
-    if step.kind is Kind.CALL and not step.mended:
+    if step.kind is Kind.CALL and not step.mended and isinstance(found, dict):
         parts = [_plain(value) for value in found["args"]]
         found = found.get("kwargs", {})
     else:

@@ -30,12 +30,14 @@ from lateshift.cli.workflow_view import (
     run_row,
 )
 from lateshift.clock import SYSTEM
+from lateshift.documents.hiding import shown_run, shown_runs
 from lateshift.documents.reading import readable
 from lateshift.documents.workflows import STATES, in_words, run_document, state_of, whole_document
 from lateshift.errors import RunUnknown
 from lateshift.model import checks
 from lateshift.model.ids import JobId
 from lateshift.model.outcome import MESSAGE_LIMIT
+from lateshift.model.sealed import hidden, masked_view
 from lateshift.model.workflow.step import shown_path
 from lateshift.operating import runs as operating
 from lateshift.operating.steps import refuse_misfit, refuse_unmendable
@@ -61,7 +63,8 @@ def list_runs(name: str | None, state: str | None, limit: int, before: str | Non
     """The newest runs first: their state, what each says of itself, and what it waits for."""
     with opened() as store:
         start = None if before is None else one(store, before)
-        runs, last = operating.newest(store, start, limit, name, state)
+        listed, last = operating.newest(store, start, limit, name, state)
+        runs = shown_runs(store, listed)
         nothing = nothing_found(store, name, state) if not runs else ""
     now = SYSTEM.now()
     more = None if last is None else str(last)
@@ -82,6 +85,7 @@ def show(named: str, tracebacks: bool) -> None:
     """One run with all of its steps. The last digits of its id will do."""
     with opened() as store:
         view, job = found(store, named)
+        view, job = shown_run(store, view), masked_view(job)
         signals = [signal for loaded in store.workflows.load([view.run.id]) for signal in loaded.signals]
         of_batch = view.parent is not None and store.batches.view(view.parent) is not None
         waits = waits_of(store, view)
@@ -200,6 +204,9 @@ def resubmit_step(named: str, number: str, given: str | None, program: str | Non
             refuse_misfit(store, app, step, payload)
         if not dry_run:
             operating.resubmit_step(store, view, step, payload, by=operator())
+        shown = next(each for each in shown_run(store, view).steps if each.path == step.path)
+    if shown != step:  # what it is given now is as little to be seen as what it was given before
+        step, payload = shown, hidden(payload)
     after = step.payload if payload is None else payload
     if wants_json():
         print_json({

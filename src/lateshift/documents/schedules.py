@@ -1,5 +1,6 @@
 """A schedule, and what became of its ticks."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -10,6 +11,7 @@ from msgspec import Struct
 from lateshift.model.scheduling.plan import SKIPS_COUNTED, Outcome
 from lateshift.model.scheduling.schedule import ScheduleView, Tick
 from lateshift.model.scheduling.zones import zone
+from lateshift.model.sealed import MASK
 
 
 class TickDocument(Struct, frozen=True, kw_only=True):
@@ -58,18 +60,20 @@ class ComingSchedule(ScheduleDocument, frozen=True, kw_only=True):
     upcoming: list[datetime]
 
 
-def schedule_document(view: ScheduleView) -> ScheduleDocument:
-    return ScheduleDocument(**_fields(view))
+def schedule_document(view: ScheduleView, hidden: Collection[str]) -> ScheduleDocument:
+    """`hidden`: the queues that are sensitive."""
+    return ScheduleDocument(**_fields(view, hidden))
 
 
-def coming_document(view: ScheduleView, upcoming: list[datetime]) -> ComingSchedule:
-    return ComingSchedule(**_fields(view), upcoming=upcoming)
+def coming_document(view: ScheduleView, upcoming: list[datetime], hidden: Collection[str]) -> ComingSchedule:
+    return ComingSchedule(**_fields(view, hidden), upcoming=upcoming)
 
 
-def arguments_of(view: ScheduleView) -> dict[str, Any]:
-    """Without the one that only holds the place of the tick's time."""
+def arguments_of(view: ScheduleView, hidden: Collection[str]) -> dict[str, Any]:
+    """Without the one that only holds the place of the tick's time. Of a schedule in a sensitive queue, no more than their names."""
     told: dict[str, Any] = msgspec.json.decode(view.job.payload)
-    return {name: value for name, value in told.items() if name != view.plan.tick_as}
+    hide = view.job.spec.queue in hidden
+    return {name: MASK if hide else value for name, value in told.items() if name != view.plan.tick_as}
 
 
 def tick_document(tick: Tick) -> TickDocument:
@@ -92,11 +96,11 @@ def both(moment: datetime, timezone: str) -> tuple[str, str]:
     return f"{local:%a %Y-%m-%d %H:%M:%S %Z}", f"{utc:%Y-%m-%d %H:%M:%S}"
 
 
-def _fields(view: ScheduleView) -> dict[str, Any]:
+def _fields(view: ScheduleView, hidden: Collection[str]) -> dict[str, Any]:
     plan, timing = view.plan, view.plan.timing
     return {
         "name": view.name, "task": view.job.spec.task, "queue": view.job.spec.queue,
-        "arguments": arguments_of(view), "cron": timing.cron,
+        "arguments": arguments_of(view, hidden), "cron": timing.cron,
         "every_seconds": None if timing.every is None else timing.every.total_seconds(), "at": timing.at,
         "timezone": timing.timezone, "start": timing.start, "end": timing.end, "words": timing.words,
         "overlap": plan.overlap, "catch_up": plan.catch_up, "most": plan.most,

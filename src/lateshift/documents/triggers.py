@@ -1,6 +1,7 @@
 """A trigger, and an event that no job could be made of."""
 
 from base64 import b64encode
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -8,6 +9,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Struct
 
+from lateshift.documents.hiding import shown_refused
 from lateshift.model.triggering.trigger import RefusedView, TriggerView
 
 
@@ -60,7 +62,9 @@ def trigger_document(view: TriggerView) -> TriggerDocument:
     )  # fmt: skip
 
 
-def refused_document(view: RefusedView) -> RefusedDocument:
+def refused_document(kept: RefusedView, hidden: Collection[str]) -> RefusedDocument:
+    """`hidden`: the queues that are sensitive."""
+    view = shown_refused(kept, hidden)
     return RefusedDocument(
         id=view.id, trigger=view.trigger, event=view.event, at=view.at, reason=view.reason,
         raw_base64=b64encode(view.raw).decode(), came_with=msgspec.json.decode(view.rest)["seen"],

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from lateshift.documents.reading import readable
 from lateshift.model.job import JobView, State
+from lateshift.model.sealed import hidden, masked_view
 from lateshift.model.workflow.run import NEVER, Phase, RunView, Signal
 from lateshift.model.workflow.step import StepError, StepView, error_of, shown_path
 
@@ -126,11 +127,18 @@ def run_document(view: RunView, now: datetime) -> RunDocument:
 
 
 def whole_document(view: RunView, job: JobView, signals: Sequence[Signal], now: datetime) -> WholeRun:
+    """`view`: as everybody may see it."""
+    shown = masked_view(job)
     return WholeRun(
-        **_brief(view, now), arguments=readable(job.payload), result=readable(job.result),
-        signals=[SignalDocument(name=signal.name, data=readable(signal.data)) for signal in signals],
+        **_brief(view, now), arguments=readable(shown.payload), result=readable(shown.result),
+        signals=[signal_document(signal, hide=job.sensitive) for signal in signals],
         steps=[step_document(step) for step in view.steps],
     )  # fmt: skip
+
+
+def signal_document(signal: Signal, *, hide: bool) -> SignalDocument:
+    """`hide`: its run is in a sensitive queue."""
+    return SignalDocument(name=signal.name, data=readable(hidden(signal.data) if hide else signal.data))
 
 
 def step_document(step: StepView) -> StepDocument:

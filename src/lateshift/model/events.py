@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from lateshift.model import history
 from lateshift.model.job import AttemptRecord, Progress
-from lateshift.model.sealed import MASK, hidden_record, is_sealed, masked_progress, masked_text
+from lateshift.model.sealed import MASK, hidden_record, hidden_text, is_sealed, masked_progress, masked_text
 
 RESULT_TOLD = 8 * 1024  # bytes of a result; a larger one is left out of the event, and read with the job
 ERROR_TOLD = 2 * 1024  # characters of what an attempt raised
@@ -87,12 +87,13 @@ def event_of(told: Told, now: datetime, correlation_id: str | None, *, hide: boo
     last = _last(told)
     if last is not None and hide:
         last = hidden_record(last)
+    reason = told.reason or (None if last is None else last.reason)
     result, left_out = result_told(told.result, hide=hide) if told.kind is Kind.COMPLETED else (None, False)
     return JobEvent(
         id=f"{told.job.hex}-{told.number}", kind=told.kind.label, job_id=told.job, task=told.task, queue=told.queue,
         at=told.at or (now if last is None else last.at), attempt=told.attempt, correlation_id=correlation_id,
         progress=None if told.progress is None else masked_progress(_progress.decode(told.progress), hide=hide), result=result,
-        result_left_out=left_out, reason=told.reason or (None if last is None else last.reason), error=error_of(last),
+        result_left_out=left_out, reason=_reason(told.kind.label, reason, hide=hide), error=error_of(last),
     )  # fmt: skip
 
 
@@ -100,8 +101,13 @@ def hidden_event(event: JobEvent) -> JobEvent:
     """One that was told before its queue was sensitive, as it may be shown."""
     return replace(
         event, progress=masked_progress(event.progress, hide=True), result=None, error=None if event.error is None else MASK,
-        result_left_out=event.result_left_out or event.result is not None,
+        result_left_out=event.result_left_out or event.result is not None, reason=_reason(event.kind, event.reason, hide=True),
     )  # fmt: skip
+
+
+def _reason(kind: str, reason: str | None, *, hide: bool) -> str | None:
+    """Of a cancel it is somebody's words; of a failure one of ours."""
+    return hidden_text(reason) if hide and kind == Kind.CANCELLED.label else reason
 
 
 def _last(told: Told) -> AttemptRecord | None:

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from lateshift.documents.hiding import shown_runs
 from lateshift.model.groups import Groups
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.workflow.run import Phase, is_step
@@ -136,7 +137,7 @@ def _breakers(seen: Seen) -> Iterator[Attention]:
 
 def _held(seen: Seen) -> Iterator[Attention]:
     for phase in (Phase.UNDO_HELD, Phase.HELD):
-        for view in seen.store.workflows.newest(None, seen.most, phase=phase):
+        for view in shown_runs(seen.store, seen.store.workflows.newest(None, seen.most, phase=phase)):
             if seen.shows(view.queue):
                 yield Attention(
                     kind="workflow", subject=view.run.name, since=view.run.started_at, page=f"/workflows/{view.run.id}",

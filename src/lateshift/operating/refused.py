@@ -6,8 +6,10 @@ from uuid import UUID
 from msgspec import Struct
 
 from lateshift.app import Lateshift
+from lateshift.documents.hiding import shown_refused
 from lateshift.errors import LateshiftError, StoreError
 from lateshift.model.ids import JobId
+from lateshift.model.sealed import MASK
 
 
 class Retried(Struct, frozen=True, kw_only=True):
@@ -26,9 +28,16 @@ def retry(app: Lateshift, ids: Iterable[UUID], *, by: str) -> Retried:
         except StoreError:
             raise
         except LateshiftError as error:
-            again[str(id)] = str(error)
+            again[str(id)] = _said(app, id, error, str(error))
         except Exception as error:  # of the program's own decode=
-            again[str(id)] = f"{type(error).__name__}: {error}"
+            again[str(id)] = _said(app, id, error, f"{type(error).__name__}: {error}")
         else:
             jobs += [] if job is None else [job]
     return Retried(jobs=jobs, refused=again)
+
+
+def _said(app: Lateshift, id: UUID, error: Exception, text: str) -> str:
+    """Without what the event holds, if it was for a sensitive queue."""
+    kept = app.store.triggers.find_refused(id)
+    hides = kept is not None and shown_refused(kept, app.store.queues.concealed()) != kept
+    return f"{type(error).__name__}: {MASK}" if hides else text

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from lateshift.documents.hiding import shown_runs
 from lateshift.model.ids import JobId
 from lateshift.model.workflow.run import Phase, RunView
 from lateshift.operating import runs
@@ -40,7 +41,7 @@ def _held(store: Store, name: str, why: str | None, before: JobId | None) -> Ite
     last: JobId | None = before
     while True:
         page, last = runs.newest(store, last, runs.PAGE, name, "held")
-        for view in page:
+        for view in page if why is None else shown_runs(store, page):  # a search tells no more than is shown
             if why is None or why in (view.run.why or ""):
                 yield view
         if last is None:

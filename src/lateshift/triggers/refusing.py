@@ -13,13 +13,16 @@ from lateshift.triggers.brokers.envelopes import body_again
 from lateshift.triggers.source import Incoming
 
 
-def refused(incoming: Incoming, why: str) -> Refused:
-    raw, rest = _raw(incoming), _rest(incoming)
+def refused(incoming: Incoming, why: str, queue: str) -> Refused:
+    """`queue`: in which its job would be, as what a sensitive one holds is shown to nobody."""
+    raw, rest = _raw(incoming), _rest(incoming, queue)
     came = max(len(raw), len(rest))
     if came <= REFUSED_LIMIT:
         return Refused(id=new_job_id(), raw=raw, rest=rest, reason=clip(why, ERROR_LIMIT))
     cut = f" (of {came:,} bytes that came, the first {REFUSED_LIMIT:,} are kept: it cannot be retried)"
-    rest = msgspec.json.encode({"kind": type(incoming.seen).__name__, "seen": {}, "cut": True})
+    rest = msgspec.json.encode(
+        {"kind": type(incoming.seen).__name__, "seen": {}, "queue": queue, "cut": True}
+    )
     reason = clip(why, ERROR_LIMIT - len(cut)) + cut
     return Refused(id=new_job_id(), raw=raw[:REFUSED_LIMIT], rest=rest, reason=reason)
 
@@ -57,13 +60,13 @@ def _raw(incoming: Incoming) -> bytes:
         )
 
 
-def _rest(incoming: Incoming) -> bytes:
+def _rest(incoming: Incoming, queue: str) -> bytes:
     seen = incoming.seen
     told = {
         name: getattr(seen, name) for name in seen.__struct_fields__ if name != "body"
     }  # headers may hold anything
-    how = {} if incoming.how is None else {"how": incoming.how}
+    more = {"queue": queue} if incoming.how is None else {"queue": queue, "how": incoming.how}
     try:
-        return msgspec.json.encode({"kind": type(seen).__name__, "seen": told, **how}, enc_hook=str)
+        return msgspec.json.encode({"kind": type(seen).__name__, "seen": told, **more}, enc_hook=str)
     except Exception:
-        return msgspec.json.encode({"kind": type(seen).__name__, "seen": {}, **how})
+        return msgspec.json.encode({"kind": type(seen).__name__, "seen": {}, **more})

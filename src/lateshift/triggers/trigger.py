@@ -147,7 +147,9 @@ class Trigger:
         return Arrival(event=known_by(incoming.event), mark=incoming.mark, job=job)
 
     def refuse(self, incoming: Incoming, why: str) -> Arrival:
-        return Arrival(event=known_by(incoming.event), mark=incoming.mark, refused=refused(incoming, why))
+        return Arrival(
+            event=known_by(incoming.event), mark=incoming.mark, refused=refused(incoming, why, self.queue)
+        )
 
     def again(self, raw: bytes, rest: bytes) -> Seen:
         """What was refused, as it was seen."""

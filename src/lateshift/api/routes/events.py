@@ -15,7 +15,6 @@ from lateshift.model import watching
 from lateshift.model.access import Scope
 from lateshift.model.events import JobEvent, hidden_event
 from lateshift.model.ids import JobId
-from lateshift.model.queue import is_sensitive
 from lateshift.runtime.aside import aside
 
 NUMBER_DIGITS = 18  # of a Last-Event-ID of channels, at most
@@ -65,10 +64,13 @@ async def stream_channels(asked: Asked) -> Stream:
 
 async def _of_channels(asked: Asked, pattern: str, after: int) -> AsyncIterator[bytes]:
     async for page in asked.app.client.listen(after):
+        hidden = (
+            await aside(asked.store.queues.concealed) if page else ()
+        )  # also what another program has marked
         for heard in page:
             if fnmatchcase(heard.channel, pattern) and asked.shows(heard.queue):
-                hide = is_sensitive(asked.app.queues, heard.queue)
-                yield frame(str(heard.number), _hidden(heard.told) if hide else heard.told)
+                told = _hidden(heard.told) if heard.queue in hidden else heard.told
+                yield frame(str(heard.number), told)
 
 
 def _hidden(told: bytes) -> bytes:

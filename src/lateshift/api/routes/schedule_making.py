@@ -87,7 +87,8 @@ def add_schedule(asked: Asked) -> Answer:
     task = asked.task_to_run(body.queue)
     bound = task.options(queue=body.queue, priority=body.priority)
     view = operating.add(asked.store, bound, body.name, _given(body), body.arguments, by=asked.by)
-    return Answer(schedule_document(view), headers={"Location": f"/v1/schedules/{quote(view.name)}"})
+    shown = schedule_document(view, asked.store.queues.concealed())
+    return Answer(shown, headers={"Location": f"/v1/schedules/{quote(view.name)}"})
 
 
 def edit_schedule(asked: Asked) -> ScheduleDocument:
@@ -105,9 +106,8 @@ def edit_schedule(asked: Asked) -> ScheduleDocument:
         raise Refused(422, "body-invalid", "Say what to change.")
     checked = body.arguments is not None or "tick_as" in {*given, *body.clear}
     task = asked.find_task(view.job.spec.task) if checked else None
-    return schedule_document(
-        operating.edit(asked.store, view, given, body.clear, task, body.arguments, by=asked.by)
-    )
+    edited = operating.edit(asked.store, view, given, body.clear, task, body.arguments, by=asked.by)
+    return schedule_document(edited, asked.store.queues.concealed())
 
 
 def remove_schedule(asked: Asked) -> Done:

@@ -33,7 +33,8 @@ class Fired(Struct, frozen=True, kw_only=True):
 def list_schedules(asked: Asked) -> SchedulesPage:
     """Schedules by name, when each fires next and what became of its last ticks."""
     views, more = paged(asked, str, asked.store.schedules.list, lambda view: view.name)
-    shown = [schedule_document(view) for view in views if asked.shows(view.job.spec.queue)]
+    hidden = asked.store.queues.concealed()
+    shown = [schedule_document(view, hidden) for view in views if asked.shows(view.job.spec.queue)]
     return SchedulesPage(schedules=shown, next=more)
 
 
@@ -41,7 +42,7 @@ def show_schedule(asked: Asked) -> ComingSchedule:
     """One schedule: its plan, its next ticks, and what became of the last ones."""
     schedule = asked.schedule()
     query = asked.query if isinstance(asked.query, ComingQuery) else ComingQuery()
-    return coming_document(schedule.view(), schedule.upcoming(query.count))
+    return coming_document(schedule.view(), schedule.upcoming(query.count), asked.store.queues.concealed())
 
 
 def pause_schedule(asked: Asked) -> Done:

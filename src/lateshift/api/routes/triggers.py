@@ -70,7 +70,8 @@ def list_refused(asked: Asked) -> RefusedPage:
     """Events that no job could be made of, of one trigger or of all, the oldest first, and why."""
     read = partial(asked.store.triggers.refused, asked.query.trigger)
     views, more = paged(asked, UUID, read, lambda view: view.id)
-    return RefusedPage(refused=[refused_document(view) for view in views], next=more)
+    hidden = asked.store.queues.concealed()
+    return RefusedPage(refused=[refused_document(view, hidden) for view in views], next=more)
 
 
 def show_refused(asked: Asked) -> RefusedDocument:
@@ -78,7 +79,7 @@ def show_refused(asked: Asked) -> RefusedDocument:
     found = asked.store.triggers.find_refused(asked.id)
     if found is None:
         raise _gone(asked.id)
-    return refused_document(found)
+    return refused_document(found, asked.store.queues.concealed())
 
 
 def retry_refused(asked: Asked) -> Retried:

@@ -9,6 +9,7 @@ from lateshift.api.bounds import PAGE, RUNS_LOOKED_AT, Cursor, PageSize, Text
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Done, Reach, Route
 from lateshift.api.steps import allow_step, listed, own_view
+from lateshift.documents.hiding import shown_run, shown_runs
 from lateshift.documents.workflows import (
     STATES,
     RunDocument,
@@ -89,7 +90,8 @@ def list_workflows(asked: Asked) -> RunsPage:
     start = asked.cursors.read(query.cursor, UUID)
     found, last = runs.newest(asked.store, start, query.limit, query.name, query.state, most=RUNS_LOOKED_AT)
     now = asked.store.clock.now()
-    shown = [run_document(listed(asked, view), now) for view in found if asked.shows(view.queue)]
+    views = [view for view in shown_runs(asked.store, found) if asked.shows(view.queue)]
+    shown = [run_document(listed(asked, view), now) for view in views]
     return RunsPage(runs=shown, next=asked.cursors.write(last))
 
 
@@ -99,7 +101,9 @@ def show_workflow(asked: Asked) -> WholeRun:
     A token that is for some queues sees nothing of what steps hold that are jobs of others."""
     view, job = _found(asked)
     signals = [signal for loaded in asked.store.workflows.load([view.run.id]) for signal in loaded.signals]
-    return whole_document(own_view(asked, view), job, signals, asked.store.clock.now())
+    return whole_document(
+        shown_run(asked.store, own_view(asked, view)), job, signals, asked.store.clock.now()
+    )
 
 
 def signal_workflow(asked: Asked) -> Done:

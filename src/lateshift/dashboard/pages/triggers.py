@@ -8,6 +8,7 @@ from lateshift.api.bounds import PAGE, Cursor
 from lateshift.api.route import Asked, Reach
 from lateshift.api.routes import triggers as routes
 from lateshift.dashboard.page import Action, Context, Page
+from lateshift.documents.hiding import shown_refused
 from lateshift.documents.trigger_words import (
     is_stuck,
     is_uncounted,
@@ -62,10 +63,11 @@ def trigger_page(asked: Asked) -> Context:
     index."""
     view = trigger(asked.store, asked.name)
     after = asked.cursors.read(asked.query.cursor, UUID)
-    found = asked.store.triggers.refused(view.name, after, PAGE)
+    hidden = asked.store.queues.concealed()
+    found = [shown_refused(each, hidden) for each in asked.store.triggers.refused(view.name, after, PAGE)]
     more = found[-1].id if len(found) == PAGE else None
     lines = [
-        RefusedLine(event=refused_document(each), raw=each.raw[:RAW_SHOWN].decode(errors="replace"),
+        RefusedLine(event=refused_document(each, ()), raw=each.raw[:RAW_SHOWN].decode(errors="replace"),
                     cut=max(0, len(each.raw) - RAW_SHOWN))
         for each in found
     ]  # fmt: skip

@@ -11,16 +11,18 @@ from lateshift.api.steps import elsewhere, listed, own_view
 from lateshift.dashboard.page import Action, Context, Form, Page
 from lateshift.dashboard.steps import STEPS_SHOWN, drawn, lines_of
 from lateshift.dashboard.typed import json_in
+from lateshift.documents.hiding import shown_run, shown_runs
 from lateshift.documents.reading import readable
 from lateshift.documents.workflows import (
     STATES,
-    SignalDocument,
     run_document,
+    signal_document,
     state_of,
     step_document,
 )
 from lateshift.errors import RunUnknown
 from lateshift.model.access import Scope
+from lateshift.model.sealed import masked_view
 from lateshift.model.workflow.step import Kind, StepState, shown_path
 from lateshift.operating import runs
 
@@ -49,7 +51,11 @@ def _late(asked: Asked) -> workflows.RunsPage:
     store, now = asked.store, asked.store.clock.now()
     ids = dict.fromkeys(step.run for step in store.workflows.late_steps(LATE_MOST))
     views = [view for id in ids if (view := store.workflows.look(id, limit=0)) is not None]
-    shown = [view for view in views if asked.shows(view.queue) and asked.query.name in (None, view.run.name)]
+    shown = [
+        view
+        for view in shown_runs(store, views)
+        if asked.shows(view.queue) and asked.query.name in (None, view.run.name)
+    ]
     return workflows.RunsPage(runs=[run_document(listed(asked, view), now) for view in shown], next=None)
 
 
@@ -62,6 +68,7 @@ def run_page(asked: Asked) -> Context:
     held = store.workflows.look(job.id, limit=HELD_SHOWN, state=StepState.HELD)
     if view is None or held is None:
         raise RunUnknown(runs.no_run(job))
+    view, held, job = shown_run(store, view), shown_run(store, held), masked_view(job)
     more = view.steps[STEPS_SHOWN - 1].path if len(view.steps) > STEPS_SHOWN else None
     del view.steps[STEPS_SHOWN:]
     first = not after
@@ -73,7 +80,7 @@ def run_page(asked: Asked) -> Context:
         "held": [] if over else [step_document(step) for step in own_view(asked, held).steps],
         "others": {shown_path(path) for path in others},
         "mendable": {kind.label for kind in Kind if kind is not Kind.FIXED},
-        "signals": [SignalDocument(name=each.name, data=readable(each.data)) for each in store.workflows.told(job.id, SIGNALS_SHOWN)],
+        "signals": [signal_document(each, hide=job.sensitive) for each in store.workflows.told(job.id, SIGNALS_SHOWN)],
         "next": asked.cursors.write(more), "first": first, "over": over,
         "may_resume": state in ("held", "compensation_failed", "worker_lost") or (bool(held.steps) and not over),
         "may_undo": not over and state not in ("undoing", "cancelling"), "may_cancel": not over and view.run.cancel_by is None,

@@ -12,13 +12,15 @@ from lateshift.model.explaining.serving import Crew, in_line, nobody_can
 from lateshift.model.explaining.standing import ended, no_leader, running, suspected
 from lateshift.model.explaining.words import Words
 from lateshift.model.job import State
-from lateshift.model.sealed import key_of, masked_view
+from lateshift.model.sealed import hidden_text, key_of, masked_view
 
 
 def explain(facts: Facts, zone: tzinfo | None = None) -> Explanation:
     """Times in the sentences are those of `zone`; without one, the reader's own."""
     job = facts.job
     facts = structs.replace(facts, job=masked_view(job), sealed_with=key_of(job.payload))
+    if job.sensitive and facts.run is not None:
+        facts = structs.replace(facts, run=structs.replace(facts.run, why=hidden_text(facts.run.why)))
     reasons = sorted(_reasons(facts, Words(facts.at, zone)), key=_urgency)
     return Explanation(
         id=job.id, task=job.task, queue=job.queue, state=job.state, at=facts.at, reasons=reasons, zone=zone

@@ -25,6 +25,7 @@ from lateshift.model.guard import FIRST_NUMBER, scopes_of
 from lateshift.model.ids import JobId
 from lateshift.model.job import Holds, JobView, State
 from lateshift.model.member import MemberView, Program
+from lateshift.model.sealed import MASK
 from lateshift.model.workflow.run import Phase
 from lateshift.store import gating
 from lateshift.store.contract import LANES
@@ -38,8 +39,11 @@ GUARD = """SELECT lane, holds, blocked_by, session, turn, sequence, tenant, limi
  FROM lateshift.job WHERE id = %(id)s
  UNION ALL SELECT lane, holds, NULL, session, turn, sequence, tenant, limit_key, NULL, expires_at
  FROM lateshift.settled WHERE id = %(id)s"""
-# What the run of a workflow is at. Primary key.
-RUN_STANDS = "SELECT phase, why, waits_for FROM lateshift.run WHERE id = %s"
+# What the run of a workflow is at, and whether one of its steps has its job in a sensitive queue, or no job any more. Primary keys.
+RUN_STANDS = """SELECT phase, why, waits_for, why IS NOT NULL AND EXISTS (SELECT 1 FROM lateshift.sensitive)
+ AND EXISTS (SELECT 1 FROM lateshift.step WHERE step.run = run.id AND step.job IS NOT NULL
+ AND (coalesce((SELECT queue FROM lateshift.job WHERE job.id = step.job), (SELECT queue FROM lateshift.settled WHERE settled.id = step.job))
+ NOT IN (SELECT name FROM lateshift.sensitive)) IS NOT TRUE) FROM lateshift.run WHERE id = %s"""
 PAUSED_BY = "SELECT paused_at, paused_by FROM lateshift.queue WHERE name = %s AND paused_at IS NOT NULL"
 
 # How many ready jobs go before it: those of higher priorities, and of its own the older ones. job_ready; of its tenant
@@ -133,7 +137,10 @@ def _paused(connection: Connection, queue: str) -> Paused | None:
 
 def _run(connection: Connection, job: JobView) -> Run | None:
     rows = connection.execute(RUN_STANDS, (job.id,)).fetchall()
-    return Run(phase=Phase(rows[0][0]), why=rows[0][1], waits_for=rows[0][2]) if rows else None
+    if not rows:
+        return None
+    phase, why, waits_for, hides = rows[0]
+    return Run(phase=Phase(phase), why=MASK if hides else why, waits_for=waits_for)
 
 
 def _of_run(connection: Connection, job: JobView) -> JobId | None:

@@ -7,6 +7,7 @@ from psycopg import sql
 
 from lateshift.errors import OptionInvalid
 from lateshift.store.postgres.database import Connection, Database
+from lateshift.store.taking import AUDIT_KEPT
 
 ROLES = ("owner", "server", "worker", "reader", "submitter")
 PREFIX = re.compile(r"[a-z_][a-z0-9_]{0,39}")
@@ -26,7 +27,7 @@ WORKED_ON = (
 )  # fmt: skip
 # What each may do with each table, besides: all but tokens' digests may be read by who reads, and all be written by who serves.
 WORKER = {
-    "audit": ["SELECT", "INSERT", "DELETE"],  # what it purges after its time
+    "audit": ["SELECT", "INSERT"],  # what has passed its time it purges by purge_audit(), and nothing else
     "queue": ["SELECT"],
     "token": [f"SELECT ({_TOKEN})", "UPDATE (last_used_at)", "DELETE"],
 }
@@ -51,6 +52,12 @@ _UNDO_REPEAT = """CREATE OR REPLACE FUNCTION lateshift.undo_repeat(ids uuid[]) R
  SET search_path = pg_catalog, pg_temp AS $$DELETE FROM lateshift.job WHERE fence = 0
  AND id = ANY(ARRAY(SELECT id FROM lateshift.settled WHERE id = ANY(ids)))$$"""
 
+# What a supervisor with a worker's rights purges: the time is the function's own, so that whoever runs the worker's code cannot take a younger
+# line out. See upkeep.PURGE_AUDIT.
+_PURGE_AUDIT = f"""CREATE OR REPLACE FUNCTION lateshift.purge_audit(most integer) RETURNS bigint LANGUAGE sql SECURITY DEFINER
+ SET search_path = pg_catalog, pg_temp AS $$WITH gone AS (DELETE FROM lateshift.audit WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.audit
+ WHERE at <= clock_timestamp() - interval '{AUDIT_KEPT.total_seconds():.0f} seconds' LIMIT most)) RETURNING 1) SELECT count(*) FROM gone$$"""
+
 
 def statements(prefix: str, database: str) -> list[str]:
     """In their order, to be run in one transaction by a superuser, or by who owns the schema and may make roles. Repeating them is
@@ -69,10 +76,10 @@ def statements(prefix: str, database: str) -> list[str]:
     ]
     owned = [f"GRANT {name['owner']} TO CURRENT_USER", f"ALTER SCHEMA lateshift OWNER TO {name['owner']}"]
     owned += [f"ALTER TABLE lateshift.{table} OWNER TO {name['owner']}" for table in sorted(TABLES)]
-    owned += [f"ALTER SEQUENCE lateshift.turn OWNER TO {name['owner']}", _UNDO_REPEAT]
+    owned += [f"ALTER SEQUENCE lateshift.turn OWNER TO {name['owner']}", _UNDO_REPEAT, _PURGE_AUDIT]
     owned += [
         f"ALTER FUNCTION lateshift.{each} OWNER TO {name['owner']}"
-        for each in ("undo_repeat(uuid[])", *TELLING)
+        for each in ("undo_repeat(uuid[])", "purge_audit(integer)", *TELLING)
     ]
     everybody = ", ".join(["PUBLIC", *runtime])
     revoked = [
@@ -82,6 +89,7 @@ def statements(prefix: str, database: str) -> list[str]:
             "ALL TABLES IN SCHEMA lateshift",
             "ALL SEQUENCES IN SCHEMA lateshift",
             "FUNCTION lateshift.undo_repeat(uuid[])",
+            "FUNCTION lateshift.purge_audit(integer)",
         )
     ]
     # Rights to columns go with the rights to their tables only where those are named.
@@ -91,6 +99,7 @@ def statements(prefix: str, database: str) -> list[str]:
         f"GRANT SELECT ON lateshift.migration TO {', '.join(runtime)}",
         f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA lateshift TO {name['server']}, {name['worker']}, {name['submitter']}",
         f"GRANT EXECUTE ON FUNCTION lateshift.undo_repeat(uuid[]) TO {name['submitter']}",
+        f"GRANT EXECUTE ON FUNCTION lateshift.purge_audit(integer) TO {name['worker']}",
     ]
     granted += [
         f"GRANT {right} ON lateshift.{table} TO {name[role]}"

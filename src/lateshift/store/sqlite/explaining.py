@@ -27,6 +27,7 @@ from lateshift.model.ids import JobId
 from lateshift.model.instants import to_instant, to_number
 from lateshift.model.job import Holds, JobView, State
 from lateshift.model.member import MemberView, Program
+from lateshift.model.sealed import MASK
 from lateshift.model.workflow.run import Phase
 from lateshift.store import gating
 from lateshift.store.contract import LANES
@@ -38,8 +39,11 @@ from lateshift.store.sqlite.database import Connection
 GUARD = """SELECT lane, holds, blocked_by, session, turn, sequence, tenant, limit_key, cancel_by, NULL FROM job WHERE id = ?1
  UNION ALL SELECT lane, holds, NULL, session, turn, sequence, tenant, limit_key, NULL, expires_at FROM settled
  WHERE id = ?1"""
-# What the run of a workflow is at. Primary key.
-RUN_STANDS = "SELECT phase, why, waits_for FROM run WHERE id = ?"
+# What the run of a workflow is at, and whether one of its steps has its job in a sensitive queue, or no job any more. Primary keys.
+RUN_STANDS = """SELECT phase, why, waits_for, why IS NOT NULL AND EXISTS (SELECT 1 FROM sensitive)
+ AND EXISTS (SELECT 1 FROM step WHERE step.run = run.id AND step.job IS NOT NULL
+ AND (coalesce((SELECT queue FROM job WHERE job.id = step.job), (SELECT queue FROM settled WHERE settled.id = step.job))
+ NOT IN (SELECT name FROM sensitive)) IS NOT TRUE) FROM run WHERE id = ?"""
 PAUSED_BY = "SELECT paused_at, paused_by FROM queue WHERE name = ? AND paused_at IS NOT NULL"
 
 # How many ready jobs go before it: those of higher priorities, and of its own the older ones. job_ready; of its tenant
@@ -130,7 +134,10 @@ def _paused(connection: Connection, queue: str) -> Paused | None:
 
 def _run(connection: Connection, job: JobView) -> Run | None:
     rows = connection.execute(RUN_STANDS, (job.id.bytes,)).fetchall()
-    return Run(phase=Phase(rows[0][0]), why=rows[0][1], waits_for=rows[0][2]) if rows else None
+    if not rows:
+        return None
+    phase, why, waits_for, hides = rows[0]
+    return Run(phase=Phase(phase), why=MASK if hides else why, waits_for=waits_for)
 
 
 def _of_run(connection: Connection, job: JobView) -> JobId | None:
