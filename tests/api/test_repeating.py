@@ -11,7 +11,9 @@ from lateshift.api.application import make_api, with_document
 from lateshift.api.bounds import Bounds
 from lateshift.api.route import PUBLIC, Asked, Done, Reach, Route
 from lateshift.api.routes.all import ROUTES
+from lateshift.errors import StoreUnavailable
 from lateshift.model.access import Scope
+from lateshift.runtime.log import log
 from lateshift.store.answer_contract import ANSWER_KEPT, ANSWER_WITHIN, Answered, Begun
 from lateshift.testing import Kit
 from tests.api.asking import Web, asking, token_of
@@ -176,6 +178,43 @@ def test_who_was_paused_before_it_began_does_nothing_and_the_key_is_free(
     assert (late.status_code, late.headers["retry-after"]) == (503, "1")
     assert kit.app.store.audit.list(limit=10, action="pause") == []
     assert web("POST", "/v1/queues/mail/pause", headers=KEY).json()["changed"] is True
+
+
+def test_where_the_store_is_away_before_it_began_nothing_is_done_and_the_key_is_free(
+    web: Web, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(id: bytes, *, turn: int) -> bool:
+        raise StoreUnavailable("away")
+
+    with monkeypatch.context() as gone:
+        gone.setattr(kit.app.store.answers, "hold", away)
+        assert web("POST", "/v1/queues/mail/pause", headers=KEY).status_code == 503
+    assert web("POST", "/v1/queues/mail/pause", headers=KEY).json()["changed"] is True
+
+
+def test_a_fault_after_the_deadline_is_logged(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    end, told = threading.Event(), threading.Event()
+    faults: list[BaseException] = []
+
+    def broken(asked: Asked) -> Done:
+        """Has a fault, late."""
+        assert end.wait(30)
+        raise RuntimeError("late")
+
+    def logged(text: str, *, exc_info: BaseException) -> None:
+        faults.append(exc_info)
+        told.set()
+
+    monkeypatch.setattr(log, "error", logged)
+    route = Route(
+        method="POST", path="/v1/x", handler=broken, gives=Done, scope=Scope.OPERATE, reach=Reach.ALL
+    )
+    bounds = Bounds(deadline=timedelta(seconds=0.2))
+    with asking(kit.app, make_api(kit.app, routes=[route], bounds=bounds)) as web:
+        assert web.plain("POST", "/v1/x", KEY).status_code == 503
+        end.set()
+        assert told.wait(30)
+    assert [str(fault) for fault in faults] == ["late"]
 
 
 def test_after_a_fault_nobody_knows_whether_it_was_done_and_it_is_not_done_again(kit: Kit) -> None:
