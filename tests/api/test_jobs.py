@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -72,8 +74,45 @@ def test_the_same_key_is_the_same_job_and_other_arguments_are_refused(web: Web) 
     assert again.status_code == 202
     assert (first["created"], again.json()["created"], again.json()["id"]) == (True, False, first["id"])
     other = web("POST", START, {"arguments": {"path": "b"}}, headers=key)
-    assert other.status_code == 422
+    assert (other.status_code, other.json()["field"]) == (409, "Idempotency-Key")
     assert other.json()["type"] == "urn:lateshift:problem:key-conflict"
+
+
+@pytest.mark.parametrize(
+    "option", [{"queue": "slow"}, {"priority": 7}, {"delay": 60}, {"tenant": "acme"}, {"tags": ["a"]}]
+)
+def test_the_same_key_with_other_options_is_refused(web: Web, option: dict[str, Any]) -> None:
+    key, plain = {"Idempotency-Key": "order-7"}, {"arguments": {"path": "a"}}
+    first = web("POST", START, plain | option, headers=key).json()
+    again = web("POST", START, plain | option, headers=key).json()
+    assert (again["created"], again["id"]) == (False, first["id"])
+    assert web("POST", START, plain, headers=key).status_code == 409
+    assert web("POST", START, plain | {"session": "s"}, headers=key).status_code == 409
+
+
+def test_a_key_without_options_is_the_same_as_in_code(web: Web, shop: Shop) -> None:
+    job = shop.thumbnail.options(key="order-7").enqueue("a")
+    same = web("POST", START, {"arguments": {"path": "a"}}, headers={"Idempotency-Key": "order-7"}).json()
+    assert (same["created"], same["id"]) == (False, str(job.id))
+
+
+def test_a_token_that_is_revoked_while_an_answer_waits_does_not_get_it(
+    web: Web, kit: Kit, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = shop.thumbnail.enqueue("a")
+    reader = token_of(kit.app, "reader", [Scope.READ])
+    named = kit.app.store.tokens.named("reader")
+    assert named is not None
+    aview = kit.app.client.aview
+
+    async def revoke_and_look(id: UUID) -> Any:
+        kit.app.store.tokens.revoke(named.id, by="ana")
+        return await aview(id)
+
+    monkeypatch.setattr(kit.app.client, "aview", revoke_and_look)
+    late = web("GET", f"/v1/jobs/{job.id}?wait=0.05", token=reader)
+    assert (late.status_code, late.json()["type"]) == (401, "urn:lateshift:problem:unauthorized")
+    assert "www-authenticate" in late.headers
 
 
 @pytest.mark.parametrize(

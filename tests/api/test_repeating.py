@@ -1,15 +1,20 @@
 """Idempotency-Key on every POST: done once, answered twice."""
 
 import threading
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from lateshift.api import repeating
 from lateshift.api.application import make_api, with_document
+from lateshift.api.bounds import Bounds
 from lateshift.api.route import PUBLIC, Asked, Done, Reach, Route
 from lateshift.api.routes.all import ROUTES
+from lateshift.errors import StoreUnavailable
 from lateshift.model.access import Scope
-from lateshift.store.answer_contract import ANSWER_KEPT, ANSWER_WITHIN
+from lateshift.runtime.log import log
+from lateshift.store.answer_contract import ANSWER_KEPT, ANSWER_WITHIN, Answered, Begun
 from lateshift.testing import Kit
 from tests.api.asking import Web, asking, token_of
 from tests.api.shop import Shop
@@ -39,10 +44,10 @@ def test_what_makes_something_makes_it_once(web: Web, kit: Kit) -> None:
 def test_another_request_under_the_key_is_refused(web: Web) -> None:
     web("POST", "/v1/queues/mail/pause", headers=KEY)
     other = web("POST", "/v1/queues/images/pause", headers=KEY)
-    assert (other.status_code, other.json()["field"]) == (422, "Idempotency-Key")
+    assert (other.status_code, other.json()["field"]) == (409, "Idempotency-Key")
     body = {"all": True, "limit": 1}
     assert web("POST", "/v1/dead-letters/resubmit", body, headers=KEY).status_code == 200
-    assert web("POST", "/v1/dead-letters/resubmit", body | {"limit": 2}, headers=KEY).status_code == 422
+    assert web("POST", "/v1/dead-letters/resubmit", body | {"limit": 2}, headers=KEY).status_code == 409
     assert web("POST", "/v1/dead-letters/resubmit", body, headers=KEY).status_code == 200
 
 
@@ -65,53 +70,170 @@ def test_a_token_that_was_shown_is_kept_nowhere(web: Web, kit: Kit) -> None:
     assert (first.status_code, again.status_code) == (201, 409)
 
 
-def test_a_request_that_is_under_way_is_told_to_wait_and_one_that_was_given_up_is_done_again(
-    kit: Kit,
-) -> None:
-    begun, end = threading.Event(), threading.Event()
-    done: list[int] = []
+class Slow:
+    """A route whose handler waits to be let go, and counts what it did."""
 
-    def slow(asked: Asked) -> Done:
+    def __init__(self) -> None:
+        self.begun, self.end = threading.Event(), threading.Event()
+        self.done = 0
+        self.route = Route(
+            method="POST", path="/v1/x", handler=self.handle, gives=Done, scope=Scope.OPERATE, reach=Reach.ALL
+        )
+
+    def handle(self, asked: Asked) -> Done:
         """Takes its time."""
-        done.append(1)
-        begun.set()
-        assert end.wait(30)
+        self.begun.set()
+        assert self.end.wait(30)
+        self.done += 1
         return Done(subject="x", action="done", changed=True)
 
-    route = Route(method="POST", path="/v1/x", handler=slow, gives=Done, scope=Scope.OPERATE, reach=Reach.ALL)
-    with asking(kit.app, make_api(kit.app, routes=[route])) as web:
+
+def test_a_request_that_is_under_way_is_told_to_wait_however_long_it_takes(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, answers = Slow(), kit.app.store.answers
+    hold, held = answers.hold, threading.Semaphore(0)
+
+    def hold_and_tell(id: bytes, *, turn: int) -> bool:
+        answer = hold(id, turn=turn)
+        held.release()
+        return answer
+
+    monkeypatch.setattr(answers, "hold", hold_and_tell)
+    monkeypatch.setattr(repeating, "HELD_EVERY", 0.001)
+    with asking(kit.app, make_api(kit.app, routes=[slow.route])) as web:
         first: list[Any] = []
         thread = threading.Thread(target=lambda: first.append(web.plain("POST", "/v1/x", KEY)))
         thread.start()
-        assert begun.wait(30)
-        late = web.plain("POST", "/v1/x", KEY)
-        assert (late.status_code, late.headers["retry-after"]) == (409, "1")
-        kit.clock.move(seconds=ANSWER_WITHIN.total_seconds())
-        end.set()
-        assert web.plain("POST", "/v1/x", KEY).json()["changed"] is True
+        assert slow.begun.wait(30)
+        for _ in range(3):
+            kit.clock.move(seconds=ANSWER_WITHIN.total_seconds() - 1)
+            while held.acquire(blocking=False):
+                pass
+            assert held.acquire(timeout=30)  # it may have looked at the clock before
+            assert held.acquire(timeout=30)
+            late = web.plain("POST", "/v1/x", KEY)
+            assert (late.status_code, late.headers["retry-after"]) == (409, "1")
+            assert late.json()["type"] == "urn:lateshift:problem:request-under-way"
+        slow.end.set()
         thread.join(30)
-    assert first[0].status_code == 200
-    assert len(done) in (1, 2)  # the first may have ended before the second asked
+        assert web.plain("POST", "/v1/x", KEY).content == first[0].content
+    assert slow.done == 1
 
 
-def test_a_fault_leaves_the_key_taken_until_its_time_is_over(kit: Kit) -> None:
+def test_what_outlasts_its_deadline_goes_on_and_its_answer_is_kept(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, answers, kept = Slow(), kit.app.store.answers, threading.Event()
+    keep = answers.keep
+
+    def keep_and_tell(id: bytes, answer: Answered, *, turn: int) -> bool:
+        done = keep(id, answer, turn=turn)
+        kept.set()
+        return done
+
+    monkeypatch.setattr(answers, "keep", keep_and_tell)
+    bounds = Bounds(deadline=timedelta(seconds=0.2))
+    with asking(kit.app, make_api(kit.app, routes=[slow.route], bounds=bounds)) as web:
+        late = web.plain("POST", "/v1/x", KEY)
+        assert (late.status_code, late.json()["type"]) == (503, "urn:lateshift:problem:deadline")
+        assert slow.begun.wait(30)
+        slow.end.set()
+        assert kept.wait(30)
+        kit.travel(seconds=ANSWER_WITHIN.total_seconds())
+        again = web.plain("POST", "/v1/x", KEY)
+    assert (again.status_code, again.headers["idempotency-replayed"]) == (200, "true")
+    assert slow.done == 1
+
+
+def test_of_a_server_that_was_killed_after_it_was_done_nobody_does_it_again(
+    web: Web, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kit.travel(seconds=1)
+    with monkeypatch.context() as killed:
+        killed.setattr(kit.app.store.answers, "keep", lambda *args, **kwargs: False)
+        assert web("POST", "/v1/schedules/news/fire", headers=KEY).status_code == 200
+    kit.travel(seconds=ANSWER_WITHIN.total_seconds())
+    again = web("POST", "/v1/schedules/news/fire", headers=KEY)
+    assert (again.status_code, again.json()["type"]) == (409, "urn:lateshift:problem:request-unknown")
+    assert again.json()["field"] == "Idempotency-Key"
+    assert len(kit.app.store.audit.list(limit=10, action="fire")) == 1
+    other = web("POST", "/v1/schedules/news/fire", headers={"Idempotency-Key": "k2"})
+    assert other.status_code == 200
+
+
+def test_who_was_paused_before_it_began_does_nothing_and_the_key_is_free(
+    web: Web, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = kit.app.store.answers.begin
+
+    def begin_and_pause(id: bytes, request: bytes, *, turn: int) -> Begun:
+        begun = begin(id, request, turn=turn)
+        kit.clock.move(seconds=ANSWER_WITHIN.total_seconds())
+        return begun
+
+    with monkeypatch.context() as paused:
+        paused.setattr(kit.app.store.answers, "begin", begin_and_pause)
+        late = web("POST", "/v1/queues/mail/pause", headers=KEY)
+    assert (late.status_code, late.headers["retry-after"]) == (503, "1")
+    assert kit.app.store.audit.list(limit=10, action="pause") == []
+    assert web("POST", "/v1/queues/mail/pause", headers=KEY).json()["changed"] is True
+
+
+def test_where_the_store_is_away_before_it_began_nothing_is_done_and_the_key_is_free(
+    web: Web, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(id: bytes, *, turn: int) -> bool:
+        raise StoreUnavailable("away")
+
+    with monkeypatch.context() as gone:
+        gone.setattr(kit.app.store.answers, "hold", away)
+        assert web("POST", "/v1/queues/mail/pause", headers=KEY).status_code == 503
+    assert web("POST", "/v1/queues/mail/pause", headers=KEY).json()["changed"] is True
+
+
+def test_a_fault_after_the_deadline_is_logged(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    end, told = threading.Event(), threading.Event()
+    faults: list[BaseException] = []
+
+    def broken(asked: Asked) -> Done:
+        """Has a fault, late."""
+        assert end.wait(30)
+        raise RuntimeError("late")
+
+    def logged(text: str, *, exc_info: BaseException) -> None:
+        faults.append(exc_info)
+        told.set()
+
+    monkeypatch.setattr(log, "error", logged)
+    route = Route(
+        method="POST", path="/v1/x", handler=broken, gives=Done, scope=Scope.OPERATE, reach=Reach.ALL
+    )
+    bounds = Bounds(deadline=timedelta(seconds=0.2))
+    with asking(kit.app, make_api(kit.app, routes=[route], bounds=bounds)) as web:
+        assert web.plain("POST", "/v1/x", KEY).status_code == 503
+        end.set()
+        assert told.wait(30)
+    assert [str(fault) for fault in faults] == ["late"]
+
+
+def test_after_a_fault_nobody_knows_whether_it_was_done_and_it_is_not_done_again(kit: Kit) -> None:
     tries: list[int] = []
 
     def broken(asked: Asked) -> Done:
-        """Has a fault, once."""
+        """Has a fault."""
         tries.append(1)
-        if len(tries) == 1:
-            raise RuntimeError("nobody knows how far it came")
-        return Done(subject="x", action="done", changed=True)
+        raise RuntimeError("nobody knows how far it came")
 
     route = Route(
         method="POST", path="/v1/x", handler=broken, gives=Done, scope=Scope.OPERATE, reach=Reach.ALL
     )
     with asking(kit.app, make_api(kit.app, routes=[route])) as web:
-        answers = [web.plain("POST", "/v1/x", KEY).status_code for _ in range(2)]
+        answers = [web.plain("POST", "/v1/x", KEY).status_code]
         kit.travel(seconds=ANSWER_WITHIN.total_seconds())
-        answers.append(web.plain("POST", "/v1/x", KEY).status_code)
-    assert answers == [500, 409, 200]
+        late = web.plain("POST", "/v1/x", KEY)
+    assert (answers, late.json()["type"]) == ([500], "urn:lateshift:problem:request-unknown")
+    assert tries == [1]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Answers to requests with a key: one does it, the others hear what it was; and who gave up is in nobody's way for long."""
+"""Answers to requests with a key: one does it, the others hear what it was; what nobody knows of is not done again."""
 
 import threading
 
@@ -27,7 +27,7 @@ def test_a_request_that_did_nothing_gives_its_key_back(store: Store) -> None:
     assert store.answers.begin(b"a", b"y", turn=2).first
 
 
-def test_a_request_whose_process_died_is_begun_again_after_a_while_and_who_comes_back_is_late(
+def test_a_request_whose_process_died_is_unknown_after_a_while_and_is_never_begun_again(
     store: Store, clock: ManualClock
 ) -> None:
     assert store.answers.begin(b"a", b"x", turn=1).first
@@ -35,10 +35,28 @@ def test_a_request_whose_process_died_is_begun_again_after_a_while_and_who_comes
     assert store.answers.begin(b"a", b"x", turn=2) == Begun(under_way=True)
     clock.move(seconds=1)
     assert store.answers.begin(b"a", b"y", turn=3) == Begun(another=True)
-    assert store.answers.begin(b"a", b"x", turn=4).first
-    assert not store.answers.keep(b"a", DONE, turn=1)
-    assert not store.answers.give_up(b"a", turn=1)
-    assert store.answers.keep(b"a", DONE, turn=4)
+    assert store.answers.begin(b"a", b"x", turn=4) == Begun(unknown=True)
+    assert not store.answers.hold(b"a", turn=1)
+    assert not store.answers.keep(b"a", DONE, turn=4)
+    assert not store.answers.give_up(b"a", turn=4)
+    clock.move(seconds=ANSWER_KEPT.total_seconds())
+    assert store.answers.begin(b"a", b"x", turn=5).first
+
+
+def test_a_request_that_is_held_is_under_way_however_long_it_takes_and_its_answer_is_kept(
+    store: Store, clock: ManualClock
+) -> None:
+    assert store.answers.begin(b"a", b"x", turn=1).first
+    for _ in range(3):
+        clock.move(seconds=ANSWER_WITHIN.total_seconds() - 1)
+        assert not store.answers.hold(b"a", turn=2)
+        assert store.answers.hold(b"a", turn=1)
+        assert store.answers.begin(b"a", b"x", turn=3) == Begun(under_way=True)
+    clock.move(seconds=ANSWER_WITHIN.total_seconds())
+    assert store.answers.begin(b"a", b"x", turn=4) == Begun(unknown=True)
+    assert store.answers.keep(b"a", DONE, turn=1)  # it took long, and was done all the same
+    assert not store.answers.hold(b"a", turn=1)
+    assert store.answers.begin(b"a", b"x", turn=5) == Begun(answer=DONE)
 
 
 def test_an_answer_is_kept_for_its_time_and_then_swept(

@@ -107,7 +107,7 @@ def test_filters_go_together(
 def test_texts_that_differ_at_their_end_are_told_apart_however_long(store: Store) -> None:
     long = "x" * 5_000
     store.queues.pause("mail", by=f"{long}1")  # which the caller may choose
-    store.queues.pause("mail", by=f"{long}2")
+    store.queues.pause("images", by=f"{long}2")
     [found] = store.audit.list(limit=10, actor=f"{long}2")
     assert found.actor.endswith("2")
     assert store.audit.list(limit=10, actor=long) == []
@@ -230,7 +230,7 @@ def test_lines_from_before_they_had_numbers_are_numbered_by_their_time(
 ) -> None:
     for name, days in (("later", 2), ("sooner", -1), ("latest", 2)):
         clock.move(days=days)
-        old_store.queues.pause(name, by="ann")
+        old_store.audit.record("pause", name, by="ann")
     old_store.migrate()
     old_store.audit.record("new", "a", by="ann")
     assert [row.subject for row in old_store.audit.list(limit=10)] == ["a", "latest", "later", "sooner"]

@@ -35,6 +35,7 @@ from tests.store_contract.driving import (
     query,
     see,
 )
+from tests.store_contract.test_schedules import hourly
 
 Injured = Callable[..., None]
 
@@ -452,3 +453,41 @@ def test_what_is_recorded_stands_there_once_and_what_is_done_twice_twice(
     lose_next_answer(skip=lost)
     store.audit.record("sign in", "dashboard", by="ana")
     assert len(store.audit.list(limit=10)) == 2
+
+
+def test_a_queue_is_paused_and_resumed_once_and_who_did_it_is_told_so(
+    store: PostgresStore, lose_next_answer: Injured
+) -> None:
+    for verb in (store.queues.pause, store.queues.resume):
+        lose_next_answer()
+        assert verb("images", by="ana") is True
+        assert verb("images", by="ana") is False
+    assert [row.action for row in store.audit.list(limit=10)] == ["resume", "pause"]
+
+
+def test_a_pause_that_another_ended_meanwhile_is_not_made_again(
+    store: PostgresStore, lose_next_answer: Injured
+) -> None:
+    lose_next_answer(meanwhile=lambda: store.queues.resume("images", by="bob"))
+    assert store.queues.pause("images", by="ana") is True
+    assert [view.paused_at for view in store.queues.list()] == [None]
+    assert [row.actor for row in store.audit.list(limit=10)] == ["bob", "ana"]
+
+
+@pytest.mark.parametrize("by_code", [False, True])
+def test_a_schedule_is_edited_paused_resumed_and_removed_once_and_who_did_it_is_told_so(
+    store: PostgresStore, lose_next_answer: Injured, by_code: bool
+) -> None:
+    begin = store.clock.now()
+    if by_code:
+        store.schedules.declare([hourly(begin)], app="shop")
+    else:
+        store.schedules.add(hourly(begin), by="bob")
+    lose_next_answer()
+    assert store.schedules.edit(hourly(begin + HOUR / 2), by="ana") is True
+    for verb in (store.schedules.pause, store.schedules.resume, store.schedules.remove):
+        lose_next_answer()
+        assert verb("report", by="ana") is True
+        assert verb("report", by="ana") is False
+    done = [row.action for row in store.audit.list(limit=10, actor="ana")]
+    assert done == ["remove", "resume", "pause", "edit"]

@@ -26,6 +26,18 @@ def test_a_paused_queue_gives_out_nothing(store: Store, worker: Worker, line: Li
     assert see(store, id).state is State.READY
 
 
+def test_a_queue_that_is_paused_stays_so_as_it_is_and_nothing_is_audited(store: Store) -> None:
+    assert store.queues.pause("default", by="ana") is True
+    before = queue(store, "default")
+
+    assert store.queues.pause("default", by="bob") is False
+
+    assert queue(store, "default") == before
+    assert [(row.action, row.actor) for row in store.audit.list(limit=10)] == [("pause", "ana")]
+    assert store.queues.resume("default", by="bob") is True
+    assert store.queues.pause("default", by="bob") is True
+
+
 def test_a_resumed_queue_gives_out_again(store: Store, worker: Worker) -> None:
     [id] = added(store, make_job())
     store.queues.pause("default", by="ana")
@@ -69,10 +81,9 @@ def test_a_paused_queue_takes_jobs_and_promotes_them(
 
 def test_a_pause_shows_who_did_it_and_when(store: Store, clock: ManualClock) -> None:
     store.queues.pause("default", by="ana")
-    store.queues.pause("default", by="bob")
 
     view = queue(store, "default")
-    assert view.paused_by == "bob"
+    assert view.paused_by == "ana"
     assert view.paused_at is not None
     assert abs((view.paused_at - clock.now()).total_seconds()) < 5
 

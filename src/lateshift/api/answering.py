@@ -11,7 +11,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from lateshift.api.authentication import Doorkeeper
+from lateshift.api.authentication import REALM, Doorkeeper
 from lateshift.api.bounds import Bounds
 from lateshift.api.deadline import Deadline
 from lateshift.api.problem import ALWAYS, PROBLEM, RETRY_AFTER, Problem, Refused, fault, refused_by
@@ -58,8 +58,13 @@ def endpoint_of(
             headers=request.headers.items() if route.raw else (),
         )  # fmt: skip
 
-        async def do() -> Response:
-            given = await handled(route, asked)
+        async def do(begin: Callable[[], None] | None = None) -> Response:
+            given = await handled(route, asked, begin)
+            if getattr(asked.query, "wait", 0) and not await doorkeeper.still(token, route):
+                raise Refused(
+                    401, "unauthorized", "This token was revoked, or ended, while the answer waited. Ask for another.",
+                    headers={"WWW-Authenticate": f'{REALM}, error="invalid_token"'},
+                )  # fmt: skip
             if isinstance(given, Stream):
                 return streams.answer(given, ALWAYS, partial(doorkeeper.still, token, route))
             return answered(route, request, given)
@@ -85,13 +90,24 @@ def endpoint_of(
     return endpoint
 
 
-async def handled(route: Route, asked: Asked) -> Any:
-    """What the handler gives: a coroutine on the loop, a plain function on a thread."""
+async def handled(route: Route, asked: Asked, begin: Callable[[], None] | None = None) -> Any:
+    """What the handler gives: a coroutine on the loop, a plain function on a thread. `begin`: what blocks and is done right before it."""
     asked.check_besides()
-    given = await route.handler(asked) if _is_coroutine(route.handler) else await aside(route.handler, asked)
+    if _is_coroutine(route.handler):
+        if begin is not None:
+            await aside(begin)
+        given = await route.handler(asked)
+    else:
+        given = await aside(_begun, begin, route, asked)
     if route.reach is Reach.ONE and not asked.checked:
         raise RuntimeError(f"{route.method} {route.path} did not look at its queue")
     return given
+
+
+def _begun(begin: Callable[[], None] | None, route: Route, asked: Asked) -> Any:
+    if begin is not None:
+        begin()
+    return route.handler(asked)
 
 
 class Given(Response):

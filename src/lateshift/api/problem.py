@@ -28,6 +28,7 @@ STATUSES: tuple[tuple[type[errors.LateshiftError], int], ...] = (
     (errors.PipelineUnknown, 404),
     (errors.BreakerUnknown, 404),
     (errors.RunEnded, 409),
+    (errors.KeyConflict, 409),
     (errors.SequenceUsed, 409),
     (errors.BatchClosed, 409),
     (errors.TokenNameTaken, 409),

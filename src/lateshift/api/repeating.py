@@ -1,7 +1,11 @@
 """A request with an Idempotency-Key is done once: the same again is answered as the first was. By token, route and key.
 
+What was begun goes on when its deadline has passed, and keeps its answer. Where nobody can know any more whether it was done, who
+asks is told so, and it is not done again.
+
 For a job to start and a signal the key is the job's and the signal's own. Of what shows a secret, or writes nothing, no answer is kept."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from hashlib import blake2b
@@ -16,51 +20,100 @@ from lateshift.app import Lateshift
 from lateshift.errors import LateshiftError, StoreError
 from lateshift.model.access import Token
 from lateshift.runtime.aside import aside
-from lateshift.store.answer_contract import Answered, Begun
+from lateshift.runtime.log import log
+from lateshift.store.answer_contract import ANSWER_WITHIN, Answered, Begun
 
 REPLAYED = "Idempotency-Replayed"
 SENT_AGAIN = ("location", "retry-after", "content-type")  # of the headers; the others every answer has
+HELD_EVERY = ANSWER_WITHIN.total_seconds() / 4  # while it is under way
+
+Do = Callable[[Callable[[], None]], Awaitable[Response]]
 
 
 class Repeating:
     def __init__(self, app: Lateshift) -> None:
         self._app = app
+        self._under_way: set[asyncio.Task[Response]] = set()
 
-    async def once(
-        self, route: Route, token: Token, asked: Asked, key: str, do: Callable[[], Awaitable[Response]]
-    ) -> Response:
-        """What `do` gives, or gave before. Raises Refused."""
-        id, request, turn = _id(route, token, key), _request(asked), randbits(62)
-        answers = self._app.store.answers
+    async def once(self, route: Route, token: Token, asked: Asked, key: str, do: Do) -> Response:
+        """What `do` gives, or gave before; it calls what it is given right before it begins. Raises Refused."""
+        work = asyncio.create_task(self._once(_id(route, token, key), _request(asked), do))
+        self._under_way.add(work)
+        work.add_done_callback(self._under_way.discard)
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:  # it is late: it goes on, and who asks again hears of it
+            work.add_done_callback(_tell)
+            raise
+
+    async def _once(self, id: bytes, request: bytes, do: Do) -> Response:
+        answers, turn = self._app.store.answers, randbits(62)
         begun: Begun = await aside(lambda: answers.begin(id, request, turn=turn))
         if begun.answer is not None:
             kept = begun.answer
             return Response(kept.body, kept.status, {**ALWAYS, **kept.headers, REPLAYED: "true"})
         _refuse(begun)
+        return await self._done(id, turn, do)
+
+    async def _done(self, id: bytes, turn: int, do: Do) -> Response:
+        answers, begun = self._app.store.answers, False
+
+        def begin() -> None:
+            nonlocal begun
+            if not answers.hold(id, turn=turn):
+                raise Refused(
+                    503, "begun-late", "It was to begin too late, so nothing was done. Ask again.",
+                    headers={"Retry-After": str(RETRY_AFTER)},
+                )  # fmt: skip
+            begun = True
+
+        holding = asyncio.create_task(self._hold(id, turn))
         try:
-            response = await do()
+            response = await do(begin)
         except (Refused, LateshiftError) as error:
-            if _nothing_was_done(error):
+            if not begun or _nothing_was_done(error):
                 with suppress(StoreError):
                     await aside(lambda: answers.give_up(id, turn=turn))
             raise
+        finally:
+            holding.cancel()
         headers = {name: value for name, value in response.headers.items() if name in SENT_AGAIN}
         answer = Answered(status=response.status_code, headers=headers, body=bytes(response.body))
         with suppress(StoreError):  # it was done, and that is the answer
             await aside(lambda: answers.keep(id, answer, turn=turn))
         return response
 
+    async def _hold(self, id: bytes, turn: int) -> None:
+        """Until it is cancelled."""
+        while True:
+            await asyncio.sleep(HELD_EVERY)
+            with suppress(StoreError):
+                await aside(lambda: self._app.store.answers.hold(id, turn=turn))
+
+
+def _tell(work: asyncio.Task[Response]) -> None:
+    """The log, of a fault that no answer tells of any more."""
+    error = None if work.cancelled() else work.exception()
+    if error is not None and not isinstance(error, Refused | LateshiftError):
+        log.error("fault in a request whose deadline has passed", exc_info=error)
+
 
 def _refuse(begun: Begun) -> None:
     if begun.another:
         raise Refused(
-            422, "key-conflict", "This key was used for another request. Another request has another key.",
+            409, "key-conflict", "This key was used for another request. Another request has another key.",
             field="Idempotency-Key",
         )  # fmt: skip
     if begun.under_way:
         raise Refused(
             409, "request-under-way", "A request with this key is under way. Ask again for its answer.",
             field="Idempotency-Key", headers={"Retry-After": str(RETRY_AFTER)},
+        )  # fmt: skip
+    if begun.unknown:
+        raise Refused(
+            409, "request-unknown",
+            "The request with this key ended without an answer: it may have been done. Look, then ask with another key if it was not.",
+            field="Idempotency-Key",
         )  # fmt: skip
 
 

@@ -208,7 +208,9 @@ class Members(Protocol):
 
 
 class Queues(Protocol):
-    def pause(self, name: str, *, by: str) -> None: ...
+    def pause(self, name: str, *, by: str) -> bool:
+        """False if it is paused: then it stays so as it is, and nothing is audited."""
+
     def resume(self, name: str, *, by: str) -> bool: ...
 
     def waiting(self, name: str, limit: int) -> int:

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import datetime, timedelta
+from hashlib import blake2b
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -15,7 +16,7 @@ from lateshift.api.routes.narrowing import Narrowed, Tag, filter_of
 from lateshift.documents.explanations import ExplanationDocument, explanation_document
 from lateshift.documents.jobs import JobBrief, JobDocument, job_brief, job_whole
 from lateshift.documents.logs import LogDocument, log_document
-from lateshift.errors import ArgumentsInvalid, JobUnknown, OptionInvalid, RunEnded
+from lateshift.errors import ArgumentsInvalid, JobUnknown, KeyConflict, OptionInvalid, RunEnded
 from lateshift.model import reply
 from lateshift.model.access import Scope
 from lateshift.model.explaining.explain import explain
@@ -133,7 +134,7 @@ async def start_job(asked: Asked) -> Answer:
         for route in reply.read(named or "[]"):
             if route.target.to.startswith(reply.TASK) and route.target.spec is not None:
                 asked.allow(route.target.spec.queue)  # each event is a job in it
-        call = bound.call_of(msgspec.json.encode(body.arguments))
+        call = _keyed(bound.call_of(msgspec.json.encode(body.arguments)), body)
     except ArgumentsInvalid as error:
         raise ArgumentsInvalid(
             str(error), f"arguments.{error.field}" if error.field else "arguments"
@@ -144,8 +145,23 @@ async def start_job(asked: Asked) -> Answer:
     return await _enqueued(asked, call, after)
 
 
+def _keyed(call: Call[Any], body: NewJobBody) -> Call[Any]:
+    """A key is for all that the body says. Where that is arguments alone, it is as in code, where only they count."""
+    key = call.job.key
+    if key is not None and (rest := structs.replace(body, arguments={})) != NewJobBody():
+        whole = blake2b(key.digest + msgspec.json.encode(rest), digest_size=len(key.digest)).digest()
+        call.job = structs.replace(call.job, key=structs.replace(key, digest=whole))
+    return call
+
+
 async def _enqueued(asked: Asked, call: Call[Any], after: int) -> Answer:
-    job = await asked.app.client.asend(call, None)
+    try:
+        job = await asked.app.client.asend(call, None)
+    except KeyConflict as error:
+        raise Refused(
+            409, "key-conflict", f"This key was used for {call.task.name} with another body. Another request has another key.",
+            field="Idempotency-Key",
+        ) from error  # fmt: skip
     if job.shed:
         raise Refused(
             429, "queue-full", f"The queue {call.job.spec.queue} is full, and is set to shed what comes then.",

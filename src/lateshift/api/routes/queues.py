@@ -35,9 +35,7 @@ def list_queues(asked: Asked) -> QueueList:
 def pause_queue(asked: Asked) -> Done:
     """Lease nothing more from a queue. What runs goes on; new jobs are accepted and wait."""
     name = _queue(asked)
-    before = any(view.name == name and view.paused_at is not None for view in asked.store.queues.list())
-    asked.store.queues.pause(name, by=asked.by)
-    return Done(subject=f"queue {name}", action="paused", changed=not before)
+    return Done(subject=f"queue {name}", action="paused", changed=asked.store.queues.pause(name, by=asked.by))
 
 
 def resume_queue(asked: Asked) -> Done:

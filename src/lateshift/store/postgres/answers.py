@@ -9,14 +9,16 @@ from lateshift.store.answer_contract import ANSWER_KEPT, ANSWER_WITHIN, Answered
 from lateshift.store.postgres.database import Connection, Database
 
 _NOW = "clock_timestamp() + %(skew)s::interval"
-# The key, if it is free, or its request was given up. Who comes at the same moment waits here for the other's commit. Primary key, all
+# The key, if it is free. Who comes at the same moment waits here for the other's commit. Primary key, all
 # of them.
 BEGIN = f"""INSERT INTO lateshift.answer AS a (id, request, turn, until, expires_at)
  VALUES (%(id)s, %(request)s, %(turn)s, {_NOW} + %(within)s::interval, {_NOW} + %(kept)s::interval)
  ON CONFLICT (id) DO UPDATE SET request = excluded.request, turn = excluded.turn, until = excluded.until, answer = NULL,
  expires_at = excluded.expires_at
- WHERE a.expires_at <= {_NOW} OR (a.answer IS NULL AND a.until <= {_NOW} AND a.request = excluded.request) RETURNING 1"""
-FIND = "SELECT request, turn, answer FROM lateshift.answer WHERE id = %(id)s"
+ WHERE a.expires_at <= {_NOW} RETURNING 1"""
+FIND = f"SELECT request, turn, answer, until > {_NOW} FROM lateshift.answer WHERE id = %(id)s"
+HOLD = f"""UPDATE lateshift.answer SET until = {_NOW} + %(within)s::interval
+ WHERE id = %(id)s AND turn = %(turn)s AND answer IS NULL AND until > {_NOW}"""
 KEEP = "UPDATE lateshift.answer SET answer = %(answer)s WHERE id = %(id)s AND turn = %(turn)s"
 GIVE_UP = "DELETE FROM lateshift.answer WHERE id = %(id)s AND turn = %(turn)s"
 # answer_expires.
@@ -44,15 +46,22 @@ class PostgresAnswers:
             with connection.transaction():
                 if connection.execute(BEGIN, told).fetchall():
                     return Begun()
-                for known, whose, answer in connection.execute(FIND, told).fetchall():
+                for known, whose, answer, held in connection.execute(FIND, told).fetchall():
                     if bytes(known) != request:
                         return Begun(another=True)
                     if answer is not None:
                         return Begun(answer=_decode(answer))
-                    return Begun() if whose == turn else Begun(under_way=True)
+                    if whose == turn:
+                        return Begun()
+                    return Begun(under_way=True) if held else Begun(unknown=True)
             return Begun(under_way=True)  # given up at this moment: the next try has it
 
         return self._database.run(work)
+
+    def hold(self, id: bytes, *, turn: int) -> bool:
+        return self._change(
+            HOLD, {"id": id, "turn": turn, "skew": self._clock.offset, "within": ANSWER_WITHIN}
+        )
 
     def keep(self, id: bytes, answer: Answered, *, turn: int) -> bool:
         return self._change(KEEP, {"id": id, "turn": turn, "answer": _encode(answer)})

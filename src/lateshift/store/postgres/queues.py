@@ -10,10 +10,12 @@ from lateshift.store.guard_contract import TENANT_COUNTED
 from lateshift.store.postgres import pressure
 from lateshift.store.postgres.arrays import Texts
 from lateshift.store.postgres.database import Connection, Database
+from lateshift.store.postgres.deeds import Deed
 from lateshift.store.postgres.wakes import NotifyWakes
 
-PAUSE = """INSERT INTO lateshift.queue (name, paused_at, paused_by) VALUES (%s, clock_timestamp() + %s::interval, %s)
- ON CONFLICT (name) DO UPDATE SET paused_at = excluded.paused_at, paused_by = excluded.paused_by"""
+PAUSE = """INSERT INTO lateshift.queue AS q (name, paused_at, paused_by) VALUES (%s, clock_timestamp() + %s::interval, %s)
+ ON CONFLICT (name) DO UPDATE SET paused_at = excluded.paused_at, paused_by = excluded.paused_by
+ WHERE q.paused_at IS NULL RETURNING 1"""
 RESUME = """UPDATE lateshift.queue SET paused_at = NULL, paused_by = NULL
  WHERE name = %s AND paused_at IS NOT NULL RETURNING 1"""
 AUDIT = """INSERT INTO lateshift.audit (at, action, subject, actor)
@@ -65,21 +67,28 @@ class PostgresQueues:
         self._clock = database.clock
         self._wakes = wakes
 
-    def pause(self, name: str, *, by: str) -> None:
-        def work(connection: Connection, again: bool) -> None:
-            with connection.transaction():
-                connection.execute(PAUSE, (name, self._clock.offset, by))
-                connection.execute(AUDIT, (self._clock.offset, "pause", name, by))
+    def pause(self, name: str, *, by: str) -> bool:
+        deed = Deed("pause", name, by)
 
-        self._database.run(work)
-
-    def resume(self, name: str, *, by: str) -> bool:
         def work(connection: Connection, again: bool) -> bool:
             with connection.transaction():
-                rows = connection.execute(RESUME, (name,)).fetchall()
-                if rows:
-                    connection.execute(AUDIT, (self._clock.offset, "resume", name, by))
-            return bool(rows)
+                told = (name, self._clock.offset, by)
+                if deed.was_kept(connection) or not connection.execute(PAUSE, told).fetchall():
+                    return deed.was_kept(connection)
+                deed.write(connection, self._clock.offset)
+            return True
+
+        return self._database.run(work)
+
+    def resume(self, name: str, *, by: str) -> bool:
+        deed = Deed("resume", name, by)
+
+        def work(connection: Connection, again: bool) -> bool:
+            with connection.transaction():
+                if deed.was_kept(connection) or not connection.execute(RESUME, (name,)).fetchall():
+                    return deed.was_kept(connection)
+                deed.write(connection, self._clock.offset)
+            return True
 
         resumed = self._database.run(work)
         self._wakes.hint({Line(name, lane) for lane in Lane})

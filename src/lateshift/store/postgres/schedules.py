@@ -18,6 +18,7 @@ from lateshift.store.hints import lines_of
 from lateshift.store.postgres import cancelling, enqueue, firing
 from lateshift.store.postgres.arrays import Texts
 from lateshift.store.postgres.database import Connection, Database
+from lateshift.store.postgres.deeds import Deed
 from lateshift.store.postgres.wakes import NotifyWakes
 from lateshift.store.schedule_contract import TICKS_LOOKED_AT, Declared, Fired, ScheduleTally
 
@@ -74,7 +75,6 @@ LATE_SCHEDULES = f"""SELECT {scheduling.VIEW} FROM lateshift.schedule WHERE {fir
 OUTDATED = f"""SELECT name, plan, cursor FROM lateshift.schedule WHERE zones <> %s AND {firing.LIVE} LIMIT %s
  FOR UPDATE SKIP LOCKED"""
 REFRESH = "UPDATE lateshift.schedule SET next_at = %s, zones = %s WHERE name = %s"
-AUDIT = f"""INSERT INTO lateshift.audit (at, action, subject, actor) VALUES ({_NOW}, %(action)s, %(subject)s, %(by)s)"""
 
 PART = 1000  # schedules that are written with one call
 
@@ -119,60 +119,69 @@ class PostgresSchedules:
                 if had:  # ours, if its answer was lost
                     return again and had[schedule.name].plan == keep(schedule).plan
                 self._put(connection, [schedule], had, by=by)
-                self._audit(connection, "add", schedule.name, by)
+                _deed("add", schedule.name, by).write(connection, self._skew)
             return True
 
         return self._database.run(work)
 
     def edit(self, schedule: NewSchedule, *, by: str) -> bool:
+        deed = _deed("edit", schedule.name, by)
+
         def work(connection: Connection, again: bool) -> bool:
             with connection.transaction():
                 had = self._had(connection, [schedule.name])
-                if not had:
-                    return False
+                if not had or deed.was_kept(connection):
+                    return deed.was_kept(connection)
                 self._put(connection, [schedule], had, by=by)
-                self._audit(connection, "edit", schedule.name, by)
+                deed.write(connection, self._skew)
             return True
 
         return self._database.run(work)
 
     def pause(self, name: str, *, by: str) -> bool:
+        deed = _deed("pause", name, by)
+
         def work(connection: Connection, again: bool) -> bool:
             with connection.transaction():
-                paused = connection.execute(PAUSE, {"name": name, "by": by, "skew": self._skew}).fetchall()
-                if paused:
-                    self._audit(connection, "pause", name, by)
-            return bool(paused)
+                told = {"name": name, "by": by, "skew": self._skew}
+                if deed.was_kept(connection) or not connection.execute(PAUSE, told).fetchall():
+                    return deed.was_kept(connection)
+                deed.write(connection, self._skew)
+            return True
 
         return self._database.run(work)
 
     def resume(self, name: str, *, by: str) -> bool:
+        deed = _deed("resume", name, by)
+
         def work(connection: Connection, again: bool) -> bool:
             with connection.transaction():
                 view = self._view(connection, LOCK, name)
-                if view is None or view.paused_at is None:
-                    return False
+                if view is None or view.paused_at is None or deed.was_kept(connection):
+                    return deed.was_kept(connection)
                 on = scheduling.resumed(view, self._now(connection))
                 connection.execute(
                     RESUME, {"name": name, "cursor": on.cursor, "next_at": on.next_at, "recent": on.recent}
                 )
                 firing.write_ticks(connection, [on.tick] if on.tick else [])
-                self._audit(connection, "resume", name, by)
+                deed.write(connection, self._skew)
             return True
 
         return self._database.run(work)
 
     def remove(self, name: str, *, by: str) -> bool:
+        deed = _deed("remove", name, by)
+
         def work(connection: Connection, again: bool) -> bool:
             with connection.transaction():
                 view = self._view(connection, LOCK, name)
-                if view is None:
-                    return False
+                if view is None or deed.was_kept(connection):
+                    return deed.was_kept(connection)
                 if view.app is None:
                     connection.execute(DELETE, {"names": [name]})
                 else:
                     connection.execute(RETIRE, {"name": name, "by": by, "skew": self._skew})
-                self._audit(connection, "remove", name, by)
+                deed.write(connection, self._skew)
             return True
 
         return self._database.run(work)
@@ -194,7 +203,7 @@ class PostgresSchedules:
                 on = scheduling.fired(view, now, answer.id)
                 firing.write_ticks(connection, [on.tick] if on.tick else [])
                 connection.execute(REMEMBER, {"recent": on.recent, "name": name})
-                self._audit(connection, "fire", name, by)
+                _deed("fire", name, by).write(connection, self._skew)
             return answer.id
 
         fired = self._database.run(work)
@@ -327,9 +336,9 @@ class PostgresSchedules:
             with connection.cursor() as cursor:
                 cursor.executemany(PUT, rows)
 
-    def _audit(self, connection: Connection, action: str, name: str, by: str) -> None:
-        told = {"action": action, "subject": f"schedule {name}", "by": by, "skew": self._skew}
-        connection.execute(AUDIT, told)
+
+def _deed(action: str, name: str, by: str) -> Deed:
+    return Deed(action, f"schedule {name}", by)
 
 
 def _in_utc(value: Any) -> Any:

@@ -11,6 +11,9 @@ FIND = "SELECT request, until, answer FROM answer WHERE id = ? AND expires_at > 
 BEGIN = """INSERT INTO answer (id, request, turn, until, answer, expires_at) VALUES (?, ?, ?, ?, NULL, ?)
  ON CONFLICT (id) DO UPDATE SET request = excluded.request, turn = excluded.turn, until = excluded.until, answer = NULL,
  expires_at = excluded.expires_at"""
+HOLD = (
+    "UPDATE answer SET until = ?3 WHERE id = ?1 AND turn = ?2 AND answer IS NULL AND until > ?4 RETURNING 1"
+)
 KEEP = "UPDATE answer SET answer = ?3 WHERE id = ?1 AND turn = ?2 RETURNING 1"
 GIVE_UP = "DELETE FROM answer WHERE id = ? AND turn = ? RETURNING 1"
 # answer_expires.
@@ -35,11 +38,17 @@ class SqliteAnswers:
                     return Begun(another=True)
                 if answer is not None:
                     return Begun(answer=_decode(answer))
-                if until > now:
-                    return Begun(under_way=True)
+                return Begun(under_way=True) if until > now else Begun(unknown=True)
             until, expires = now + ANSWER_WITHIN // MICROSECOND, now + ANSWER_KEPT // MICROSECOND
             connection.execute(BEGIN, (id, request, turn, until, expires))
         return Begun()
+
+    def hold(self, id: bytes, *, turn: int) -> bool:
+        with self._database.write() as connection:
+            now = self._clock.microseconds()
+            return bool(
+                connection.execute(HOLD, (id, turn, now + ANSWER_WITHIN // MICROSECOND, now)).fetchall()
+            )
 
     def keep(self, id: bytes, answer: Answered, *, turn: int) -> bool:
         with self._database.write() as connection:

@@ -11,7 +11,7 @@ from lateshift.store.sqlite import pressure
 from lateshift.store.sqlite.database import Connection, Database
 
 PAUSE = """INSERT INTO queue (name, paused_at, paused_by) VALUES (?1, ?2, ?3)
- ON CONFLICT (name) DO UPDATE SET paused_at = ?2, paused_by = ?3"""
+ ON CONFLICT (name) DO UPDATE SET paused_at = ?2, paused_by = ?3 WHERE paused_at IS NULL RETURNING 1"""
 RESUME = (
     "UPDATE queue SET paused_at = NULL, paused_by = NULL WHERE name = ? AND paused_at IS NOT NULL RETURNING 1"
 )
@@ -52,11 +52,13 @@ class SqliteQueues:
         self._clock = database.clock
         self._wakes = wakes
 
-    def pause(self, name: str, *, by: str) -> None:
+    def pause(self, name: str, *, by: str) -> bool:
         with self._database.write() as connection:
             now = self._clock.microseconds()
-            connection.execute(PAUSE, (name, now, by))
-            connection.execute(AUDIT, (now, "pause", name, by))
+            paused = bool(connection.execute(PAUSE, (name, now, by)).fetchall())
+            if paused:
+                connection.execute(AUDIT, (now, "pause", name, by))
+        return paused
 
     def resume(self, name: str, *, by: str) -> bool:
         with self._database.write() as connection:
