@@ -62,13 +62,15 @@ class Web:
         answer: httpx.Response = self._portal.call(partial(self._client.request, method, path, headers=sent))
         return answer
 
-    def at_once(self, count: int, method: str, path: str, body: Any) -> list[httpx.Response]:
-        """The same request so many times, all under way together."""
-        sent = {"Authorization": f"Bearer {self.token}"}
+    def at_once(
+        self, count: int, method: str, path: str, body: Any, *, tokens: Sequence[str | None] = ()
+    ) -> list[httpx.Response]:
+        """The same request so many times, all under way together; each with a token of its own, if there are several."""
+        sent = [{"Authorization": f"Bearer {token}"} for token in tokens or [self.token] * count]
 
         async def ask() -> list[httpx.Response]:
             return await asyncio.gather(
-                *[self._client.request(method, path, json=body, headers=sent) for _ in range(count)]
+                *[self._client.request(method, path, json=body, headers=each) for each in sent]
             )
 
         return self._portal.call(ask)

@@ -2,21 +2,26 @@
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
 
 from lateshift import JobEvent, Lateshift
+from lateshift.api import serving
 from lateshift.api.application import make_api
 from lateshift.api.bounds import LAST_EVENT_LIMIT, Bounds
-from lateshift.model.access import Scope
+from lateshift.api.route import EVENT_STREAM, Asked, Done, Reach, Route, Stream
+from lateshift.model.access import Scope, new_token
 from lateshift.model.ids import new_job_id
 from lateshift.testing import Kit
 from tests.api.asking import Web, asking, token_of, told
+from tests.api.running import connected, running
 from tests.api.shop import Shop
+from tests.walks.commands import eventually
 
 
 def ids(answer: httpx.Response) -> list[str]:
@@ -154,6 +159,77 @@ def test_more_listeners_than_a_server_takes_are_told_so(kit: Kit, shop: Shop) ->
 
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
     assert answer.json()["type"].endswith("streams-full")
+
+
+def test_one_token_takes_no_more_places_than_it_may_have(kit: Kit, shop: Shop) -> None:
+    job = shop.send.enqueue("ann")
+    text = token_of(kit.app, "ann", [Scope.READ])
+    [token] = [each for each in kit.app.store.tokens.list(10) if each.name == "ann"]
+    browser, of_browser = new_token(
+        "ann:browser", token.scopes, [], at=token.created_at, by="a test", parent=token.id
+    )
+    kit.app.store.tokens.create(browser)
+    bounds = Bounds(streams=2, streams_of_token=1, stream=timedelta(seconds=0.3))
+    with asking(kit.app, make_api(kit.app, bounds=bounds)) as web:
+        first, second = web.at_once(2, "GET", f"/v1/jobs/{job.id}/events", None, tokens=[text, of_browser])
+        both = web.at_once(2, "GET", f"/v1/jobs/{job.id}/events", None, tokens=[text, web.token])
+        again = web("GET", f"/v1/jobs/{job.id}/events", token=of_browser)
+
+    full = first if first.status_code == 429 else second
+    assert {first.status_code, second.status_code} == {200, 429}
+    assert full.json()["type"].endswith("streams-of-token")
+    assert full.headers["retry-after"] == "1"
+    assert [each.status_code for each in both] == [200, 200]
+    assert again.status_code == 200
+
+
+def test_to_ask_for_the_head_of_a_stream_takes_no_place(kit: Kit, shop: Shop) -> None:
+    job = shop.send.enqueue("ann")
+    with asking(kit.app, make_api(kit.app, bounds=Bounds(streams=0))) as web:
+        for path in (f"/v1/jobs/{job.id}/events", "/v1/events?channel=x"):
+            answer = web("HEAD", path)
+            assert (answer.status_code, answer.content) == (200, b"")
+            assert answer.headers["content-type"] == "text/event-stream"
+            assert answer.headers["cache-control"] == "no-store"
+            assert web("HEAD", path, token=None).status_code == 401
+
+
+def test_a_listener_that_reads_nothing_loses_its_place(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one whose token is revoked, which is looked at between what it is sent."""
+    monkeypatch.setattr(serving, "READ_WITHIN", timedelta(milliseconds=100))
+
+    async def much(asked: Asked) -> Stream:
+        """Without an end."""
+        return Stream(frames(), None)
+
+    async def frames() -> AsyncIterator[bytes]:
+        while True:
+            yield b"data: %s\n\n" % (b"a" * 65536)
+
+    route = Route(
+        method="GET",
+        path="/v1/much",
+        handler=much,
+        gives=Done,
+        scope=Scope.READ,
+        reach=Reach.ALL,
+        media=(EVENT_STREAM,),
+    )
+    text = token_of(kit.app, "ann", [Scope.READ])
+    head = f"GET /v1/much HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {text}\r\n\r\n".encode()
+    with (
+        running(make_api(kit.app, routes=[route], bounds=Bounds(streams=1))) as port,
+        connected(port) as silent,
+    ):
+        silent.sendall(head)
+        assert silent.recv(12) == b"HTTP/1.1 200"
+        eventually(partial(listened, port, head), "another has the place")
+
+
+def listened(port: int, head: bytes) -> bool:
+    with connected(port) as another:
+        another.sendall(head)
+        return another.recv(12) == b"HTTP/1.1 200"
 
 
 def test_a_listener_that_has_gone_makes_room_for_another(long: Web, kit: Kit, shop: Shop) -> None:

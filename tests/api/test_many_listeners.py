@@ -8,7 +8,9 @@ import psutil
 import pytest
 
 from lateshift import Lateshift
-from lateshift.api.bounds import STREAMS_MOST
+from lateshift.api.bounds import STREAMS_MOST, STREAMS_OF_TOKEN
+from lateshift.model.access import Scope
+from tests.api.asking import token_of
 from tests.walks.commands import eventually, started
 
 JOBS = 20
@@ -68,13 +70,16 @@ async def test_none_of_a_thousand_listeners_misses_an_event(tmp_path: Path, stor
             "it serves",
         )
         [port, _] = re.findall(r"http://127\.0\.0\.1:(\d+)", output.read_text())
-        [token] = re.findall(r"lsh_[\w-]{64}", output.read_text())
+        app = _shop(store_url)
+        tokens = [
+            token_of(app, f"listeners-{n}", [Scope.READ]) for n in range(STREAMS_MOST // STREAMS_OF_TOKEN)
+        ]
         server = psutil.Process(process.pid)
         before = server.memory_info().rss
         listeners: list[Listener] = []
-        for _ in range(STREAMS_MOST // 50):
+        for n in range(STREAMS_MOST // 50):
+            token = tokens[n % len(tokens)]
             listeners += await asyncio.gather(*[Listener.open(int(port), token) for _ in range(50)])
-        app = _shop(store_url)
         async with asyncio.timeout(SOON), app.running():
             for number in range(JOBS):
                 await app.find_task("thumbnail").aenqueue(f"{number}.png")

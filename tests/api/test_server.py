@@ -2,17 +2,26 @@
 
 import asyncio
 import ssl
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import httpx
+import msgspec
 import pytest
 import trustme
+import uvicorn
+from starlette.types import Message, Receive, Send
+from starlette.types import Scope as HttpScope
+from uvicorn.server import ServerState
 
 from lateshift.api import reading, serving
 from lateshift.api.application import make_api
-from lateshift.api.bounds import BODY_LIMIT, DISCARDED, HEAD_LIMIT, Bounds
+from lateshift.api.bounds import BODY_LIMIT, DISCARDED, HEAD_LIMIT, READ_LEAST, Bounds
+from lateshift.api.problem import PROBLEM, Problem
 from lateshift.api.route import PUBLIC, Asked, Done, Route
 from lateshift.api.routes import health
 from lateshift.model.access import Scope
@@ -31,6 +40,11 @@ def port(kit: Kit) -> Iterator[int]:
 
 def status(answer: bytes) -> int:
     return int(answer.split(b" ", 2)[1]) if answer else 0
+
+
+def said(answer: bytes) -> Problem:
+    assert f"content-type: {PROBLEM}\r\n".encode() in answer.lower()
+    return msgspec.json.decode(answer.partition(b"\r\n\r\n")[2], type=Problem)
 
 
 def test_a_head_that_comes_too_slowly_ends_the_connection(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +79,73 @@ def test_requests_over_so_many_at_once_are_answered_503(kit: Kit, monkeypatch: p
         for one in (first, second):
             one.sendall(GET + b"\r\n")
             assert status(heard(one)) == 200
-        assert status(answered(port, GET + b"\r\n")) == 503
+        answer = answered(port, GET + b"\r\n")
+    assert status(answer) == 503
+    assert said(answer).type == "urn:lateshift:problem:server-full"
+    assert b"retry-after: 1\r\n" in answer.lower()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: 127.0.0.1\r\n\r\n",
+        b"GET /health/live HTTP/1.1\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+        GET + b"Content-Length: x\r\n\r\n",
+    ],
+)
+def test_what_is_no_request_is_answered_with_a_problem_like_any_other(port: int, wrong: bytes) -> None:
+    answer = answered(port, wrong)
+    assert (status(answer), said(answer).type) == (400, "urn:lateshift:problem:request-malformed")
+    assert b"connection: close\r\n" in answer.lower()
+
+
+class Endless:
+    """An answer that has no end, and what became of those who were sent it."""
+
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+
+    async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while (await self._part(receive, send))["type"] != "http.disconnect":
+            pass
+        self.ended.set()
+
+    async def _part(self, receive: Receive, send: Send) -> Message:
+        await send({"type": "http.response.body", "body": b"a" * READ_LEAST, "more_body": True})
+        asked = asyncio.ensure_future(receive())
+        await asyncio.sleep(0)
+        return asked.result() if asked.done() else {"type": "nothing", "cancelled": asked.cancel()}
+
+
+def test_a_client_that_reads_nothing_of_its_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "READ_WITHIN", timedelta(milliseconds=100))
+    endless = Endless()
+    with running(endless) as port, connected(port) as silent:
+        silent.sendall(GET + b"\r\n")
+        assert endless.ended.wait(20)
+
+
+@pytest.mark.anyio
+async def test_a_client_that_reads_may_take_its_time() -> None:
+    """Looked at by hand, after each of the times in which it has to have read something."""
+    looks: list[Callable[[], None]] = []
+    loop, transport = Mock(), Mock()
+    loop.call_later.side_effect = lambda seconds, look, *args: looks.append(partial(look, *args))
+    transport.get_extra_info.return_value = None
+    protocol = serving._Protocol(uvicorn.Config(Endless()), ServerState(), {}, loop)
+    protocol.connection_made(transport)
+    transport.get_write_buffer_size.return_value = left = 10 * READ_LEAST
+    protocol.pause_writing()
+    for _ in range(5):
+        transport.get_write_buffer_size.return_value = left = left - READ_LEAST
+        looks.pop()()
+        assert not transport.abort.called
+    transport.get_write_buffer_size.return_value = left - READ_LEAST + 1
+    looks.pop()()
+    assert transport.abort.called
 
 
 def test_a_body_over_the_limit_is_read_so_far_that_its_answer_is_heard(port: int) -> None:

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
+from lateshift.api.bounds import FAILURES_OF_TOKEN
 from lateshift.dashboard.pages.all import PAGES
 from lateshift.dashboard.session import SAFE, SESSION
 from lateshift.dashboard.site import Site
@@ -41,6 +42,21 @@ def test_signing_in_leads_to_where_one_was_going(stranger: Browser) -> None:
     text = token_of(stranger.app, "ann", [Scope.READ])
     answer = stranger.ask("POST", "/sign-in", data={"token": text, "next": going}, headers=OWN)
     assert (answer.status_code, answer.headers["location"]) == (303, going)
+
+
+def test_who_guesses_by_cookie_has_to_wait_as_who_guesses_by_header(stranger: Browser) -> None:
+    real = token_of(stranger.app, "real", [Scope.READ])
+    stranger.sign_in(real)
+    [name] = stranger.client.cookies
+
+    def asked(text: str) -> int:
+        stranger.client.cookies.set(name, text)
+        return stranger.ask("GET", "/jobs").status_code
+
+    for n in range(FAILURES_OF_TOKEN):
+        assert asked(real[:-3] + f"{n:03}") == 303
+    assert asked(real) == 429
+    assert stranger.ask("GET", "/sign-in").status_code == 200
 
 
 ELSEWHERE = [

@@ -15,9 +15,18 @@ from lateshift.api.authentication import REALM, Doorkeeper
 from lateshift.api.bounds import Bounds
 from lateshift.api.deadline import Deadline
 from lateshift.api.problem import ALWAYS, PROBLEM, RETRY_AFTER, Problem, Refused, fault, refused_by
-from lateshift.api.reading import JSON, body_of, is_sent_late, key_of, last_event_of, paths_of, query_of
+from lateshift.api.reading import (
+    JSON,
+    address_of,
+    body_of,
+    is_sent_late,
+    key_of,
+    last_event_of,
+    paths_of,
+    query_of,
+)
 from lateshift.api.repeating import Repeating
-from lateshift.api.route import PUBLIC, Answer, Asked, Reach, Route, Stream
+from lateshift.api.route import EVENT_STREAM, PUBLIC, Answer, Asked, Reach, Route, Stream
 from lateshift.api.streaming import Streams
 from lateshift.app import Lateshift
 from lateshift.errors import LateshiftError
@@ -66,7 +75,9 @@ def endpoint_of(
                     headers={"WWW-Authenticate": f'{REALM}, error="invalid_token"'},
                 )  # fmt: skip
             if isinstance(given, Stream):
-                return streams.answer(given, ALWAYS, partial(doorkeeper.still, token, route))
+                if request.method == "HEAD":  # nobody listens
+                    return Given(None, 200, ALWAYS, EVENT_STREAM)
+                return streams.answer(given, ALWAYS, token, partial(doorkeeper.still, token, route))
             return answered(route, request, given)
 
         if asked.key is None or not remembers or token is None:
@@ -76,8 +87,7 @@ def endpoint_of(
     async def admitted(request: Request) -> Token | None:
         if route.scope == PUBLIC:
             return None
-        address = request.client.host if request.client else ""
-        return await doorkeeper.admit(request.headers.getlist("authorization"), route, address)
+        return await doorkeeper.admit(request.headers.getlist("authorization"), route, address_of(request))
 
     async def endpoint(request: Request) -> Response:
         if (traced := spans()) is not None:

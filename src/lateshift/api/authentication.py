@@ -75,28 +75,26 @@ class Doorkeeper:
             )  # fmt: skip
         scheme, _, text = headers[0].partition(" ")
         held = parse(text.strip()) if len(headers) == 1 and scheme.lower() == "bearer" else None
-        self._check(caller, held)
         if held is None:
-            self._failed(caller, held)
+            self._failed(caller)
             raise _unknown("This is no token: the header is `Authorization: Bearer lsh_…`, and stands once.")
         id, secret = held
+        if caller:
+            self._of_token.check((caller, id))
         token = await self._together.put(id)
         if not verify(token or self._nobody, secret) or token is None:
-            self._failed(caller, held)
+            if caller:
+                self._of_token.failed((caller, id))
+            self._failed(caller)
             raise _unknown("This token is not known. Was it copied whole?")
         return token
 
-    def _check(self, caller: str, held: tuple[UUID, bytes] | None) -> None:
+    def _failed(self, caller: str) -> None:
+        """Raises Refused while the address has to wait, for whatever is not good: a token that is good is let in meanwhile, so that
+        nobody without one can keep it out."""
         if caller:
             self._of_address.check(caller)
-            if held is not None:
-                self._of_token.check((caller, held[0]))
-
-    def _failed(self, caller: str, held: tuple[UUID, bytes] | None) -> None:
-        if caller:
             self._of_address.failed(caller)
-            if held is not None:
-                self._of_token.failed((caller, held[0]))
 
     def _find(self, ids: Sequence[UUID]) -> list[Token | None]:
         found = {token.id: token for token in self._app.store.tokens.find(list(dict.fromkeys(ids)))}

@@ -13,6 +13,10 @@ URL_LIMIT = 8 * 1024  # bytes of a path and its query
 HEADERS_LIMIT = 16 * 1024  # bytes of all headers together
 HEADERS_MOST = 100
 HEAD_WITHIN = timedelta(seconds=10)  # from its first byte, or the connection is closed
+READ_WITHIN = timedelta(
+    seconds=30
+)  # that the client takes none, or next to none, of an answer; then the connection is cut
+READ_LEAST = 16 * 1024  # bytes that it takes in this time, unless that is all there is
 HEAD_LIMIT = 64 * 1024  # bytes of a request's head, over which the connection is closed without a word
 REQUESTS_AT_ONCE = 2_000  # connections and requests of one process, streams among them; more are answered 503
 DEADLINE = timedelta(seconds=30)  # until a request is answered one way or another
@@ -24,6 +28,7 @@ RUNS_LOOKED_AT = 1_000  # runs of workflows among which a state is looked for, f
 RESUBMIT_MOST = 1_000  # dead letters that one request resubmits
 GROUPS_MOST = 1_000
 STREAMS_MOST = 1_000  # listeners of one process; more are answered 503
+STREAMS_OF_TOKEN = 500  # of them one token's, and those of its browsers; more are answered 429
 STREAM_TIME = timedelta(hours=1)  # that a stream is open; then its client asks again, and misses nothing
 CHECK_EVERY = timedelta(seconds=5)  # that the token of a stream is looked at again
 HEARTBEAT = timedelta(seconds=15)  # of silence, after which a stream says that it is still there
@@ -51,6 +56,7 @@ class Bounds:
     body: int = BODY_LIMIT
     deadline: timedelta = DEADLINE
     streams: int = STREAMS_MOST
+    streams_of_token: int = STREAMS_OF_TOKEN
     stream: timedelta = STREAM_TIME
     check: timedelta = CHECK_EVERY
     token_rate: float = TOKEN_RATE

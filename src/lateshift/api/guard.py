@@ -14,6 +14,7 @@ from lateshift.api.answering import problem_of
 from lateshift.api.bounds import HEADERS_LIMIT, HEADERS_MOST, URL_LIMIT
 from lateshift.api.problem import Refused
 from lateshift.api.rates import Rate, caller_at
+from lateshift.runtime.aside import for_a_caller
 
 Network: TypeAlias = IPv4Network | IPv6Network
 
@@ -45,6 +46,7 @@ class Guard:
         except Refused as refused:
             await problem_of(refused, "the door")(scope, receive, send)
             return
+        for_a_caller()
         await self._inner(scope, receive, send)
 
     def _check(self, scope: Scope) -> None:

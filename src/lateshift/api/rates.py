@@ -53,8 +53,8 @@ class _Failures:
 
 
 class Backoff:
-    """After so many failures each further one is answered later, twice as late each time. Nothing is looked at meanwhile, so that a
-    right guess is as good as a wrong one."""
+    """After so many failures each further one is answered later, twice as late each time. Of one token nothing is looked at meanwhile,
+    so that a right guess is as good as a wrong one."""
 
     def __init__(self, free: int, now: Callable[[], float]) -> None:
         self._free = free

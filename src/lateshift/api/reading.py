@@ -179,6 +179,11 @@ def key_of(request: "Request") -> str | None:
     return given[0]
 
 
+def address_of(request: "Request") -> str:
+    """The socket's, whatever a header says."""
+    return request.client.host if request.client else ""
+
+
 def paths_of(request: "Request") -> dict[str, str]:
     found = {name: str(value) for name, value in request.path_params.items()}
     if any("\0" in value for value in found.values()):

@@ -9,17 +9,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+import h11
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from lateshift.api.answering import problem_of
 from lateshift.api.binding import Binding
-from lateshift.api.bounds import DEADLINE, HEAD_LIMIT, HEAD_WITHIN, REQUESTS_AT_ONCE
+from lateshift.api.bounds import DEADLINE, HEAD_LIMIT, HEAD_WITHIN, READ_LEAST, READ_WITHIN, REQUESTS_AT_ONCE
+from lateshift.api.problem import RETRY_AFTER, Refused
 from lateshift.api.streaming import ending
 from lateshift.errors import OptionInvalid
 from lateshift.runtime.collecting import settle_down
 
 IDLE_SECONDS = 30  # until a connection on which nothing is asked is closed
+_CLOSE = {"Connection": "close"}
+_MALFORMED = (
+    "This is no request of HTTP/1.1: its first line or its headers are wrong, too large, or stand twice."
+)
 # Seconds after which a busy event loop lets the threads of the store go on. At the default of 5 ms a commit would wait for the loop
 # to run out of requests, and then all requests for the commit.
 SWITCH_SECONDS = 0.000_5
@@ -34,12 +41,15 @@ class Server(uvicorn.Server):
 
 
 class _Protocol(H11Protocol):
-    """Closes a connection on which a request does not come to the end of its head in time: a slow one would hold it for ever."""
+    """Nobody holds a connection for ever: one on which a request does not come to the end of its head in time is closed, and one whose
+    client does not read what it is sent is cut. What is refused before the API has seen it is a problem like any other."""
 
     _slow: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        transport.set_write_buffer_limits(1)  # told as soon as the system takes no more
         self._wait()
 
     def data_received(self, data: bytes) -> None:
@@ -49,8 +59,33 @@ class _Protocol(H11Protocol):
         else:
             self._heard()
 
+    def handle_events(self) -> None:
+        full = max(len(self.connections), len(self.tasks)) >= REQUESTS_AT_ONCE
+        self.app = _full if full else self.config.loaded_app
+        super().handle_events()
+
+    def send_400_response(self, msg: str) -> None:
+        if self.conn.our_state in (
+            h11.IDLE,
+            h11.SEND_RESPONSE,
+        ):  # else an answer is under way, and is cut short
+            given = problem_of(Refused(400, "request-malformed", _MALFORMED, headers=_CLOSE), "the door")
+            head = h11.Response(status_code=400, headers=given.raw_headers, reason=b"Bad Request")
+            for event in (head, h11.Data(data=bytes(given.body)), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch()
+
+    def resume_writing(self) -> None:
+        self._taken()
+        super().resume_writing()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._heard()
+        self._taken()
         super().connection_lost(exc)
 
     def _wait(self) -> None:
@@ -61,6 +96,28 @@ class _Protocol(H11Protocol):
         if self._slow is not None:
             self._slow.cancel()
             self._slow = None
+
+    def _watch(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        self._unread = self.loop.call_later(READ_WITHIN.total_seconds(), self._look, left)
+
+    def _look(self, before: int) -> None:
+        """A peer that reads may take its time; one that does not is waited for no longer, also after we have closed."""
+        if before - self.transport.get_write_buffer_size() < READ_LEAST:
+            self.transport.abort()
+        else:
+            self._watch()
+
+    def _taken(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
+
+async def _full(scope: Scope, receive: Receive, send: Send) -> None:
+    detail = f"This server has {REQUESTS_AT_ONCE:,} connections and takes no more. Ask again later."
+    headers = {"Retry-After": str(RETRY_AFTER), **_CLOSE}
+    await problem_of(Refused(503, "server-full", detail, headers=headers), "the door")(scope, receive, send)
 
 
 def listening(binding: Binding, *, or_free: bool = False) -> socket.socket:
@@ -85,7 +142,7 @@ def server_of(api: ASGIApp, binding: Binding) -> Server:
     """Raises OptionInvalid if the certificate cannot be used."""
     config = uvicorn.Config(
         api, http=_Protocol, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False, proxy_headers=False,
-        h11_max_incomplete_event_size=HEAD_LIMIT, limit_concurrency=REQUESTS_AT_ONCE, timeout_keep_alive=IDLE_SECONDS,
+        h11_max_incomplete_event_size=HEAD_LIMIT, timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=round(DEADLINE.total_seconds()), ssl_certfile=binding.certificate,
         ssl_keyfile=None if binding.key is None else str(binding.key),
     )  # fmt: skip

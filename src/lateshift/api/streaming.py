@@ -3,9 +3,10 @@
 A stream ends when its token is good for it no more, when it has lived for long enough, and when the server stops."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
+from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from starlette.responses import StreamingResponse
@@ -14,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 from lateshift.api.bounds import HEARTBEAT, Bounds
 from lateshift.api.problem import RETRY_AFTER, Refused
 from lateshift.api.route import EVENT_STREAM, Stream
+from lateshift.model.access import Token
 
 RECONNECT = 1_000  # milliseconds after which a browser asks again
 
@@ -33,24 +35,24 @@ def frame(id: str, data: bytes) -> bytes:
     return b"id: %s\ndata: %s\n\n" % (id.encode(), data)
 
 
-@dataclass(slots=True)
-class Open:
-    """How many streams there are."""
-
-    count: int = 0
-
-
 class EventStream(StreamingResponse):
-    def __init__(self, open: Open, body: AsyncIterator[bytes], headers: dict[str, str]) -> None:
+    """Has a place among those that are open, from when it is made."""
+
+    def __init__(
+        self, open: Counter[UUID | None], whose: UUID | None, body: AsyncIterator[bytes], headers: dict[str, str]
+    ) -> None:  # fmt: skip
         super().__init__(body, 200, {**headers, "Content-Type": EVENT_STREAM})
         self._open = open
-        open.count += 1
+        self._whose = whose
+        open[whose] += 1
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
         finally:
-            self._open.count -= 1
+            self._open[self._whose] -= 1
+            if not self._open[self._whose]:
+                del self._open[self._whose]
 
 
 class Streams:
@@ -58,16 +60,21 @@ class Streams:
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
-        self._open = Open()
+        self._open: Counter[UUID | None] = Counter()
 
-    def answer(self, stream: Stream, headers: dict[str, str], still: Still) -> EventStream:
-        """`still`: whether whoever asked may go on listening."""
-        if self._open.count >= self._bounds.streams:
-            raise Refused(
-                503, "streams-full", f"This server has {self._open.count:,} listeners, and takes no more. Ask again later.",
-                headers={"Retry-After": str(RETRY_AFTER)},
-            )  # fmt: skip
-        return EventStream(self._open, self._body(stream, still), headers)
+    def answer(
+        self, stream: Stream, headers: dict[str, str], token: Token | None, still: Still
+    ) -> EventStream:
+        """`still`: whether whoever asked may go on listening. The browsers of a token count as that token. Raises Refused."""
+        whose = None if token is None else token.parent or token.id
+        again = {"Retry-After": str(RETRY_AFTER)}
+        if (count := self._open.total()) >= self._bounds.streams:
+            detail = f"This server has {count:,} listeners, and takes no more. Ask again later."
+            raise Refused(503, "streams-full", detail, headers=again)
+        if (own := self._open[whose]) >= self._bounds.streams_of_token:
+            detail = f"This token has {own:,} listeners here, and may have no more. Let one listen for several, or end some."
+            raise Refused(429, "streams-of-token", detail, headers=again)
+        return EventStream(self._open, whose, self._body(stream, still), headers)
 
     async def _body(self, stream: Stream, still: Still) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()

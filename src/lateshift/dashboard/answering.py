@@ -17,7 +17,7 @@ from lateshift.api.application import not_there
 from lateshift.api.authentication import Doorkeeper
 from lateshift.api.bounds import BOUNDS
 from lateshift.api.problem import Problem, Refused, refused_by
-from lateshift.api.reading import bytes_of, fitting_form, paths_of, query_of
+from lateshift.api.reading import address_of, bytes_of, fitting_form, paths_of, query_of
 from lateshift.api.route import Answer, Asked, Route, may
 from lateshift.app import Lateshift
 from lateshift.dashboard.page import Action, Page, navigation
@@ -187,7 +187,7 @@ class Pages:
         if not text:
             raise NotSignedIn
         try:
-            return text, await self._doorkeeper.admit([f"Bearer {text}"], route)
+            return text, await self._doorkeeper.admit([f"Bearer {text}"], route, address_of(request))
         except Refused as refused:
             if refused.problem.status == 401:
                 raise NotSignedIn from None
@@ -203,7 +203,7 @@ class Pages:
         form = await _form(request)
         to = self._own_page(form.get("next", ""))
         try:
-            token, text = await self._sign_in.by(form, request.client.host if request.client else "")
+            token, text = await self._sign_in.by(form, address_of(request))
         except (Refused, LateshiftError) as error:
             return self._sign_in_page("", to, problem_in(error, "/sign-in")[0])
         await aside(self._app.store.audit.record, "sign in", f"token {token.name}", by=f"token {token.name}")
@@ -216,7 +216,7 @@ class Pages:
         require_own_page(request)
         text = self._cookies.token(request)
         require_proof(text, (await _form(request)).get("proof", ""))
-        token = await self._doorkeeper.who(f"Bearer {text}")
+        token = await self._doorkeeper.who(f"Bearer {text}", address=address_of(request))
         await aside(self._app.store.tokens.revoke, token.id, by=f"token {token.name}")
         response = RedirectResponse(URL("/sign-in"), 303, HEADERS)
         self._cookies.sign_out(response)

@@ -11,6 +11,7 @@ from lateshift.api.problem import Refused
 from lateshift.app import Lateshift
 from lateshift.dashboard.session import SESSION
 from lateshift.model.access import Scope, Token, new_token
+from lateshift.runtime.aside import aside
 
 LINK = "sign-in-link"
 
@@ -37,20 +38,20 @@ class SignIn:
     async def by(self, form: Mapping[str, str], address: str = "") -> tuple[Token, str]:
         """A token for this browser, and its text. `address`: the socket's; who guesses has to wait. Raises Refused."""
         if form.get("code"):
-            return self._by_code(form["code"])
+            return await self._by_code(form["code"])
         parent = await self._doorkeeper.who(f"Bearer {form.get('token', '').strip()}", address=address)
-        return self._made(parent)
+        return await self._made(parent)
 
-    def _by_code(self, code: str) -> tuple[Token, str]:
+    async def _by_code(self, code: str) -> tuple[Token, str]:
         right = self._code is not None and compare_digest(self._code, sha256(code.encode()).digest())
         if not right:
             raise Refused(
                 401, "link-used", "This link was used, or is of an earlier start. Sign in with a token, or start the server again."
             )  # fmt: skip
         self._code = None
-        return self._made(None)
+        return await self._made(None)
 
-    def _made(self, parent: Token | None) -> tuple[Token, str]:
+    async def _made(self, parent: Token | None) -> tuple[Token, str]:
         now = self._app.store.clock.now()
         ends = now + SESSION
         if parent is not None and parent.expires_at is not None:
@@ -61,5 +62,5 @@ class SignIn:
             name, scopes, queues, at=now, by=LINK if parent is None else f"token {parent.name}", expires_at=ends,
             parent=None if parent is None else parent.parent or parent.id,
         )  # fmt: skip
-        self._app.store.tokens.create(token)
+        await aside(self._app.store.tokens.create, token)
         return token, text
