@@ -20,6 +20,7 @@ class Alarm:
     def __init__(self, store: Store, jobs_of: Callable[[str, Any], list[NewJob]]) -> None:
         self._store = store
         self._jobs_of = jobs_of
+        self._told: set[str] = set()  # here, and they were open when we last looked
 
     async def turn(self) -> timedelta:
         try:
@@ -38,4 +39,17 @@ class Alarm:
             if self._store.breakers.tell(opened, jobs):
                 log.error("the breaker %s is open, and its jobs are parked: %s", opened.name, why)
                 made += len(jobs)
+                self._told.add(opened.name)
+        self._tell_of_closed()
         return made
+
+    def _tell_of_closed(self) -> None:
+        """In the log where its opening stands."""
+        if not self._told:
+            return
+        closed = self._told - {
+            each.name for each in self._store.breakers.list() if each.opened_at is not None
+        }
+        for name in sorted(closed):
+            log.info("the breaker %s is closed again", name)
+        self._told -= closed
