@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lateshift import Lateshift
+from lateshift import Flow, Lateshift
 from lateshift.errors import OptionInvalid
 from lateshift.model.access import Scope
 from lateshift.testing import Kit
@@ -68,6 +68,23 @@ def test_dead_letters_of_it_run_again_as_they_are(kit: Kit, app: Lateshift, web:
         refused = web("POST", path, changed)
         assert (refused.status_code, "of Lateshift itself" in refused.json()["detail"]) == (422, True)
     assert len(web("POST", "/v1/dead-letters/resubmit", chosen).json()["resubmitted"]) == 1
+
+
+def test_a_step_that_is_one_runs_again_as_it_was(kit: Kit, app: Lateshift, web: Web) -> None:
+    deliver = app.reply_webhook(HERE, secret=SECRET, internal=True, name="hooks")
+
+    @app.workflow(queue="orders", on_failure="hold")
+    async def tell(flow: Flow) -> None:
+        await flow.step(
+            deliver, {"id": "1", "kind": "completed", "at": "", "job_id": ""}, "http://127.0.0.1:8/"
+        )
+
+    run = tell.enqueue()
+    kit.drain()
+    path = f"/v1/workflows/{run.id}/steps/1/resubmit"
+    refused = web("POST", path, {"arguments": {"event": {"id": "2"}, "url": HERE}})
+    assert (refused.status_code, "of Lateshift itself" in refused.json()["detail"]) == (422, True)
+    assert web("POST", path).status_code == 200
 
 
 def test_an_operator_makes_no_new_work_of_a_job_that_he_cancelled(web: Web, shop: Shop) -> None:

@@ -246,3 +246,17 @@ def test_an_operator_makes_no_work_by_a_schedule(web: Web, shop: Shop) -> None:
     changed = {"arguments": {"to": "bob"}}
     assert web("POST", "/v1/schedules/mine/edit", changed, token=operator).status_code == 403
     assert web("POST", "/v1/schedules/mine/edit", {"cron": "0 3 * * *"}, token=operator).status_code == 200
+
+
+def test_a_token_gives_no_other_arguments_to_a_task_of_another_queue(web: Web, kit: Kit, shop: Shop) -> None:
+    job = shop.send.options(queue="images").enqueue("nobody")
+    kit.app.schedule(shop.send.options(queue="images"), args=["all"], name="here", cron="0 2 * * *")
+    kit.travel(seconds=1)
+    mine = token_of(web.app, "mine", [Scope.ENQUEUE, Scope.OPERATE], ("images",))
+    changed = {"change": {"to": "ann"}}
+    assert web("POST", f"/v1/jobs/{job.id}/resubmit", changed, token=mine).status_code == 403
+    letters = web("POST", "/v1/dead-letters/resubmit", {"queue": "images", **changed}, token=mine)
+    assert (letters.status_code, "Narrow the filter" in letters.text) == (422, True)
+    edited = web("POST", "/v1/schedules/here/edit", {"arguments": {"to": "ann"}}, token=mine)
+    assert (edited.status_code, edited.json()["type"]) == (403, "urn:lateshift:problem:queue-forbidden")
+    assert web("POST", f"/v1/jobs/{job.id}/resubmit", token=mine).status_code == 200

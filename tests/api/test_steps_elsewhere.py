@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from lateshift import NO_RETRY, Flow, Permanent
 from lateshift.api.steps import ELSEWHERE
 from lateshift.model.access import Scope
 from lateshift.testing import Kit
@@ -74,6 +75,30 @@ def test_other_arguments_for_a_step_ask_for_the_scope_enqueue(web: Web, held: st
     refused = web("POST", path, {"arguments": {"to": "eve"}}, token=operator)
     assert (refused.status_code, refused.json()["field"]) == (403, "arguments")
     assert web("POST", path, {}, token=operator).status_code == 200
+
+
+def test_nothing_is_shown_of_why_an_undo_in_another_queue_failed(kit: Kit, web: Web, some: str) -> None:
+    @kit.app.task(queue="mail", retry=NO_RETRY)
+    def recall(result: str) -> None:
+        raise Permanent("nobody can")
+
+    @kit.app.workflow(queue="orders")
+    async def letter(flow: Flow) -> None:
+        await flow.step(write, undo=recall)
+        await flow.wait_for("sent")
+
+    def write() -> str:
+        return "written"
+
+    run = letter.enqueue()
+    kit.drain()
+    web("POST", f"/v1/workflows/{run.id}/undo", {"why": "a test"})
+    kit.travel(seconds=5)
+    assert "nobody can" in web("GET", f"/v1/workflows/{run.id}").json()["steps"][0]["undo_error"]["message"]
+    answer = web("GET", f"/v1/workflows/{run.id}", token=some)
+    step = answer.json()["steps"][0]
+    assert (step["result"], step["undo_error"]["error"], step["undo_job"]) == ("written", ELSEWHERE, None)
+    assert "nobody can" not in answer.text
 
 
 def test_the_page_of_the_run_shows_as_little_and_has_no_form_for_it(browser: Browser, held: str) -> None:

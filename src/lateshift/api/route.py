@@ -187,6 +187,11 @@ class Asked:
             self.allow(queue)
         return task
 
+    def allow_task(self, name: str) -> None:
+        """Raises Refused unless the token is for the task's own queue: who says what it is given, runs it."""
+        if (task := self._app.tasks.get(name)) is not None:
+            self.allow(task.limits.queue)
+
     def check_besides(self) -> None:
         """Raises Refused unless the token is good for the second scope too, where the body asks for one."""
         scope = self._route.besides

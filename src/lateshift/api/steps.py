@@ -19,11 +19,14 @@ _MARK = msgspec.json.encode(ELSEWHERE)
 _ERROR = written_error(StepError(error=ELSEWHERE))
 
 
-def allow_step(asked: Asked, step: StepView) -> None:
-    """Raises Refused unless the token is for the queue of the step's job; of one that is gone nobody knows whose it was."""
+def allow_step(asked: Asked, step: StepView, *, changed: bool) -> None:
+    """Raises Refused unless the token is for the queue of the step's job; of one that is gone nobody knows whose it was. `changed`: it gets
+    other arguments."""
     if is_task(step):
         job = None if step.job is None else asked.store.reports.job(step.job)
         asked.allow(None if job is None else job.queue)
+        if changed and job is not None:
+            asked.allow_task(job.task)
 
 
 def elsewhere(asked: Asked, steps: Sequence[StepView]) -> set[str]:

@@ -90,10 +90,13 @@ def _letters(asked: Asked) -> DeadLetters:
             'Name which dead letters: queue, task, reason or like; or say "all": true.',
             field="all",
         )
+    own = {
+        name: task for name, task in asked.app.tasks.items() if asked.shows(task.limits.queue)
+    }  # to be changed
     try:
-        return asked.app.dead_letters(
-            queue=chosen.queue, task=chosen.task, reason=chosen.reason, like=chosen.like
-        )
+        return DeadLetters(
+            asked.store, own, asked.store.clock, queue=chosen.queue, task=chosen.task, reason=chosen.reason, like=chosen.like
+        )  # fmt: skip
     except UsageError as error:
         raise Refused(422, "body-invalid", str(error), field="like") from None
 

@@ -265,6 +265,8 @@ def resubmit_job(asked: Asked) -> Done:
     ):
         raise RunEnded(f"The {why}")
     change = change_of(asked.body.change, asked.body.unset)
+    if change is not None:
+        asked.allow_task(view.task)
     resubmission = Resubmission(
         asked.store, by=asked.by, change=change, tasks=asked.app.tasks if change is not None else None
     )

@@ -104,6 +104,8 @@ def edit_schedule(asked: Asked) -> ScheduleDocument:
         )
     if not given and not body.clear and body.arguments is None:
         raise Refused(422, "body-invalid", "Say what to change.")
+    if body.arguments is not None:
+        asked.allow_task(view.job.spec.task)
     checked = body.arguments is not None or "tick_as" in {*given, *body.clear}
     task = asked.find_task(view.job.spec.task) if checked else None
     edited = operating.edit(asked.store, view, given, body.clear, task, body.arguments, by=asked.by)

@@ -159,7 +159,7 @@ def resubmit_step(asked: Asked) -> Done:
     Other arguments ask for the scope `enqueue` too."""
     view, _ = _found(asked)
     step = runs.held_step(view, asked.step)
-    allow_step(asked, step)
+    allow_step(asked, step, changed=asked.body.arguments is not None)
     payload = runs.new_arguments(step, asked.body.arguments)
     if is_task(step):
         _refuse_misfit(asked, step, payload)
