@@ -419,6 +419,12 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("NEWEST_IN", postgres.run_views.NEWEST_IN, {"before": ONE, "limit": 20, "phase": 2}, {"run_phase"}),
     ("DIRECT", postgres.workflows.DIRECT, {"id": ONE, "phase": 1, "why": ""}, {"run_pkey", "job_pkey"}),
     ("HELD_OF", postgres.explaining.HELD_OF, (ONE,), {"settled_pkey", "run_pkey", "step_pkey"}),
+    (
+        "RUN_STANDS",
+        postgres.explaining.RUN_STANDS,
+        (ONE,),
+        {"run_pkey", "step_pkey", "job_pkey", "settled_pkey"},
+    ),
     ("LOST", postgres.members.LOST, {"skew": timedelta(0), "limit": 100, "most": 100}, {"job_running"}),
     ("GUARDED_QUEUES", postgres.mending.GUARDED_QUEUES, (IDS,), {"settled_pkey"}),
     ("RESOLVE", postgres.mending.RESOLVE, {"ids": IDS, "reason": "r"}, {"settled_dead"}),

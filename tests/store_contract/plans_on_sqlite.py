@@ -105,6 +105,7 @@ SQLITE: list[tuple[str, str, str]] = [
     ("NEWEST_IN", sqlite.workflows.NEWEST_IN, "run_phase (phase=? AND id<?)"),
     ("DIRECT", sqlite.workflows.DIRECT, "PRIMARY KEY (id=?)"),
     ("HELD_OF", sqlite.explaining.HELD_OF, "PRIMARY KEY (run=?)"),
+    ("RUN_STANDS", sqlite.explaining.RUN_STANDS, "PRIMARY KEY (run=?)"),
     ("LOST", sqlite.members.LOST, "job_running (holder=?)"),
     ("RESOLVE", sqlite.mending.RESOLVE, "PRIMARY KEY (id=?)"),
     ("MEND", sqlite.workflows.MEND, "PRIMARY KEY (run=? AND path=?)"),
