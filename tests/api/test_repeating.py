@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from lateshift.api.application import make_api, with_document
-from lateshift.api.route import PUBLIC, Asked, Done, Reach, Route
+from lateshift.api.problem import PROBLEM
+from lateshift.api.route import PUBLIC, Answer, Asked, Done, Reach, Route
 from lateshift.api.routes.all import ROUTES
 from lateshift.model.access import Scope
-from lateshift.store.answer_contract import ANSWER_KEPT, ANSWER_WITHIN
+from lateshift.store.answer_contract import ANSWER_KEPT, ANSWER_LIMIT, ANSWER_WITHIN
 from lateshift.testing import Kit
 from tests.api.asking import Web, asking, token_of
 from tests.api.shop import Shop
@@ -92,6 +93,26 @@ def test_a_request_that_is_under_way_is_told_to_wait_and_one_that_was_given_up_i
         thread.join(30)
     assert first[0].status_code == 200
     assert len(done) in (1, 2)  # the first may have ended before the second asked
+
+
+@pytest.mark.parametrize(("spare", "status"), [(0, 200), (1, 409)])
+def test_of_an_answer_over_the_limit_it_is_kept_that_it_was_given(kit: Kit, spare: int, status: int) -> None:
+    done: list[int] = []
+
+    def long(asked: Asked) -> Answer:
+        """Has much to say."""
+        done.append(1)
+        return Answer("x" * (ANSWER_LIMIT + spare), text="text/plain")
+
+    route = Route(method="POST", path="/v1/x", handler=long, gives=str, scope=Scope.OPERATE, reach=Reach.ALL)
+    with asking(kit.app, make_api(kit.app, routes=[route])) as web:
+        first, again = (web.plain("POST", "/v1/x", KEY) for _ in range(2))
+    assert (first.status_code, again.status_code, done) == (200, status, [1])
+    if spare:
+        assert again.headers["content-type"] == PROBLEM
+        assert again.json()["type"] == "urn:lateshift:problem:answer-too-large"
+    else:
+        assert again.text == first.text
 
 
 def test_a_fault_leaves_the_key_taken_until_its_time_is_over(kit: Kit) -> None:

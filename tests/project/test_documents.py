@@ -224,6 +224,7 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("BYTES_AT_ONCE", "triggers.messages"),
         ("MESSAGE_WINDOW", "model.triggering.sources"),
         ("ANSWER_KEPT", "store.answer_contract"),
+        ("ANSWER_LIMIT", "store.answer_contract"),
         ("ANSWER_WITHIN", "store.answer_contract"),
         ("WINDOW_LEAST", "triggering"),
         ("TOLERANCE", "webhooks"),

@@ -9,6 +9,7 @@ from typing import Protocol
 from msgspec import Struct
 
 ANSWER_KEPT = timedelta(days=1)  # how long a request with the same key is answered as the first was
+ANSWER_LIMIT = 256 * 1024  # bytes of its body; of a larger one it is kept that the request was done
 ANSWER_WITHIN = timedelta(seconds=60)  # after which a request that was not answered counts as given up
 
 
