@@ -14,20 +14,29 @@ from secrets import randbits
 import msgspec
 from starlette.responses import Response
 
-from lateshift.api.problem import ALWAYS, RETRY_AFTER, Refused, refused_by
+from lateshift.api.problem import ALWAYS, PROBLEM, RETRY_AFTER, Refused, refused_by
 from lateshift.api.route import Asked, Route
 from lateshift.app import Lateshift
 from lateshift.errors import LateshiftError, StoreError
 from lateshift.model.access import Token
 from lateshift.runtime.aside import aside
+<<<<<<< HEAD
 from lateshift.runtime.log import log
 from lateshift.store.answer_contract import ANSWER_WITHIN, Answered, Begun
+=======
+from lateshift.store.answer_contract import ANSWER_LIMIT, Answered, Begun
+>>>>>>> bounds/bounds
 
 REPLAYED = "Idempotency-Replayed"
 SENT_AGAIN = ("location", "retry-after", "content-type")  # of the headers; the others every answer has
 HELD_EVERY = ANSWER_WITHIN.total_seconds() / 4  # while it is under way
 
 Do = Callable[[Callable[[], None]], Awaitable[Response]]
+
+_TOO_LARGE = Refused(
+    409, "answer-too-large", "This was done before. Its answer was too large to be kept: look at what it was about.",
+    field="Idempotency-Key",
+)  # fmt: skip
 
 
 class Repeating:
@@ -75,10 +84,14 @@ class Repeating:
                 with suppress(StoreError):
                     await aside(lambda: answers.give_up(id, turn=turn))
             raise
+<<<<<<< HEAD
         finally:
             holding.cancel()
         headers = {name: value for name, value in response.headers.items() if name in SENT_AGAIN}
         answer = Answered(status=response.status_code, headers=headers, body=bytes(response.body))
+=======
+        answer = _kept(response)
+>>>>>>> bounds/bounds
         with suppress(StoreError):  # it was done, and that is the answer
             await aside(lambda: answers.keep(id, answer, turn=turn))
         return response
@@ -96,6 +109,14 @@ def _tell(work: asyncio.Task[Response]) -> None:
     error = None if work.cancelled() else work.exception()
     if error is not None and not isinstance(error, Refused | LateshiftError):
         log.error("fault in a request whose deadline has passed", exc_info=error)
+
+
+def _kept(response: Response) -> Answered:
+    if len(response.body) > ANSWER_LIMIT:
+        told = msgspec.json.encode(_TOO_LARGE.problem)
+        return Answered(status=_TOO_LARGE.problem.status, headers={"content-type": PROBLEM}, body=told)
+    headers = {name: value for name, value in response.headers.items() if name in SENT_AGAIN}
+    return Answered(status=response.status_code, headers=headers, body=bytes(response.body))
 
 
 def _refuse(begun: Begun) -> None:
