@@ -8,22 +8,14 @@ import pytest
 
 from lateshift.api import repeating
 from lateshift.api.application import make_api, with_document
-<<<<<<< HEAD
 from lateshift.api.bounds import Bounds
-from lateshift.api.route import PUBLIC, Asked, Done, Reach, Route
-=======
 from lateshift.api.problem import PROBLEM
 from lateshift.api.route import PUBLIC, Answer, Asked, Done, Reach, Route
->>>>>>> bounds/bounds
 from lateshift.api.routes.all import ROUTES
 from lateshift.errors import StoreUnavailable
 from lateshift.model.access import Scope
-<<<<<<< HEAD
 from lateshift.runtime.log import log
-from lateshift.store.answer_contract import ANSWER_KEPT, ANSWER_WITHIN, Answered, Begun
-=======
-from lateshift.store.answer_contract import ANSWER_KEPT, ANSWER_LIMIT, ANSWER_WITHIN
->>>>>>> bounds/bounds
+from lateshift.store.answer_contract import ANSWER_KEPT, ANSWER_LIMIT, ANSWER_WITHIN, Answered, Begun
 from lateshift.testing import Kit
 from tests.api.asking import Web, asking, token_of
 from tests.api.shop import Shop
@@ -130,7 +122,6 @@ def test_a_request_that_is_under_way_is_told_to_wait_however_long_it_takes(
     assert slow.done == 1
 
 
-<<<<<<< HEAD
 def test_what_outlasts_its_deadline_goes_on_and_its_answer_is_kept(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,8 +218,6 @@ def test_a_fault_after_the_deadline_is_logged(kit: Kit, monkeypatch: pytest.Monk
     assert [str(fault) for fault in faults] == ["late"]
 
 
-def test_after_a_fault_nobody_knows_whether_it_was_done_and_it_is_not_done_again(kit: Kit) -> None:
-=======
 @pytest.mark.parametrize(("spare", "status"), [(0, 200), (1, 409)])
 def test_of_an_answer_over_the_limit_it_is_kept_that_it_was_given(kit: Kit, spare: int, status: int) -> None:
     done: list[int] = []
@@ -249,8 +238,7 @@ def test_of_an_answer_over_the_limit_it_is_kept_that_it_was_given(kit: Kit, spar
         assert again.text == first.text
 
 
-def test_a_fault_leaves_the_key_taken_until_its_time_is_over(kit: Kit) -> None:
->>>>>>> bounds/bounds
+def test_after_a_fault_nobody_knows_whether_it_was_done_and_it_is_not_done_again(kit: Kit) -> None:
     tries: list[int] = []
 
     def broken(asked: Asked) -> Done:

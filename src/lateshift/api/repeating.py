@@ -20,12 +20,8 @@ from lateshift.app import Lateshift
 from lateshift.errors import LateshiftError, StoreError
 from lateshift.model.access import Token
 from lateshift.runtime.aside import aside
-<<<<<<< HEAD
 from lateshift.runtime.log import log
-from lateshift.store.answer_contract import ANSWER_WITHIN, Answered, Begun
-=======
-from lateshift.store.answer_contract import ANSWER_LIMIT, Answered, Begun
->>>>>>> bounds/bounds
+from lateshift.store.answer_contract import ANSWER_LIMIT, ANSWER_WITHIN, Answered, Begun
 
 REPLAYED = "Idempotency-Replayed"
 SENT_AGAIN = ("location", "retry-after", "content-type")  # of the headers; the others every answer has
@@ -84,14 +80,9 @@ class Repeating:
                 with suppress(StoreError):
                     await aside(lambda: answers.give_up(id, turn=turn))
             raise
-<<<<<<< HEAD
         finally:
             holding.cancel()
-        headers = {name: value for name, value in response.headers.items() if name in SENT_AGAIN}
-        answer = Answered(status=response.status_code, headers=headers, body=bytes(response.body))
-=======
         answer = _kept(response)
->>>>>>> bounds/bounds
         with suppress(StoreError):  # it was done, and that is the answer
             await aside(lambda: answers.keep(id, answer, turn=turn))
         return response

@@ -9,12 +9,8 @@ from typing import Protocol
 from msgspec import Struct
 
 ANSWER_KEPT = timedelta(days=1)  # how long a request with the same key is answered as the first was
-<<<<<<< HEAD
-ANSWER_WITHIN = timedelta(seconds=60)  # after which nobody holds a request that was not answered
-=======
 ANSWER_LIMIT = 256 * 1024  # bytes of its body; of a larger one it is kept that the request was done
-ANSWER_WITHIN = timedelta(seconds=60)  # after which a request that was not answered counts as given up
->>>>>>> bounds/bounds
+ANSWER_WITHIN = timedelta(seconds=60)  # after which nobody holds a request that was not answered
 
 
 class Answered(Struct, frozen=True, kw_only=True, array_like=True):
