@@ -36,11 +36,13 @@ def shown_refused(view: RefusedView, concealed: Collection[str]) -> RefusedView:
 
 def _shown(store: Store, view: RunView, concealed: Collection[str]) -> RunView:
     if view.queue in concealed:
-        run = structs.replace(view.run, why=hidden_text(view.run.why), status=hidden_text(view.run.status))
-        return structs.replace(view, run=run, steps=[hidden_step(step) for step in view.steps])
+        run = structs.replace(
+            view.run, why=hidden_text(view.run.why or None), status=hidden_text(view.run.status)
+        )
+        return structs.replace(view, run=run, steps=[_hidden_step(step) for step in view.steps])
     apart = _apart(store, view.steps, concealed)
-    steps = [hidden_step(step) if step.path in apart else step for step in view.steps]
-    if view.run.why is None or not (apart or _tells_of_another(store, view, concealed)):
+    steps = [_hidden_step(step) if step.path in apart else step for step in view.steps]
+    if not view.run.why or not (apart or _tells_of_another(store, view, concealed)):
         return structs.replace(view, steps=steps)
     return structs.replace(view, run=structs.replace(view.run, why=MASK), steps=steps)
 
@@ -58,7 +60,7 @@ def _apart(store: Store, steps: Sequence[StepView], concealed: Collection[str]) 
     return {path for (path, _), job in zip(jobs, found, strict=True) if job is None or job.queue in concealed}
 
 
-def hidden_step(step: StepView) -> StepView:
+def _hidden_step(step: StepView) -> StepView:
     """Its type of error is the code's, and stays."""
     return structs.replace(
         step, payload=hidden(step.payload), result=hidden(step.result), error=_hidden_error(step.error),

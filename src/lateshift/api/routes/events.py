@@ -64,9 +64,8 @@ async def stream_channels(asked: Asked) -> Stream:
 
 async def _of_channels(asked: Asked, pattern: str, after: int) -> AsyncIterator[bytes]:
     async for page in asked.app.client.listen(after):
-        hidden = (
-            await aside(asked.store.queues.concealed) if page else ()
-        )  # also what another program has marked
+        # Also what another program has marked.
+        hidden = await aside(asked.store.queues.concealed) if page else ()
         for heard in page:
             if fnmatchcase(heard.channel, pattern) and asked.shows(heard.queue):
                 told = _hidden(heard.told) if heard.queue in hidden else heard.told

@@ -20,7 +20,7 @@ def explain(facts: Facts, zone: tzinfo | None = None) -> Explanation:
     job = facts.job
     facts = structs.replace(facts, job=masked_view(job), sealed_with=key_of(job.payload))
     if job.sensitive and facts.run is not None:
-        facts = structs.replace(facts, run=structs.replace(facts.run, why=hidden_text(facts.run.why)))
+        facts = structs.replace(facts, run=structs.replace(facts.run, why=hidden_text(facts.run.why or None)))
     reasons = sorted(_reasons(facts, Words(facts.at, zone)), key=_urgency)
     return Explanation(
         id=job.id, task=job.task, queue=job.queue, state=job.state, at=facts.at, reasons=reasons, zone=zone

@@ -140,7 +140,7 @@ def _run(connection: Connection, job: JobView) -> Run | None:
     if not rows:
         return None
     phase, why, waits_for, hides = rows[0]
-    return Run(phase=Phase(phase), why=MASK if hides else why, waits_for=waits_for)
+    return Run(phase=Phase(phase), why=MASK if hides and why else why, waits_for=waits_for)
 
 
 def _of_run(connection: Connection, job: JobView) -> JobId | None:
