@@ -301,6 +301,7 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("LABEL_LIMIT", "telemetry.exposition"),
         ("SCHEDULES_LOOKED_AT", "telemetry.looking"),
         ("RUNS_LOOKED_AT", "telemetry.looking"),
+        ("SEEN_MOST", "telemetry.looking"),
         ("BATCHES_LOOKED_AT", "telemetry.looking"),
         ("TOKEN_NAME_LIMIT", "model.access"),
         ("TOKEN_QUEUES_MOST", "model.access"),

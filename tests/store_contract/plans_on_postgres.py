@@ -257,7 +257,7 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
         {"job_identity_expires", "job_identity_pkey", "job_pkey", "settled_pkey"},
     ),
     ("LEAVE", postgres.members.LEAVE, (IDS[:2],), {"job_running"}),
-    ("READY", postgres.queues.READY, {"skew": NO_TIME, "limit": 100}, {"job_ready"}),
+    ("READY", postgres.queues.READY, {"skew": NO_TIME, "limit": 100, "queues": 100}, {"job_ready"}),
     ("COUNT_SCHEDULED", postgres.queues.COUNT_SCHEDULED, (10_000,), {"job_scheduled"}),
     ("COUNT_RUNNING", postgres.queues.COUNT_RUNNING, (10_000,), {"job_running"}),
     ("COUNT_BLOCKED", postgres.queues.COUNT_BLOCKED, (10_000,), {"job_held_up"}),

@@ -26,6 +26,38 @@ SOON = timedelta(seconds=20)
 DOCS = Path(__file__).parents[2] / "docs"
 
 
+def test_of_more_than_so_many_the_first_are_told_of_and_that_there_are_more(
+    app: Lateshift, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looking, "SEEN_MOST", 2)
+    for name in ("a", "c"):
+        app.store.queues.pause(name, by="somebody")
+
+    @app.task(queue="b", breaker=Breaker())
+    def ready() -> None: ...
+
+    @app.task(queue="d")
+    def other() -> None: ...
+
+    kit.drain()
+    found = read(exposition(app.store))
+    assert of(found, "lateshift_cut", of="queues") == 0
+    ready.enqueue()
+    other.enqueue()
+    found = read(exposition(app.store))
+    assert of(found, "lateshift_jobs", queue="b", state="ready") == 1
+    assert 'queue="c"' not in exposition(app.store)
+    cut = {
+        of_what: of(found, "lateshift_cut", of=of_what)
+        for of_what in ("queues", "members", "breakers", "triggers")
+    }
+    assert cut == {"queues": 1, "members": 0, "breakers": 0, "triggers": 0}
+    assert [view.name for view in app.store.queues.list(limit=3)] == ["a", "b", "c"]
+    assert [view.name for view in app.store.queues.list(limit=2)] == ["b", "d"]  # that have ready jobs
+    assert app.store.triggers.all(0) == []
+    assert app.store.reports.members(0) == []
+
+
 def test_queues_breakers_schedules_and_batches_are_told_of(app: Lateshift, kit: Kit) -> None:
     @app.task(queue="images", breaker=Breaker())
     def thumbnail(path: str) -> None: ...
@@ -243,7 +275,7 @@ def test_what_a_process_has_counted_never_goes_down() -> None:
 
 
 EMPTY = looking.Look(
-    at=SYSTEM.now(), queues=[], members=[], breakers=[], triggers=[], schedules=0, schedules_paused=0, schedules_late=0,
+    at=SYSTEM.now(), queues=[], members=[], breakers=[], triggers=[], cut=frozenset(), schedules=0, schedules_paused=0, schedules_late=0,
     latest_tick=timedelta(0), runs_held=0, runs_undoing=0, batches_open=0, batch_jobs_left=0, replies_waiting=0,
     oldest_reply=timedelta(0),
 )  # fmt: skip

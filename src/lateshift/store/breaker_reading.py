@@ -45,14 +45,18 @@ class BreakerReading:
             known.get(name) == (by, breaker) for name, breaker in breakers.items()
         )
 
-    def views(self, ask: Ask, most: int, wanted: gating.Wanted = gating.every) -> list[CircuitView]:
-        """Those circuits that are wanted, and what is parked at each, up to `most`. What is parked at others is not counted."""
+    def views(
+        self, ask: Ask, most: int, wanted: gating.Wanted = gating.every, limit: int | None = None
+    ) -> list[CircuitView]:
+        """Those circuits that are wanted, the first `limit` of them, and what is parked at each, up to `most`. What is parked at others is not counted."""
         circuits = [self.circuit_of(row) for row in ask(self.circuits)]
         found = gating.with_the_fresh(circuits, self.declared(ask))
         of: dict[str, str] = dict(ask(self.of))
         tasks = ask(self.tasks)
         views: list[CircuitView] = []
         for it in found:
+            if len(views) == limit:
+                break
             breaker = of.get(it.name, it.name)
             if wanted(it, breaker):
                 [(parked,)] = ask(self.parked, f"breaker:{it.name}", most)

@@ -223,8 +223,9 @@ class Queues(Protocol):
     def concealed(self) -> frozenset[str]:
         """Those that are, by any program's code."""
 
-    def list(self, most: int = COUNT_LIMIT) -> list[QueueView]:
-        """By name. Ready jobs are counted up to `most` in each queue, those in another state up to so many in all."""
+    def list(self, most: int = COUNT_LIMIT, *, limit: int | None = None) -> list[QueueView]:
+        """By name, `limit` of them: the first, or if so many have ready jobs, of those. Ready jobs are counted up
+        to `most` in each queue, those in another state up to so many in all."""
 
 
 class Locks(Protocol):
@@ -266,7 +267,8 @@ class Reports(Protocol):
         """Ids that begin with these hexadecimal digits, or end with them. Beginnings are found in the whole store;
         endings among the newest ENDINGS_LOOKED_AT jobs that wait, that run, that have ended, and that are dead."""
 
-    def members(self) -> list[MemberView]: ...
+    def members(self, limit: int | None = None) -> list[MemberView]:
+        """All, the first that started first; or so many of them, those that live before the others."""
 
     def facts(self, id: JobId) -> Facts | None:
         """All that explains where a job is, as it was at one instant. Each part is bounded; None if there is no job."""

@@ -10,6 +10,7 @@ from lateshift.model.workflow.run import Phase
 from lateshift.store.contract import MemberView, QueueView, Store
 
 SCHEDULES_LOOKED_AT = 10_000  # counted in the store
+SEEN_MOST = 1_000  # queues, members, breakers and triggers, of each
 RUNS_LOOKED_AT = 1000  # of runs that are held, and of those that are being undone, the newest
 BATCHES_LOOKED_AT = 100  # the newest
 SCHEDULE_LATE = timedelta(seconds=60)  # after which a tick that nobody has decided is late
@@ -23,6 +24,7 @@ class Look(Struct, frozen=True, kw_only=True):
     members: list[MemberView]
     breakers: list[CircuitView]
     triggers: list[TriggerView]
+    cut: frozenset[str]  # of which of these there are more
     schedules: int
     schedules_paused: int
     schedules_late: int
@@ -40,9 +42,14 @@ def look(store: Store) -> Look:
     schedules = store.schedules.tally(SCHEDULE_LATE, SCHEDULES_LOOKED_AT)
     batches = [it for it in store.batches.newest(None, BATCHES_LOOKED_AT) if it.finished_at is None]
     replies, told_at = store.replies.waiting()
+    one_more = SEEN_MOST + 1
+    queues, members = store.queues.list(limit=one_more), store.reports.members(one_more)
+    breakers, triggers = store.breakers.list(one_more), store.triggers.all(one_more)
+    seen = (("queues", queues), ("members", members), ("breakers", breakers), ("triggers", triggers))
     return Look(
-        at=now, queues=store.queues.list(), members=store.reports.members(), breakers=store.breakers.list(),
-        triggers=store.triggers.all(), schedules=schedules.count, schedules_paused=schedules.paused,
+        at=now, queues=queues[:SEEN_MOST], members=members[:SEEN_MOST], breakers=breakers[:SEEN_MOST],
+        triggers=triggers[:SEEN_MOST], cut=frozenset(name for name, found in seen if len(found) > SEEN_MOST),
+        schedules=schedules.count, schedules_paused=schedules.paused,
         schedules_late=schedules.late, latest_tick=schedules.latest,
         runs_held=sum(
             len(store.workflows.newest(None, RUNS_LOOKED_AT, phase=phase)) for phase in (Phase.HELD, Phase.UNDO_HELD)

@@ -6,7 +6,14 @@ from itertools import accumulate
 from lateshift.store.contract import COUNT_LIMIT, MemberView, Store
 from lateshift.telemetry.exposition import Family, Sample, render
 from lateshift.telemetry.liveness import Age, ages
-from lateshift.telemetry.looking import BATCHES_LOOKED_AT, RUNS_LOOKED_AT, SCHEDULES_LOOKED_AT, Look, look
+from lateshift.telemetry.looking import (
+    BATCHES_LOOKED_AT,
+    RUNS_LOOKED_AT,
+    SCHEDULES_LOOKED_AT,
+    SEEN_MOST,
+    Look,
+    look,
+)
 from lateshift.telemetry.measures import BUCKETS, PROCESS, Histogram, Measures
 
 STATES = ("ready", "scheduled", "running", "blocked", "dead")
@@ -46,6 +53,13 @@ def _of_store(seen: Look) -> Iterator[Family]:
     )
     paused = [Sample(queue.paused_at is not None, {"queue": queue.name}) for queue in seen.queues]
     yield Family("lateshift_queue_paused", "gauge", "1 while an operator has paused the queue.", paused)
+    cut = [Sample(name in seen.cut, {"of": name}) for name in ("queues", "members", "breakers", "triggers")]
+    yield Family(
+        "lateshift_cut",
+        "gauge",
+        f"1 where there are more than {SEEN_MOST:,}: the others are not told of.",
+        cut,
+    )
     yield from _of_members(seen.members)
     yield from _of_breakers(seen)
     yield from _of_triggers(seen)

@@ -133,8 +133,8 @@ class PostgresBreakers:
         self._wakes.hint(lines_of(jobs))
         return told
 
-    def list(self) -> list[CircuitView]:
-        return self._database.run(lambda connection, again: views(connection))
+    def list(self, limit: int | None = None) -> list[CircuitView]:
+        return self._database.run(lambda connection, again: views(connection, limit=limit))
 
 
 def _breaker_of(connection: Connection, circuit: str) -> str | None:
@@ -142,8 +142,10 @@ def _breaker_of(connection: Connection, circuit: str) -> str | None:
     return gating.breaker_of(circuit, READING.declared(_ask(connection)), rows[0][1] if rows else None)
 
 
-def views(connection: Connection, wanted: gating.Wanted = gating.every) -> list[CircuitView]:
-    return READING.views(_ask(connection), COUNT_LIMIT, wanted)
+def views(
+    connection: Connection, wanted: gating.Wanted = gating.every, limit: int | None = None
+) -> list[CircuitView]:
+    return READING.views(_ask(connection), COUNT_LIMIT, wanted, limit)
 
 
 def _ask(connection: Connection) -> Ask:

@@ -26,7 +26,7 @@ READY = """WITH RECURSIVE name AS (
   SELECT next.queue FROM name, LATERAL (SELECT queue FROM lateshift.job
     WHERE state = 1 AND queue > name.queue ORDER BY queue LIMIT 1) next)
 SELECT queue, counted.n, greatest(clock_timestamp() + %(skew)s::interval - counted.oldest, interval '0')
-FROM name, LATERAL (SELECT count(*) AS n, min(due_at) AS oldest FROM
+FROM (SELECT queue FROM name LIMIT %(queues)s::bigint) AS name, LATERAL (SELECT count(*) AS n, min(due_at) AS oldest FROM
   (SELECT due_at FROM lateshift.job j WHERE j.state = 1 AND j.queue = name.queue LIMIT %(limit)s) AS bounded) counted"""
 COUNT_SCHEDULED = """SELECT queue, count(*) FROM
  (SELECT queue FROM lateshift.job WHERE state = 0 ORDER BY due_at LIMIT %s) AS bounded GROUP BY queue"""
@@ -111,11 +111,12 @@ class PostgresQueues:
     def concealed(self) -> frozenset[str]:
         return self._database.run(lambda connection, again: concealed(connection))
 
-    def list(self, most: int = COUNT_LIMIT) -> list[QueueView]:
+    def list(self, most: int = COUNT_LIMIT, *, limit: int | None = None) -> list[QueueView]:
         def work(connection: Connection, again: bool) -> list[list[tuple[Any, ...]]]:
             some = (most,)
             with connection.pipeline():
-                cursors = [connection.execute(READY, {"skew": self._clock.offset, "limit": most})]
+                told = {"skew": self._clock.offset, "limit": most, "queues": limit}
+                cursors = [connection.execute(READY, told)]
                 cursors += [
                     connection.execute(sql, some)
                     for sql in (COUNT_SCHEDULED, COUNT_RUNNING, COUNT_BLOCKED, COUNT_DEAD)
@@ -137,4 +138,8 @@ class PostgresQueues:
                 oldest_ready=oldest,
             )  # fmt: skip
 
-        return [view(name) for name in sorted({*known, *scheduled, *running, *blocked, *dead, *ready})]
+        # If there are more that have ready jobs, it is these, all of which were counted: the database may have another order.
+        names = sorted(
+            ready if len(ready) == limit else {*known, *scheduled, *running, *blocked, *dead, *ready}
+        )
+        return [view(name) for name in names[:limit]]

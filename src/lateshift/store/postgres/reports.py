@@ -149,9 +149,10 @@ class PostgresReports:
 
         return sorted(self._database.run(work), reverse=True)[:limit]
 
-    def members(self) -> list[MemberView]:
-        skew = (self._database.clock.offset,)
-        rows = self._database.run(lambda connection, again: connection.execute(MEMBERS, skew).fetchall())
+    def members(self, limit: int | None = None) -> list[MemberView]:
+        skew = self._database.clock.offset
+        sql, given = (MEMBERS, (skew,)) if limit is None else (MEMBERS_ALIVE_FIRST, (skew, limit))
+        rows = self._database.run(lambda connection, again: connection.execute(sql, given).fetchall())
         return [_member(row) for row in rows]
 
     def facts(self, id: JobId) -> Facts | None:

@@ -112,9 +112,9 @@ class SqliteBreakers:
         self._wakes.hint(lines_of(jobs))
         return True
 
-    def list(self) -> list[CircuitView]:
+    def list(self, limit: int | None = None) -> list[CircuitView]:
         with self._database.read() as connection:
-            return views(connection)
+            return views(connection, limit=limit)
 
 
 def _breaker_of(connection: Connection, circuit: str) -> str | None:
@@ -122,8 +122,10 @@ def _breaker_of(connection: Connection, circuit: str) -> str | None:
     return gating.breaker_of(circuit, READING.declared(_ask(connection)), rows[0][0] if rows else None)
 
 
-def views(connection: Connection, wanted: gating.Wanted = gating.every) -> list[CircuitView]:
-    return READING.views(_ask(connection), COUNT_LIMIT, wanted)
+def views(
+    connection: Connection, wanted: gating.Wanted = gating.every, limit: int | None = None
+) -> list[CircuitView]:
+    return READING.views(_ask(connection), COUNT_LIMIT, wanted, limit)
 
 
 def _ask(connection: Connection) -> Ask:

@@ -98,7 +98,7 @@ class SqliteQueues:
         with self._database.read() as connection:
             return concealed(connection)
 
-    def list(self, most: int = COUNT_LIMIT) -> list[QueueView]:
+    def list(self, most: int = COUNT_LIMIT, *, limit: int | None = None) -> list[QueueView]:
         with self._database.read() as connection:
             known = {name: (at, by) for name, at, by in connection.execute(KNOWN)}
 
@@ -109,7 +109,7 @@ class SqliteQueues:
             blocked, dead = counts(COUNT_BLOCKED), counts(COUNT_DEAD)
             ready: dict[str, tuple[int, int]] = {}
             name = ""
-            while rows := connection.execute(NEXT_READY, (name,)).fetchall():
+            while len(ready) != limit and (rows := connection.execute(NEXT_READY, (name,)).fetchall()):
                 name = rows[0][0]
                 ready[name] = (
                     connection.execute(COUNT_READY, (name, most)).fetchall()[0][0],
@@ -127,4 +127,7 @@ class SqliteQueues:
                 oldest_ready=None if oldest is None else timedelta(microseconds=max(0, now - oldest)),
             )  # fmt: skip
 
-        return [view(name) for name in sorted({*known, *scheduled, *running, *blocked, *dead, *ready})]
+        names = sorted(
+            ready if len(ready) == limit else {*known, *scheduled, *running, *blocked, *dead, *ready}
+        )
+        return [view(name) for name in names[:limit]]

@@ -112,9 +112,13 @@ class SqliteReports:
             rows += connection.execute(ENDING, (_LAST, ENDINGS_LOOKED_AT, digits, limit)).fetchall()
         return [UUID(bytes=id) for id in sorted({bytes(id) for (id,) in rows}, reverse=True)[:limit]]
 
-    def members(self) -> list[MemberView]:
+    def members(self, limit: int | None = None) -> list[MemberView]:
+        now = self._database.clock.microseconds()
         with self._database.read() as connection:
-            rows = connection.execute(MEMBERS, (self._database.clock.microseconds(),)).fetchall()
+            if limit is None:
+                rows = connection.execute(MEMBERS, (now,)).fetchall()
+            else:
+                rows = connection.execute(MEMBERS_ALIVE_FIRST, (now, limit)).fetchall()
         return [_member(row) for row in rows]
 
     def facts(self, id: JobId) -> Facts | None:

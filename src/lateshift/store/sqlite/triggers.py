@@ -62,7 +62,7 @@ _VIEW = f"""SELECT {triggering.VIEW},
  EXISTS (SELECT 1 FROM lock l WHERE l.name = 'trigger ' || t.name AND l.owner IS NOT NULL AND l.expires_at > ?1)
  FROM trigger t WHERE removed_at IS NULL"""
 GET = f"{_VIEW} AND name = ?2"
-LIST = f"{_VIEW} ORDER BY name"
+LIST = f"{_VIEW} ORDER BY name LIMIT ?"
 SUBSCRIPTIONS = "SELECT app, name, subscription FROM trigger WHERE subscription IS NOT NULL AND removed_at IS NULL ORDER BY name"
 
 # Primary key of the receipts.
@@ -199,10 +199,11 @@ class SqliteTriggers:
             rows = connection.execute(GET, (now, name)).fetchall()
         return _seen(rows[0], now) if rows else None
 
-    def all(self) -> list[TriggerView]:
+    def all(self, limit: int | None = None) -> list[TriggerView]:
         with self._database.read() as connection:
             now = self._clock.microseconds()
-            return [_seen(row, now) for row in connection.execute(LIST, (now,)).fetchall()]
+            rows = connection.execute(LIST, (now, -1 if limit is None else limit)).fetchall()
+            return [_seen(row, now) for row in rows]
 
     def refused(self, name: str | None, after: UUID | None, limit: int) -> list[RefusedView]:
         start = b"" if after is None else after.bytes
