@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
@@ -99,3 +99,21 @@ async def test_what_nobody_waited_for_any_more_is_written_with_the_next_commit()
     first, second = journal.asked
     assert second.steps == first.steps == [STEP]
     assert [(each.id, each.first) for each in second.jobs] == [(job.id, False)]  # it may be there already
+
+
+@pytest.mark.anyio
+async def test_a_run_that_falls_asleep_while_its_timer_is_being_written_wakes_in_time() -> None:
+    lease = Lease(new_job_id(), 1, "order", b"{}", 1, 1, None, "default", Lane.COROUTINE)
+    journal = Deaf()
+    record = Record(lease, cast(Journal, cast(Any, journal)), "order", "", time.monotonic)
+    record.put(replace(STEP, kind=Kind.SLEEP, wait=timedelta(hours=8)))
+    writing = asyncio.create_task(record.commit())
+    await asyncio.sleep(0)
+    falling = asyncio.create_task(record.sleep([STEP.path], "its time"))
+    await asyncio.sleep(0)
+    assert len(journal.asked) == 1  # the timer is on its way, and when it is due is not known yet
+    journal.go.set()
+    await asyncio.gather(writing, falling)
+    sleep = journal.asked[1].sleep
+    assert sleep is not None
+    assert sleep.until == NOW + timedelta(hours=8)

@@ -219,8 +219,9 @@ class Life:
                 continue
             self._world.fate.arm(None, after=False)
             self._go_on()
+        view = self._world.app.store.workflows.view(self.job.id)
         raise AssertionError(
-            f"seed {self._seed}: it does not end: {self._world.app.job(self.job.id).explain()}"
+            f"seed {self._seed}, {self.kills} kills: it does not end: {self._world.app.job(self.job.id).explain()}\n{view}"
         )
 
     def _is_quiet(self) -> bool:

@@ -150,8 +150,16 @@ class Record:
         said, at = self._clock
         return due - said - timedelta(seconds=self._monotonic() - at)
 
-    def asleep(self, paths: Iterable[str], waits_for: str) -> Asleep:
-        """Until the first of these is due."""
+    async def sleep(self, paths: Iterable[str], waits_for: str, *, at_once: bool = False) -> Advanced:
+        """Write all, and give the lease up until the first of these is due; `at_once`: to whoever comes next. Raises Lost.
+
+        What is known now must be all the news there is; but when they are due is known only once what is on its way is written."""
+        waiting, news = list(paths), self.news
+        if at_once:
+            return await self.commit(lambda: Asleep(timedelta(0), None, news, waits_for))
+        return await self.commit(lambda: self._asleep(waiting, news, waits_for))
+
+    def _asleep(self, paths: Sequence[str], news: int, waits_for: str) -> Asleep:
         waits, dues = [NEVER], []
         for path in paths:
             row = self._draft.steps.get(path)
@@ -159,7 +167,7 @@ class Record:
                 waits.append(row.wait)
             elif path in self._due:
                 dues.append(self._due[path])
-        return Asleep(min(waits), min(dues, default=None), self.news, waits_for)
+        return Asleep(min(waits), min(dues, default=None), news, waits_for)
 
     def _change(self) -> None:
         self._changes += 1
@@ -181,9 +189,9 @@ class Record:
         if not task.cancelled():
             task.exception()  # if it is lost, the next commit says so
 
-    async def commit(self, sleep: Asleep | None = None, *, ask: bool = False) -> Advanced:
+    async def commit(self, sleep: Callable[[], Asleep] | None = None, *, ask: bool = False) -> Advanced:
         """Write all that was put in before; several who want that together share it. `ask`: for the store's answer, even if there
-        is nothing to write. Raises Lost."""
+        is nothing to write. `sleep`: asked when nothing else is on its way. Raises Lost."""
         wanted = self._changes
         async with self._lock:
             if sleep is None and not ask and self._written >= wanted and self._begin is None:
@@ -191,9 +199,10 @@ class Record:
             if self._later is not None:
                 self._later.cancel()
                 self._later = None
+            asleep = None if sleep is None else sleep()
             changes, draft, self._draft = self._changes, self._draft, Draft()
             try:
-                answer = await self._write(draft, sleep)
+                answer = await self._write(draft, asleep)
             except (Exception, asyncio.CancelledError) as error:
                 answer = await self._write_after_all(draft, error)
             self._written = max(self._written, changes)

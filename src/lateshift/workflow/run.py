@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from msgspec import structs
-
 from lateshift.errors import WorkflowInvalid
 from lateshift.model.job import NewJob
 from lateshift.model.outcome import clip
@@ -282,10 +280,7 @@ class Run:
             self._wake(path)
         if turns:
             return
-        sleep = self.record.asleep(self._waits, self._waiting_for())
-        if self.stint.stopping:
-            sleep = structs.replace(sleep, wait=timedelta(0), until=None)
-        answer = await self.record.commit(sleep)
+        answer = await self.record.sleep(self._waits, self._waiting_for(), at_once=self.stint.stopping)
         if answer.asleep:
             self.evict()
         else:

@@ -190,7 +190,7 @@ class Workflow(Task[P, R]):
     async def _stay_held(self, record: Record) -> None:
         """One that is held goes on when somebody says so."""
         while record.phase.is_held and record.cancel_by is None:
-            answer = await record.commit(record.asleep((), "an operator"))
+            answer = await record.sleep((), "an operator")
             if answer.asleep:
                 raise Evicted
             await record.load()
@@ -209,7 +209,7 @@ class Workflow(Task[P, R]):
         with suppress(Lost):
             while True:
                 _say_held(record, why)
-                if (await record.commit(record.asleep((), "an operator"))).asleep:
+                if (await record.sleep((), "an operator")).asleep:
                     return
                 await record.load()
 
