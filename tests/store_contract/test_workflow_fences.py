@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from lateshift.clock import ManualClock
 from lateshift.model.instants import to_number
 from lateshift.model.job import Lease, State
-from lateshift.model.outcome import Completed
+from lateshift.model.outcome import Completed, DeadLettered
 from lateshift.model.workflow.run import NEVER, Advance, Asleep, Phase
 from lateshift.model.workflow.step import Kind, StepRow, StepState, Undo
 from lateshift.store.contract import Store
@@ -264,6 +264,27 @@ def test_the_end_of_a_steps_job_is_kept_until_it_is_in_its_step(
     assert (view.steps[0].state, view.steps[0].result) == (StepState.COMPLETED, b"1")
     supervisor.purge()
     assert store.reports.job(job.id) is None
+
+
+def test_a_step_whose_job_has_failed_does_not_run_again_because_its_beginning_is_written_twice(
+    store: Store, worker: Worker, lease: Lease
+) -> None:
+    """As after a lost answer. Nobody would tell the run of that job a second time."""
+    job = make_job()
+    job = replace(job, spec=replace(job.spec, batch=lease.id))
+    step = replace(RUNNING, kind=Kind.JOB, job=job.id)
+    store.workflows.advance([Advance(lease=lease, begin=BEGIN, steps=[step], jobs=[job])])
+    worker.settle(worker.lease_one(), DeadLettered("permanent", b"[]", HOUR))
+    store.batches.finish(limit=10)
+    store.workflows.advance([Advance(lease=lease, steps=[step], jobs=[replace(job, first=False)])])
+    view = store.workflows.view(lease.id)
+    assert view is not None
+    assert view.steps[0].state is StepState.FAILED
+    another = make_job()
+    store.workflows.advance([Advance(lease=lease, steps=[replace(step, job=another.id)], jobs=[another])])
+    view = store.workflows.view(lease.id)
+    assert view is not None
+    assert (view.steps[0].state, view.steps[0].job) == (StepState.RUNNING, another.id)
 
 
 @pytest.mark.parametrize("begun", [True, False])

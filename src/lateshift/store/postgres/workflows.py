@@ -44,7 +44,7 @@ SAY = """UPDATE lateshift.run SET status = coalesce(%(status)s, status),
 CANCEL_LATER = "UPDATE lateshift.run SET cancel_by = coalesce(cancel_by, %(by)s) WHERE id = %(id)s"
 CANCEL_TOLD = "UPDATE lateshift.job SET cancel_by = NULL WHERE id = %(id)s"
 # Steps as they are now. One that has completed is written once; only how it is undone still changes, of whatever has its place
-# among those that were done. In arrays without NULL: nil, empty and -1 stand for it. Primary key.
+# among those that were done. One whose job has failed does not run again by being begun a second time, as after a lost answer. In arrays without NULL: nil, empty and -1 stand for it. Primary key.
 _NIL = "'00000000-0000-0000-0000-000000000000'::uuid"
 _SAID = """unnest(%(runs)b::uuid[], %(paths)b::text[], %(kinds)b::bigint[], %(names)b::text[], %(states)b::bigint[], %(payloads)b::bytea[],
  %(results)b::bytea[], %(errors)b::bytea[], %(places)b::bigint[], %(failures)b::bigint[], %(jobs)b::uuid[], %(waits)b::bigint[],
@@ -59,7 +59,8 @@ PUT = f"""INSERT INTO lateshift.step AS s ({STEP_COLUMNS}) SELECT run, path, kin
  due_at = coalesce(excluded.due_at, s.due_at),
  complete_by = CASE WHEN excluded.job IS NOT DISTINCT FROM s.job THEN coalesce(excluded.complete_by, s.complete_by)
   ELSE excluded.complete_by END,
- ended_at = excluded.ended_at, undo = excluded.undo WHERE s.state <> 2"""
+ ended_at = excluded.ended_at, undo = excluded.undo
+ WHERE s.state <> 2 AND (s.state > 2 AND excluded.state = 1 AND excluded.job = s.job) IS NOT TRUE"""
 PUT_UNDO = """UPDATE lateshift.step SET undo_state = %(state)s, undo_failures = %(failures)s, undo_error = %(error)s, undo_job = %(job)s,
  undone_at = CASE WHEN %(state)s = 2 THEN %(now)s::timestamptz END
  WHERE run = %(run)s AND path = %(path)s AND state > 1 AND place > 0 AND undo_state <> 2"""

@@ -40,7 +40,7 @@ SAY = """UPDATE run SET status = coalesce(?2, status), phase = CASE WHEN ?3 = 2 
 CANCEL_LATER = "UPDATE run SET cancel_by = coalesce(cancel_by, ?2) WHERE id = ?1"
 CANCEL_TOLD = "UPDATE job SET cancel_by = NULL WHERE id = ?"
 # A step as it is now. One that has completed is written once; only how it is undone still changes, of whatever has its place
-# among those that were done. Primary key.
+# among those that were done. One whose job has failed does not run again by being begun a second time, as after a lost answer. Primary key.
 _COLUMNS = """run, path, kind, name, state, payload, result, error, place, failures, job, due_at, complete_by, started_at, ended_at,
  undo, undo_state, undo_failures, undo_error, undo_job, undone_at"""
 PUT = f"""INSERT INTO step ({_COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
@@ -49,7 +49,8 @@ PUT = f"""INSERT INTO step ({_COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 
  result = excluded.result, error = excluded.error, place = excluded.place, failures = excluded.failures, job = excluded.job,
  due_at = coalesce(excluded.due_at, due_at),
  complete_by = CASE WHEN excluded.job IS job THEN coalesce(excluded.complete_by, complete_by) ELSE excluded.complete_by END,
- ended_at = excluded.ended_at, undo = excluded.undo WHERE state <> 2"""
+ ended_at = excluded.ended_at, undo = excluded.undo
+ WHERE state <> 2 AND NOT (state > 2 AND excluded.state = 1 AND job IS NOT NULL AND excluded.job IS job)"""
 PUT_UNDO = """UPDATE step SET undo_state = ?3, undo_failures = ?4, undo_error = ?5, undo_job = ?6,
  undone_at = CASE WHEN ?3 = 2 THEN ?7 END WHERE run = ?1 AND path = ?2 AND state > 1 AND place > 0 AND undo_state <> 2"""
 TAKE = "UPDATE signal SET taken = ?3 WHERE run = ?1 AND number = ?2 AND taken IS NULL"
