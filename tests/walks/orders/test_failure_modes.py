@@ -242,6 +242,7 @@ def test_a_service_that_hangs_is_asked_again_then_waited_for_longer_then_left_to
 
     desk.remote.tell(7, "work")
     desk.resubmit(7)
+    desk.wait(3)  # after that many failures, which is chance, the breaker is open, and asks each second
     assert (desk.row(7).state, desk.row(7).failures) == ("Processed", 0)
 
 
