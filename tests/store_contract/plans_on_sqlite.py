@@ -181,6 +181,7 @@ SQLITE: list[tuple[str, str, str]] = [
     ("COUNT_DEAD", sqlite.queues.COUNT_DEAD, "settled_dead"),
     ("JOB", sqlite.reports.JOB, "PRIMARY KEY (id=?)"),
     ("TELL_ENDED", sqlite.replies.TELL_ENDED, "PRIMARY KEY (id=?)"),
+    ("WITH_REPLY", sqlite.replies.WITH_REPLY, "PRIMARY KEY (id=?)"),
     ("TELL_RECEIVED", sqlite.enqueue.TELL_RECEIVED, "PRIMARY KEY (id=?)"),
     ("HOT_JOBS", sqlite.listing.HOT_JOBS, "SEARCH job USING PRIMARY KEY (id>? AND id<?)"),
     ("COLD_JOBS", sqlite.listing.COLD_JOBS, "SEARCH settled USING PRIMARY KEY (id>? AND id<?)"),

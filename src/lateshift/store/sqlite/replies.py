@@ -1,6 +1,6 @@
 """The events of jobs in SQLite: told in the transaction that makes them true, then sent on. How a job moves is told by triggers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -15,8 +15,11 @@ from lateshift.store.hints import lines_of
 from lateshift.store.reply_contract import Published
 from lateshift.store.replying import EVENTS_KEPT, UNFIT, Refused, Sent, halving, sent, set_aside
 from lateshift.store.sqlite import enqueue
+from lateshift.store.sqlite.blocks import blocks
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.sqlite.queues import concealed
+
+AT_ONCE = 50  # jobs that are looked at with one statement
 
 TERM = "SELECT 1 FROM lock WHERE name = 'courier' AND fence = ? AND owner IS NOT NULL"
 
@@ -24,6 +27,8 @@ TERM = "SELECT 1 FROM lock WHERE name = 'courier' AND fence = ? AND owner IS NOT
 TELL_ENDED = """INSERT INTO outbox (job, kind, queue, task, attempt, at, history, result, reason, reply)
  SELECT id, state, queue, task, attempt, settled_at, history, result, reason, reply FROM settled
  WHERE id = ?1 AND reply IS NOT NULL AND EXISTS (SELECT 1 FROM job WHERE id = ?1)"""
+# Which of these jobs have a reply, as most have none. Primary key.
+WITH_REPLY = f"SELECT id FROM job WHERE id IN ({', '.join('?' * AT_ONCE)}) AND reply IS NOT NULL"
 ANY = "SELECT 1 FROM outbox LIMIT 1"
 # The oldest. Primary key.
 TAKE = """DELETE FROM outbox WHERE number IN (SELECT number FROM outbox ORDER BY number LIMIT ?)
@@ -41,9 +46,16 @@ PURGE_EVENTS = "DELETE FROM event WHERE number IN (SELECT number FROM event WHER
 REFUSED = (*UNFIT, apsw.ConstraintError, apsw.MismatchError, apsw.TooBigError)
 
 
-def tell_ended(connection: Connection, ids: Iterable[Any]) -> None:
-    """After these jobs were copied to the settled, before they are deleted."""
-    connection.executemany(TELL_ENDED, [(id,) for id in ids])
+def tell_ended(connection: Connection, ids: Sequence[Any]) -> None:
+    """After these jobs were copied to the settled, before they are deleted. In the order in which they ended."""
+    if len(ids) == 1:
+        connection.execute(TELL_ENDED, (ids[0],))
+        return
+    found = {
+        id for block in blocks(ids, AT_ONCE) for (id,) in connection.execute(WITH_REPLY, block).fetchall()
+    }
+    if found:
+        connection.executemany(TELL_ENDED, [(id,) for id in ids if id in found])
 
 
 class SqliteReplies:
