@@ -188,7 +188,9 @@ def test_a_batch_that_is_cancelled_while_its_jobs_go_back_and_forth_is_rid_of_al
             assert monotonic() < end
             answer = store.jobs.exchange(worker.id, said, [Want(LINE, 5), Want(GUARDED, 5)])
             said = [Settlement(lease, HANDED_BACK) for lease in answer.leases]
-            called_off.wait(0.001)  # SQLite's lock has no line: whoever asks at once again keeps the others out
+            called_off.wait(
+                0.001
+            )  # SQLite's lock has no line: whoever asks at once again keeps the others out
 
     def cancel(store: Store) -> None:
         assert store.batches.cancel(batch.id, by="ana")
