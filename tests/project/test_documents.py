@@ -311,6 +311,7 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("TOKENS_AT_ONCE", "store.access_contract"),
         ("RENEWED_AT_ONCE", "store.seal_contract"),
         ("AUDIT_KEPT", "store.taking"),
+        ("STARTS_KEPT", "store.taking"),
         ("AUDIT_AT_ONCE", "store.access_contract"),
         ("AUDIT_LOOKED_AT", "store.access_contract"),
         ("AUDIT_TEXT_LIMIT", "store.access_contract"),

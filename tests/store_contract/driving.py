@@ -87,12 +87,15 @@ def make_job(
     unique: Identity | None = None,
     tags: tuple[str, ...] = (),
     parent: JobId | None = None,
+    by: str | None = None,
 ) -> NewJob:
     spec = Spec(
         task=task, queue=queue, lane=lane.guarded if exclusive or place else lane, priority=priority, attempts=attempts,
         time_limit=time_limit, delay=delay, at=at, exclusive=exclusive,
     )  # fmt: skip
-    return NewJob(new_job_id(), spec, payload, key, place=place, unique=unique, tags=tags, parent=parent)
+    return NewJob(
+        new_job_id(), spec, payload, key, place=place, unique=unique, tags=tags, parent=parent, by=by
+    )
 
 
 def make_batch(

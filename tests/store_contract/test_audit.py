@@ -17,7 +17,7 @@ from lateshift.store.postgres import database as postgres_database
 from lateshift.store.postgres.schema import STEPS as POSTGRES_STEPS
 from lateshift.store.sqlite import database as sqlite_database
 from lateshift.store.sqlite.schema import STEPS as SQLITE_STEPS
-from lateshift.store.taking import AUDIT_KEPT
+from lateshift.store.taking import AUDIT_KEPT, STARTS_KEPT
 from tests.store_contract.driving import HOUR, Supervisor, added, make_job, query
 from tests.store_contract.explaining import analyse, plans
 
@@ -176,11 +176,12 @@ def test_no_page_reads_all_lines(store: Store, analysed: bool) -> None:
     fill(store, 5_000)
     if analysed:
         analyse(store)
-    given = {"before": 4_000, "limit": 20, "subject": "s1", "actor": "u1", "action": "a1"}
+    given = {"before": 4_000, "limit": 20, "subject": "s1", "actor": "u1", "action": "a1", "starts": False}
     if store.url.startswith("postgresql"):
         audit = postgres.audit
         wanted = [
             (audit.LIST, "audit_pkey"),
+            (audit.LIST_DEEDS, "audit_deeds"),
             (audit.LIST_OF_SUBJECT, "audit_subject"),
             (audit.LIST_OF_ACTOR, "audit_actor"),
             (audit.LIST_OF_ACTION, "audit_action"),
@@ -190,13 +191,22 @@ def test_no_page_reads_all_lines(store: Store, analysed: bool) -> None:
         moment = timedelta(0)
         for looking, told in (
             (postgres.jobs.AUDITED, ("cancel", "ann", ["s1"], moment)),
-            (postgres.sessions.RELEASED, ("s1", "ann", moment)),
+            (postgres.sessions.RELEASED, {"subject": "s1", "by": "ann", "skew": moment}),
+            (postgres.deeds.WRITE_STARTS, (moment, ["s1"], ["ann"])),
         ):
             for found in plans(store, looking, told):
-                assert re.search("Index Cond: .*at > ", found), found
+                assert re.search("on audit_subject|using audit_subject", found), found
+        purging = {"skew": moment, "audit": AUDIT_KEPT, "starts": STARTS_KEPT, "limit": 10}
+        for found in plans(store, postgres.upkeep.PURGE_AUDIT, purging):
+            assert re.search("audit_at", found), found
+            assert re.search("audit_action", found), found
+            assert not re.search("Seq Scan|Sort", found), found
     else:
         wanted = [
             (sqlite.audit.LIST, "PRIMARY KEY (rowid<?)"),
+            (sqlite.audit.LIST_DEEDS, "audit_deeds"),
+            (sqlite.deeds.WRITE_START, "audit_subject (subject=?)"),
+            (sqlite.upkeep.PURGE_STARTS, "audit_action (action=?)"),
             (sqlite.audit.LIST_OF_SUBJECT, "audit_subject (subject=? AND number<?)"),
             (sqlite.audit.LIST_OF_ACTOR, "audit_actor (actor=? AND number<?)"),
             (sqlite.audit.LIST_OF_ACTION, "audit_action (action=? AND number<?)"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from msgspec import structs
 from psycopg import errors as pg
 
 from lateshift.clock import ManualClock
@@ -85,6 +86,18 @@ def test_an_enqueue_is_one_enqueue(store: PostgresStore, lose_next_answer: Injur
 
     assert [(answer.id, answer.created) for answer in answers] == [(job.id, True) for job in jobs]
     assert len(store.reports.jobs(JobFilter(), 10)) == size
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_that_jobs_were_started_is_told_once(
+    store: PostgresStore, lose_next_answer: Injured, size: int
+) -> None:
+    jobs = [structs.replace(make_job(by="ann"), first=True) for _ in range(size)]
+    lose_next_answer()
+
+    store.jobs.enqueue(jobs)
+
+    assert [row.subject for row in store.audit.list(limit=10)] == [str(job.id) for job in reversed(jobs)]
 
 
 def test_a_keyed_enqueue_is_the_callers_own(store: PostgresStore, lose_next_answer: Injured) -> None:

@@ -16,6 +16,9 @@ UNPLANNED = {
     "INSERT_PARENTS",
     "INSERT_CHILD",
     "INSERT_CHILD_TRACED",
+    "INSERT_STARTED",
+    "INSERT_STARTED_TRACED",
+    "INSERT_STARTED_FIRSTS",
     "TAKE",  # a part of others, as are the next two
     "HOT",
     "COLD",

@@ -21,6 +21,7 @@ def audit() -> None:
 @click.option("--actor", metavar="NAME", help="Only what this one did.")
 @click.option("--action", metavar="ACTION", help="Only this, such as cancel, pause or revoke.")
 @click.option("--subject", metavar="TEXT", help="Only what was done to this, as the list shows it.")
+@click.option("--no-starts", is_flag=True, help="Leave out the jobs that were started.")
 @click.option(
     "--limit",
     type=click.IntRange(1, AUDIT_AT_ONCE),
@@ -37,22 +38,28 @@ def audit() -> None:
 )
 @listing
 def list_audit(
-    actor: str | None, action: str | None, subject: str | None, limit: int, before: int | None
+    actor: str | None,
+    action: str | None,
+    subject: str | None,
+    no_starts: bool,
+    limit: int,
+    before: int | None,
 ) -> None:
-    """The newest first, for a year."""
+    """The newest first, for a year; of jobs that were started, for 30 days."""
     filters = {"subject": subject, "actor": actor, "action": action}
-    given = {name: value for name, value in filters.items() if value is not None}
+    given: dict[str, Any] = {name: value for name, value in filters.items() if value is not None}
+    asked = ", ".join(f"{name} {value}" for name, value in given.items())
+    given |= {"starts": False} if no_starts else {}
     with opened() as store:
         found = store.audit.list(before=before, limit=limit, **given)
         more = found[-1].number if len(found) == limit else _looked_until(store, before, given)
     if wants_json():
         print_json({"audit": [audit_document(row) for row in found], "next_before": more})
         return
-    asked = ", ".join(f"{name} {value}" for name, value in given.items())
     print_sentences(
         (">number", "at", "action", "actor", "subject"),
         [_row(row) for row in found],
-        f"Nothing with {asked}." if given else "Nobody has done anything.",
+        f"Nothing with {asked}." if asked else "Nobody has done anything.",
     )
     if more and len(found) < limit:
         click.echo(
@@ -84,7 +91,7 @@ def _on_one_line(text: str) -> str:
     )
 
 
-def _looked_until(store: Store, before: int | None, given: dict[str, str]) -> int | None:
+def _looked_until(store: Store, before: int | None, given: dict[str, Any]) -> int | None:
     """Of several filters, the number of the last line that was looked at, where there may be older ones; else None."""
     if len(given) < 2:
         return None

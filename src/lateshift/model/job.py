@@ -171,6 +171,7 @@ class NewJob(Struct, frozen=True, gc=False):
     trace: str | None = None  # the context of whoever asked, see telemetry/spans.py
     tags: tuple[str, ...] = ()
     parent: JobId | None = None  # the job whose attempt asked for it
+    by: str | None = None  # whom the audit names; code that has the store names nobody
 
 
 class Enqueued(Struct, frozen=True, gc=False):

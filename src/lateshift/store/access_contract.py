@@ -59,10 +59,11 @@ class AuditLog(Protocol):
         subject: str | None = None,
         actor: str | None = None,
         action: str | None = None,
+        starts: bool = True,
     ) -> list[AuditRow]:
         """The newest first, those with a lower number than `before`. Of several filters the first (subject, actor, action) is
-        served by an index, and the others are looked for among the newest AUDIT_LOOKED_AT lines that fit it. Raises
-        OptionInvalid over AUDIT_AT_ONCE."""
+        served by an index, and the others are looked for among the newest AUDIT_LOOKED_AT lines that fit it. `starts`: with those
+        of jobs that were started; to leave these out is a filter too. Raises OptionInvalid over AUDIT_AT_ONCE."""
 
     def record(self, action: str, subject: str, *, by: str) -> None:
         """What no other verb records, such as a sign-in. Parts over AUDIT_TEXT_LIMIT characters are cut."""

@@ -23,6 +23,7 @@ from lateshift.store.contract import TakenBack
 KEEP_LEAST = timedelta(minutes=5)  # so that an enqueue repeated after its answer was lost still finds its job
 GRACE = timedelta(seconds=2)  # in which a live holder may say itself that it stopped at the complete-by
 AUDIT_KEPT = timedelta(days=365)  # how long it is known what operators did
+STARTS_KEPT = timedelta(days=30)  # and who started a job
 TOKEN_KEPT = timedelta(days=30)  # how long a token is shown that has expired or was revoked
 TICKS_KEPT = timedelta(
     days=7

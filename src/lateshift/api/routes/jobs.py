@@ -142,6 +142,7 @@ async def start_job(asked: Asked) -> Answer:
     except OverflowError as error:
         raise Refused(422, "option-invalid", "at is no time that can be kept.", field="at") from error
     after = RETRY_AFTER if body.delay is None else max(RETRY_AFTER, round(body.delay))
+    call.job = structs.replace(call.job, by=asked.by)
     return await _enqueued(asked, call, after)
 
 

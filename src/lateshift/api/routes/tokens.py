@@ -31,9 +31,12 @@ class TokenList(Struct, frozen=True, kw_only=True):
 
 
 class AuditQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`starts`: with the jobs that were started."""
+
     subject: Text | None = None
     actor: Text | None = None
     action: Text | None = None
+    starts: bool = True
     limit: PageSize = PAGE
     cursor: Cursor | None = None
 
@@ -76,8 +79,9 @@ def list_audit(asked: Asked) -> AuditPage:
     query: AuditQuery = asked.query
     before = asked.cursors.read(query.cursor, int)
     rows = asked.store.audit.list(
-        before=before, limit=query.limit, subject=query.subject, actor=query.actor, action=query.action
-    )
+        before=before, limit=query.limit, subject=query.subject, actor=query.actor, action=query.action,
+        starts=query.starts,
+    )  # fmt: skip
     more = rows[-1].number if len(rows) == query.limit else None
     return AuditPage(audit=rows, next=asked.cursors.write(more))
 

@@ -10,10 +10,11 @@ from uuid import UUID
 
 from lateshift.errors import SequenceUsed
 from lateshift.model.job import Enqueued, NewJob, Place, Spec
+from lateshift.store.auditing import started
 from lateshift.store.contract import Asked, Rows, Statements
 from lateshift.store.hints import written
 from lateshift.store.keys import any_claims, key_conflict, number_passed, number_used, numbered
-from lateshift.store.postgres import marks, uniques
+from lateshift.store.postgres import deeds, marks, uniques
 from lateshift.store.postgres.database import Connection
 
 _INSERT = """INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, due_at, created_at, time_limit,
@@ -38,6 +39,9 @@ INSERT_NOW_TRACED = INSERT_NOW.replace("payload)", "payload, trace)").replace(
 _CHILD = """WITH made AS ({} RETURNING id)
 INSERT INTO lateshift.job_parent (child, parent) SELECT id, %b::uuid FROM made"""
 INSERT_CHILD, INSERT_CHILD_TRACED = _CHILD.format(INSERT_NOW), _CHILD.format(INSERT_NOW_TRACED)
+# And of one that somebody has started, whom the audit names.
+INSERT_STARTED = deeds.WITH_START.format(INSERT_NOW)
+INSERT_STARTED_TRACED = deeds.WITH_START.format(INSERT_NOW_TRACED)
 
 # One job, unless its id is there already or has been settled. A job that is seen is not met with ON CONFLICT, which would
 # wait for one that is being settled, find it gone and bring it back. Primary keys.
@@ -51,6 +55,8 @@ INSERT_FIRSTS = f"""WITH times AS MATERIALIZED (SELECT * FROM {_TIMES})
 SELECT new.id, %s::text, %s::smallint, CASE WHEN due > at THEN 0 ELSE 1 END, %s::smallint, %s::int,
  greatest(due, at), at, %s::interval, %s::text, %s::text, new.payload
 FROM times, unnest(%b::uuid[], %b::bytea[]) AS new (id, payload)"""
+
+INSERT_STARTED_FIRSTS = deeds.WITH_STARTS.format(INSERT_FIRSTS)
 
 # Many jobs of a batch. Their ids were never sent before: the batch knows how far it has come. Primary key.
 INSERT_BATCH = INSERT_FIRSTS.replace("payload)\nSELECT", "payload, batch)\nSELECT").replace(
@@ -115,10 +121,10 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def is_plain(job: NewJob, skew: timedelta) -> bool:
-    """Whether INSERT_NOW, or INSERT_CHILD, is all there is to do."""
+    """Whether `at_once` is all there is to do."""
     spec = job.spec
     now = spec.at is None and spec.delay is None and not skew
-    bare = job.key is None and job.unique is None and not job.tags
+    bare = job.key is None and job.unique is None and not job.tags and (job.parent is None or job.by is None)
     return now and job.first and bare and not spec.lane.careful
 
 
@@ -127,12 +133,13 @@ def plain_row(job: NewJob) -> tuple[Any, ...]:
 
 
 def at_once(job: NewJob) -> tuple[str, tuple[Any, ...]]:
-    """The one statement that enqueues a plain job, with its context and its parent if it has them."""
-    row = plain_row(job)
+    """The one statement that enqueues a plain job, with its context and who asked for it, if it has them."""
+    row = plain_row(job) if job.trace is None else (*plain_row(job), job.trace)
     if job.parent is not None:
-        own = (INSERT_CHILD, row) if job.trace is None else (INSERT_CHILD_TRACED, (*row, job.trace))
-        return own[0], (*own[1], job.parent)
-    return (INSERT_NOW, row) if job.trace is None else (INSERT_NOW_TRACED, (*row, job.trace))
+        return (INSERT_CHILD if job.trace is None else INSERT_CHILD_TRACED), (*row, job.parent)
+    if job.by is not None:
+        return (INSERT_STARTED if job.trace is None else INSERT_STARTED_TRACED), (*row, *started([job])[0])
+    return (INSERT_NOW if job.trace is None else INSERT_NOW_TRACED), row
 
 
 def together(jobs: Sequence[NewJob], skew: timedelta) -> tuple[str, tuple[Any, ...]] | None:
@@ -142,14 +149,9 @@ def together(jobs: Sequence[NewJob], skew: timedelta) -> tuple[str, tuple[Any, .
         job.spec is spec and job.trace is None and job.parent is None and is_plain(job, skew) for job in jobs
     ):
         return None
-    return INSERT_FIRSTS, (
-        None,
-        None,
-        skew,
-        *shared(spec),
-        [job.id for job in jobs],
-        [job.payload for job in jobs],
-    )
+    rows = (None, None, skew, *shared(spec), [job.id for job in jobs], [job.payload for job in jobs])
+    told = started(jobs)
+    return (INSERT_STARTED_FIRSTS, (*rows, *deeds.columns(told))) if told else (INSERT_FIRSTS, rows)
 
 
 @lru_cache
@@ -204,6 +206,7 @@ def statements(
         ids = [id for id, _ in traced]
         yield TRACE, [([trace for _, trace in traced], ids, ids)]
     yield from marks.statements(fresh)
+    yield from deeds.statements(fresh, skew)
     if again and fresh:
         [[may]] = yield MAY_UNDO, [()]
         yield UNDO_REPEAT if may else UNDO_REPEAT_FOR_ME, [([job.id for job in fresh],)]

@@ -6,8 +6,9 @@ import re
 from psycopg import sql
 
 from lateshift.errors import OptionInvalid
+from lateshift.store.postgres.audit import purging
 from lateshift.store.postgres.database import Connection, Database
-from lateshift.store.taking import AUDIT_KEPT
+from lateshift.store.taking import AUDIT_KEPT, STARTS_KEPT
 
 ROLES = ("owner", "server", "worker", "reader", "submitter")
 PREFIX = re.compile(r"[a-z_][a-z0-9_]{0,39}")
@@ -54,9 +55,12 @@ _UNDO_REPEAT = """CREATE OR REPLACE FUNCTION lateshift.undo_repeat(ids uuid[]) R
 
 # What a supervisor with a worker's rights purges: the time is the function's own, so that whoever runs the worker's code cannot take a younger
 # line out. See upkeep.PURGE_AUDIT.
+_PURGING = purging(
+    "clock_timestamp()", f"interval '{AUDIT_KEPT.days} days'", f"interval '{STARTS_KEPT.days} days'", "most"
+)
 _PURGE_AUDIT = f"""CREATE OR REPLACE FUNCTION lateshift.purge_audit(most integer) RETURNS bigint LANGUAGE sql SECURITY DEFINER
- SET search_path = pg_catalog, pg_temp AS $$WITH gone AS (DELETE FROM lateshift.audit WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.audit
- WHERE at <= clock_timestamp() - interval '{AUDIT_KEPT.total_seconds():.0f} seconds' LIMIT most)) RETURNING 1) SELECT count(*) FROM gone$$"""
+ SET search_path = pg_catalog, pg_temp AS $$WITH gone AS ({_PURGING} RETURNING 1)
+ SELECT count(*) FROM gone$$"""
 
 
 def statements(prefix: str, database: str) -> list[str]:

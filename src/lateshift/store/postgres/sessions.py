@@ -85,9 +85,10 @@ RELEASE = f"""UPDATE lateshift.session SET held_by = NULL, held_why = NULL, gap_
  WHERE queue = %(queue)s AND name = %(name)s AND held_why IS NOT NULL RETURNING 1"""
 AUDIT = """INSERT INTO lateshift.audit (at, action, subject, actor)
  VALUES (clock_timestamp() + %s::interval, %s, %s, %s)"""
-# What was done a moment ago. audit_at, only after an answer was lost.
-RELEASED = """SELECT 1 FROM lateshift.audit WHERE action = 'release' AND subject = %s AND actor = %s
- AND at > (SELECT clock_timestamp() + %s::interval - interval '1 minute')"""
+# What was done a moment ago, only after an answer was lost. audit_subject.
+RELEASED = """SELECT 1 FROM lateshift.audit WHERE action = 'release' AND left(subject, 200) = left(%(subject)s, 200)
+ AND subject = %(subject)s AND actor = %(by)s
+ AND at + interval '1 minute' > (SELECT clock_timestamp() + %(skew)s::interval)"""
 
 # Whoever leases from the guarded lines of a queue, or gives a turn in it on, does so alone until the transaction ends.
 LOCK_QUEUE = f"SELECT {SHARE_RULES}, pg_advisory_xact_lock(hashtextextended('lateshift queue ' || %s, 0))"
@@ -118,10 +119,8 @@ class PostgresSessions:
                 kept = connection.execute(GET, (queue, name)).fetchall()
                 named = {"queue": queue, "name": name, "skew": skew}
                 if not connection.execute(RELEASE, named).fetchall():
-                    done = (
-                        again
-                        and connection.execute(RELEASED, (f"session {queue} {name}", by, skew)).fetchall()
-                    )
+                    told = {"subject": f"session {queue} {name}", "by": by, "skew": skew}
+                    done = again and connection.execute(RELEASED, told).fetchall()
                     return set() if done else None
                 if kept[0][5] == "gap":
                     go_on(connection, (queue, name), skew)

@@ -13,6 +13,7 @@ from lateshift.errors import OptionInvalid, StoreError
 from lateshift.model.ids import JobId
 from lateshift.store import private
 from lateshift.store.postgres import answers, batches, figures, logs, marks, roles, runs, tokens
+from lateshift.store.postgres.audit import purging
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.locks import TERM
 from lateshift.store.postgres.replies import PURGE_EVENTS
@@ -21,6 +22,7 @@ from lateshift.store.taking import (
     CIRCUIT_KEPT,
     IDENTITY_KEPT,
     SESSION_KEPT,
+    STARTS_KEPT,
     TICKS_KEPT,
     TRIGGER_KEPT,
 )
@@ -57,9 +59,10 @@ PURGE_MEMBERS = """DELETE FROM lateshift.member m
 PURGE_PROGRAMS = """DELETE FROM lateshift.program p
  WHERE seen_at <= (SELECT clock_timestamp() + %(skew)s::interval - interval '10 minutes')
  AND NOT EXISTS (SELECT 1 FROM lateshift.member m WHERE m.code = p.code)"""
-# What operators did longer ago than AUDIT_KEPT. audit_at.
-PURGE_AUDIT = """DELETE FROM lateshift.audit WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.audit
- WHERE at <= (SELECT clock_timestamp() + %(skew)s::interval - %(audit)s::interval) LIMIT %(limit)s))"""
+# What operators did longer ago than AUDIT_KEPT, and who started a job longer ago than STARTS_KEPT. audit_at, audit_action.
+PURGE_AUDIT = purging(
+    "clock_timestamp() + %(skew)s::interval", "%(audit)s::interval", "%(starts)s::interval", "%(limit)s"
+)
 # The same for one who may only work: see roles.
 MAY_PURGE_AUDIT = "SELECT has_table_privilege('lateshift.audit', 'DELETE')"
 PURGE_AUDIT_FOR_ME = "SELECT lateshift.purge_audit(%(limit)s)"
@@ -124,6 +127,7 @@ class PostgresUpkeep:
                 "skew": self._clock.offset,
                 "limit": limit,
                 "audit": AUDIT_KEPT,
+                "starts": STARTS_KEPT,
                 "identity": IDENTITY_KEPT,
                 "session": SESSION_KEPT,
                 "circuit": CIRCUIT_KEPT,

@@ -16,7 +16,7 @@ from lateshift.store.batch_contract import Deed
 from lateshift.store.contract import ENDINGS_LOOKED_AT, Wakes
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
-from lateshift.store.sqlite import enqueue, guarding, runs, settling
+from lateshift.store.sqlite import deeds, enqueue, guarding, runs, settling
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.sqlite.listing import COLD
 from lateshift.store.sqlite.reports import view_of
@@ -59,7 +59,6 @@ FAILED_JOBS = "SELECT id FROM settled WHERE batch = ? AND state = 6 AND id > ? O
 UNSETTLED_JOBS = "SELECT id FROM job WHERE batch = ? AND id > ? ORDER BY id LIMIT ?"
 # A running job is told to stop. Primary key.
 ORDER_STOP_OF_BATCH = "UPDATE job SET cancel_by = ? WHERE id = ? AND state = 2"
-AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 
 # Finished batches to look at again, and whether a job of one is there. batch_expires; job_batch, settled_batch.
 EXPIRED = "SELECT id FROM batch WHERE expires_at <= ? LIMIT ?"
@@ -85,7 +84,7 @@ class SqliteBatches:
             now = self._clock.microseconds()
             row = (batch.id.bytes, batch.name, batch.key, batch.digest, batch.total, now, *callbacks)
             if connection.execute(OPEN, row).fetchall() and deed is not None:
-                connection.execute(AUDIT, (now, deed.action, deed.subject, deed.by))
+                connection.execute(deeds.WRITE, (now, deed.action, deed.subject, deed.by))
             id = batch.id.bytes
             if batch.key is not None:
                 [(id, digest)] = connection.execute(READ_KEY, (batch.key,)).fetchall()
@@ -124,7 +123,7 @@ class SqliteBatches:
             now = self._clock.microseconds()
             sealed = connection.execute(SEAL, (now, id.bytes)).fetchall()
             lines = finish(connection, id.bytes, now) if sealed else set()
-            connection.executemany(AUDIT, [(now, "seal", f"batch {id}", by) for _ in sealed])
+            connection.executemany(deeds.WRITE, [(now, "seal", f"batch {id}", by) for _ in sealed])
         self._wakes.hint(lines)
         return bool(sealed)
 
@@ -174,7 +173,7 @@ class SqliteBatches:
                 return False
             connection.execute(CALL_OFF, (by, id.bytes))
             connection.execute(SEAL, (now, id.bytes))
-            connection.execute(AUDIT, (now, "cancel", f"batch {id}", by))
+            connection.execute(deeds.WRITE, (now, "cancel", f"batch {id}", by))
             finish(connection, id.bytes, now)
         return True
 

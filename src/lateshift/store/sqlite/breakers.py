@@ -13,8 +13,7 @@ from lateshift.store.breaker_contract import PARKED_AT_ONCE
 from lateshift.store.breaker_reading import Ask, BreakerReading
 from lateshift.store.contract import COUNT_LIMIT, Wakes
 from lateshift.store.hints import lines_of
-from lateshift.store.sqlite import enqueue, gates, rules
-from lateshift.store.sqlite.cancelling import AUDIT
+from lateshift.store.sqlite import deeds, enqueue, gates, rules
 from lateshift.store.sqlite.database import Connection, Database
 
 # All of them: as few as code declares.
@@ -83,7 +82,7 @@ class SqliteBreakers:
             circuit.opened_at = circuit.opened_at or now / gates.SECOND
             circuit.opened_by = by
             gates.keep(connection, circuit, breaker)
-            connection.execute(AUDIT, (now, "open breaker", name, by))
+            connection.execute(deeds.WRITE, (now, "open breaker", name, by))
         return True
 
     def close(self, name: str, *, by: str) -> bool:
@@ -94,7 +93,7 @@ class SqliteBreakers:
             now = self._clock.microseconds()
             gates.keep(connection, Circuit(name=name, since=now / gates.SECOND), breaker)
             lines = rules.ready(connection, f"breaker:{name}", PARKED_AT_ONCE, Turns())
-            connection.execute(AUDIT, (now, "close breaker", name, by))
+            connection.execute(deeds.WRITE, (now, "close breaker", name, by))
         self._wakes.hint(lines)
         return True
 

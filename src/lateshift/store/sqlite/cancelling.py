@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from lateshift.model.guard import Guarded, Turns
 from lateshift.model.ids import JobId
 from lateshift.model.job import Line
-from lateshift.store.sqlite import batches, guarding, runs, settling
+from lateshift.store.sqlite import batches, deeds, guarding, runs, settling
 from lateshift.store.sqlite.database import Connection
 
 # A running job is told to stop. Primary key.
 ORDER_STOP = "UPDATE job SET cancel_by = ? WHERE id = ? AND state = 2 RETURNING 1"
-AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 
 
 def cancel(
@@ -29,6 +28,6 @@ def cancel(
         if is_run or waited or connection.execute(ORDER_STOP, (by, id.bytes)).fetchall():
             found.append(id)
         ended += [Guarded(*row[:4]) for row in waited if row[4] is not None]
-    connection.executemany(AUDIT, [(now, "cancel", str(id), by) for id in found])
+    connection.executemany(deeds.WRITE, [(now, "cancel", str(id), by) for id in found])
     lines |= guarding.give_on(connection, ended, turns) | batches.count(connection, counts, now)
     return found, lines

@@ -11,7 +11,7 @@ from lateshift.model.instants import MICROSECOND, to_number
 from lateshift.model.job import Enqueued, NewJob, Place, Spec, State
 from lateshift.store.contract import Asked, Rows, Statements
 from lateshift.store.keys import any_claims, key_conflict, number_passed, number_used, numbered
-from lateshift.store.sqlite import marks, uniques
+from lateshift.store.sqlite import deeds, marks, uniques
 from lateshift.store.sqlite.database import Connection
 from lateshift.store.sqlite.sessions import STAY_FIRST
 
@@ -88,6 +88,7 @@ def statements(jobs: Sequence[NewJob], now: int) -> Statements:
     if traced := [(job.trace, job.id.bytes) for job in fresh if job.trace is not None]:
         yield TRACE, traced
     yield from marks.statements(fresh)
+    yield from deeds.statements(fresh, now)
     return answers
 
 

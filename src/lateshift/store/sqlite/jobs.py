@@ -19,6 +19,7 @@ from lateshift.store.lines import served
 from lateshift.store.sqlite import (
     batches,
     cancelling,
+    deeds,
     editing,
     enqueue,
     gates,
@@ -213,7 +214,7 @@ class SqliteJobs:
                     lines.add(Line(queue, lane_of(lane)))
             sessions.let_go(connection, [id.bytes for id in found], now)
             lines |= batches.count(connection, counts, now)
-            connection.executemany(cancelling.AUDIT, [(now, "resubmit", str(id), by) for id in found])
+            connection.executemany(deeds.WRITE, [(now, "resubmit", str(id), by) for id in found])
         self._wakes.hint(lines)
         return found
 

@@ -7,7 +7,7 @@ from lateshift.model.instants import to_instant
 from lateshift.model.job import Lane, Line
 from lateshift.store.contract import COUNT_LIMIT, QueueView, TenantView, Wakes
 from lateshift.store.guard_contract import TENANT_COUNTED
-from lateshift.store.sqlite import pressure
+from lateshift.store.sqlite import deeds, pressure
 from lateshift.store.sqlite.database import Connection, Database
 
 PAUSE = """INSERT INTO queue (name, paused_at, paused_by) VALUES (?1, ?2, ?3)
@@ -15,7 +15,6 @@ PAUSE = """INSERT INTO queue (name, paused_at, paused_by) VALUES (?1, ?2, ?3)
 RESUME = (
     "UPDATE queue SET paused_at = NULL, paused_by = NULL WHERE name = ? AND paused_at IS NOT NULL RETURNING 1"
 )
-AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 
 # The queues that have jobs or settings: from one ready queue to the next (job_ready), then the bounded rest.
 NEXT_READY = "SELECT queue FROM job WHERE state = 1 AND queue > ? ORDER BY queue LIMIT 1"
@@ -57,14 +56,14 @@ class SqliteQueues:
             now = self._clock.microseconds()
             paused = bool(connection.execute(PAUSE, (name, now, by)).fetchall())
             if paused:
-                connection.execute(AUDIT, (now, "pause", name, by))
+                connection.execute(deeds.WRITE, (now, "pause", name, by))
         return paused
 
     def resume(self, name: str, *, by: str) -> bool:
         with self._database.write() as connection:
             resumed = bool(connection.execute(RESUME, (name,)).fetchall())
             if resumed:
-                connection.execute(AUDIT, (self._clock.microseconds(), "resume", name, by))
+                connection.execute(deeds.WRITE, (self._clock.microseconds(), "resume", name, by))
         self._wakes.hint({Line(name, lane) for lane in Lane})
         return resumed
 

@@ -19,7 +19,7 @@ from lateshift.store.crashpoints import crashpoint
 from lateshift.store.firing import OVERTAKEN, Firing
 from lateshift.store.hints import lines_of
 from lateshift.store.schedule_contract import TICKS_LOOKED_AT, Declared, Fired, ScheduleTally
-from lateshift.store.sqlite import cancelling, enqueue, firing
+from lateshift.store.sqlite import cancelling, deeds, enqueue, firing
 from lateshift.store.sqlite.database import Connection, Database
 
 # Primary key.
@@ -61,7 +61,6 @@ LATE_SCHEDULES = f"""SELECT {scheduling.VIEW} FROM schedule WHERE {firing.LIVE} 
 # A scan of the schedules, once at the start of a scheduler.
 OUTDATED = f"SELECT name, plan, cursor FROM schedule WHERE zones <> ? AND {firing.LIVE} LIMIT ?"
 REFRESH = "UPDATE schedule SET next_at = ?2, zones = ?3 WHERE name = ?1"
-AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 
 _TIMES = (7, 8, 10, 12, 13)  # their places in VIEW
 
@@ -249,7 +248,7 @@ class SqliteSchedules:
         )  # fmt: skip
 
     def _audit(self, connection: Connection, action: str, name: str, by: str) -> None:
-        connection.execute(AUDIT, (self._clock.microseconds(), action, f"schedule {name}", by))
+        connection.execute(deeds.WRITE, (self._clock.microseconds(), action, f"schedule {name}", by))
 
 
 def _number(instant: datetime | None) -> int | None:

@@ -8,6 +8,7 @@ from lateshift.model.guard import Session
 from lateshift.model.job import Holds, Line
 from lateshift.store.contract import LANES, Gap, Rows, SessionView, Wakes
 from lateshift.store.guards import IN_LINE, WAITS_FOR_A_TURN, gap_of
+from lateshift.store.sqlite import deeds
 from lateshift.store.sqlite.blocks import blocks
 from lateshift.store.sqlite.database import Connection, Database
 
@@ -18,7 +19,6 @@ LIST = f"SELECT {_VIEW} FROM session ORDER BY queue, name LIMIT ?"
 LIST_HELD = f"SELECT {_VIEW} FROM session WHERE held_why IS NOT NULL ORDER BY queue, name LIMIT ?"
 RELEASE = """UPDATE session SET held_by = NULL, held_why = NULL, gap_until = NULL, touched_at = ?3
  WHERE queue = ?1 AND name = ?2 AND held_why IS NOT NULL RETURNING 1"""
-AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 
 Named = tuple[str, str]
 """A session's queue and name."""
@@ -101,7 +101,7 @@ class SqliteSessions:
                 return False
             if kept[0][5] == "gap":
                 go_on(connection, (queue, name), now)
-            connection.execute(AUDIT, (now, "release", f"session {queue} {name}", by))
+            connection.execute(deeds.WRITE, (now, "release", f"session {queue} {name}", by))
             lines = ready_next(connection, [(queue, name)])
         self._wakes.hint(lines)
         return True

@@ -8,7 +8,7 @@ from lateshift.model.access import Token
 from lateshift.model.instants import MICROSECOND, to_instant, to_number
 from lateshift.store.access_contract import USED_EVERY
 from lateshift.store.granting import orphan, queues_of, scopes_of, subject_of, taken, tokens_limit
-from lateshift.store.sqlite.audit import RECORD
+from lateshift.store.sqlite import deeds
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.taking import TOKEN_KEPT
 
@@ -55,7 +55,7 @@ class SqliteTokens:
                 raise orphan(token.name)
             if connection.execute(CREATE, row).fetchall():
                 now = self._clock.microseconds()
-                connection.execute(RECORD, (now, "create", subject_of(token.name), token.created_by))
+                connection.execute(deeds.WRITE, (now, "create", subject_of(token.name), token.created_by))
             elif not connection.execute(FIND, (token.id.bytes,)).fetchall():
                 raise taken(token.name)
 
@@ -81,7 +81,9 @@ class SqliteTokens:
             told = (now, by, id.bytes)
             itself = connection.execute(REVOKE, told).fetchall()
             revoked = itself + connection.execute(REVOKE_CHILDREN, told).fetchall()
-            connection.executemany(RECORD, [(now, "revoke", subject_of(name), by) for (name,) in revoked])
+            connection.executemany(
+                deeds.WRITE, [(now, "revoke", subject_of(name), by) for (name,) in revoked]
+            )
         return bool(itself)
 
     def used(self, ids: Sequence[UUID]) -> None:

@@ -26,7 +26,7 @@ from lateshift.store.contract import ENDINGS_LOOKED_AT, Wakes
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.schedule_contract import Declared
-from lateshift.store.sqlite import enqueue, receiving
+from lateshift.store.sqlite import deeds, enqueue, receiving
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.taking import REFUSED_KEPT
 from lateshift.store.trigger_contract import Received, Standing, Taken
@@ -85,7 +85,6 @@ BEGINNING = "SELECT id FROM refused WHERE id BETWEEN ?1 AND ?2 LIMIT ?3"
 ENDING = """SELECT id FROM (SELECT id FROM refused ORDER BY id DESC LIMIT ?1)
  WHERE substr(lower(hex(id)), -length(?2)) = ?2 LIMIT ?3"""
 DISCARD = "DELETE FROM refused WHERE id = ? RETURNING trigger"
-AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 
 _TIMES = (11, 12, 14, 15, 17)  # their places in VIEW
 
@@ -232,7 +231,7 @@ class SqliteTriggers:
             gone = connection.execute(DISCARD, (id.bytes,)).fetchall()
             if gone:
                 enqueue.run(connection, enqueue.statements([job], now))
-                connection.execute(AUDIT, (now, "accept", f"refused {id} of trigger {gone[0][0]}", by))
+                connection.execute(deeds.WRITE, (now, "accept", f"refused {id} of trigger {gone[0][0]}", by))
         if gone:
             self._wakes.hint(lines_of([job]))
         return bool(gone)
@@ -245,7 +244,7 @@ class SqliteTriggers:
                 for id in ids
                 for (trigger,) in connection.execute(DISCARD, (id.bytes,)).fetchall()
             ]
-            connection.executemany(AUDIT, gone)
+            connection.executemany(deeds.WRITE, gone)
         return len(gone)
 
     def subscriptions(self) -> list[tuple[str, str, Subscription]]:
@@ -257,7 +256,7 @@ class SqliteTriggers:
         with self._database.write() as connection:
             changed = bool(connection.execute(sql, row).fetchall())
             if changed:
-                connection.execute(AUDIT, (self._clock.microseconds(), action, f"trigger {name}", by))
+                connection.execute(deeds.WRITE, (self._clock.microseconds(), action, f"trigger {name}", by))
         return changed
 
     def _refuse(self, connection: Connection, name: str, arrival: Arrival, now: int) -> None:

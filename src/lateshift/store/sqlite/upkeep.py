@@ -8,6 +8,7 @@ from lateshift.errors import OptionInvalid, RolesUnsupported
 from lateshift.model.ids import JobId
 from lateshift.model.instants import MICROSECOND
 from lateshift.store import private
+from lateshift.store.auditing import START
 from lateshift.store.sqlite import answers, batches, figures, logs, marks, runs, tokens
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.sqlite.locks import TERM
@@ -17,6 +18,7 @@ from lateshift.store.taking import (
     CIRCUIT_KEPT,
     IDENTITY_KEPT,
     SESSION_KEPT,
+    STARTS_KEPT,
     TICKS_KEPT,
     TRIGGER_KEPT,
 )
@@ -48,6 +50,9 @@ PURGE_PROGRAMS = """DELETE FROM program WHERE seen_at <= ? AND code NOT IN
  (SELECT code FROM member WHERE code IS NOT NULL)"""
 # What operators did longer ago than AUDIT_KEPT. audit_at.
 PURGE_AUDIT = "DELETE FROM audit WHERE rowid IN (SELECT rowid FROM audit WHERE at <= ? LIMIT ?)"
+# Who started a job longer ago than STARTS_KEPT: the oldest, as their numbers say, which grow with the time. audit_action.
+PURGE_STARTS = f"""DELETE FROM audit WHERE rowid IN (SELECT number FROM (SELECT number, at FROM audit INDEXED BY audit_action
+ WHERE action = '{START}' ORDER BY number LIMIT ?2) WHERE at <= ?1)"""
 # Sessions and tokens that nobody has touched for SESSION_KEPT. session_touched, bucket_at.
 PURGE_SESSIONS = """DELETE FROM session WHERE (queue, name) IN
  (SELECT queue, name FROM session WHERE touched_at <= ? AND held_why IS NULL LIMIT ?)"""
@@ -103,6 +108,7 @@ class SqliteUpkeep:
             connection.execute(PURGE_MEMBERS, (now - MEMBER_KEPT,))
             connection.execute(PURGE_PROGRAMS, (now - MEMBER_KEPT,))
             connection.execute(PURGE_AUDIT, (now - AUDIT_KEPT // MICROSECOND, limit))
+            connection.execute(PURGE_STARTS, (now - STARTS_KEPT // MICROSECOND, limit))
             for sql in (PURGE_SESSIONS, PURGE_BUCKETS):
                 connection.execute(sql, (now - SESSION_KEPT // MICROSECOND, limit))
             connection.execute(PURGE_CIRCUITS, (now - CIRCUIT_KEPT // MICROSECOND,))

@@ -23,7 +23,7 @@ from lateshift.model.workflow.step import LATE, Kind, StepState, StepView, Undo
 from lateshift.store.contract import Wakes
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
-from lateshift.store.sqlite import advancing, enqueue, mending, runs, tallying
+from lateshift.store.sqlite import advancing, deeds, enqueue, mending, runs, tallying
 from lateshift.store.sqlite.advancing import STEP_COLUMNS
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.sqlite.locks import TERM
@@ -77,7 +77,6 @@ MEND = """UPDATE step SET state = 1, error = NULL, ended_at = NULL, place = NULL
 # Steps that hold it begin anew, if it goes forward. Primary keys.
 TRY_AGAIN = """UPDATE step SET state = 1, error = NULL, ended_at = NULL, place = NULL, job = NULL, complete_by = NULL, failures = 0
  WHERE run = ?1 AND state = 4 AND EXISTS (SELECT 1 FROM run WHERE id = ?1 AND phase = 0 AND cancel_by IS NULL) RETURNING path"""
-AUDIT = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 
 
 class SqliteWorkflows:
@@ -153,7 +152,7 @@ class SqliteWorkflows:
                 return Told.FULL
             connection.execute(KEEP_SIGNAL, (id.bytes, last + 1, name, data, key, now))
             lines = runs.wake(connection, id.bytes, now)
-            connection.execute(AUDIT, (now, "signal", f"{id} {name}", by))
+            connection.execute(deeds.WRITE, (now, "signal", f"{id} {name}", by))
         self._wakes.hint(lines)
         return Told.KEPT
 
@@ -206,7 +205,7 @@ class SqliteWorkflows:
                 jobs = mending.held(connection, id.bytes)
                 anew = connection.execute(TRY_AGAIN, (id.bytes,)).fetchall()
                 lines = mending.resolve(connection, jobs, anew, step_resubmitted(by), now)
-            connection.execute(AUDIT, (now, f"workflow {phase.label}", str(id), by))
+            connection.execute(deeds.WRITE, (now, f"workflow {phase.label}", str(id), by))
             lines |= runs.wake(connection, id.bytes, now)
         self._wakes.hint(lines)
         return True
@@ -220,7 +219,7 @@ class SqliteWorkflows:
                 return False
             connection.execute(FORWARD, (id.bytes,))
             lines = mending.resolve(connection, jobs, anew, step_resubmitted(by), now)
-            connection.execute(AUDIT, (now, "resubmit step", f"{id} {path}", by))
+            connection.execute(deeds.WRITE, (now, "resubmit step", f"{id} {path}", by))
             lines |= runs.wake(connection, id.bytes, now)
         self._wakes.hint(lines)
         return True
