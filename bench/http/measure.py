@@ -10,7 +10,15 @@ from bench.measures import SETTLING_IN, Bench, Sample, environment, install, sec
 from bench.subjects import PROGRAM, Subject
 
 STARTED_WITHIN = 60.0  # seconds
-SERVE = ("-c", "from lateshift.cli.main import main; main()", "serve", PROGRAM, "--port", "0")
+SERVE = (
+    "-c",
+    "from lateshift.cli.main import main; main()",
+    "serve",
+    PROGRAM,
+    "--port",
+    "0",
+    "--show-secrets",
+)
 
 
 def under_load(bench: Bench, subject: Subject, seconds: float) -> Sample:

@@ -61,7 +61,7 @@ class Alerting:
         """Each alert is a job that POSTs it to the URL as JSON, signed by the rules of Standard Webhooks, and is tried again for about
         two days until the receiver takes it. Gives the task.
 
-        `secret`: `whsec_…`; several, while one takes another's place. It stays in this process. `pattern`: which alerts. `name`: of the
+        `secret`: `whsec_…`, or `env:NAME` for that variable of the workers' environment; several, while one takes another's place. It stays in this process. `pattern`: which alerts. `name`: of the
         task, where an app has several such URLs. `internal`: the receiver is on this machine or in its network; http is allowed there.
         """
         if not pattern.startswith(ALERTS):

@@ -112,8 +112,13 @@ class Lateshift(Agents, Scheduling, Triggering, Pipelines, Alerting, Replying):
         return self.program().version
 
     def program(self) -> Program:
-        """What its workers say of themselves: the app, its version, its tasks."""
-        return program_of(self.name, self._version, {name: task.lane for name, task in self._tasks.items()})
+        """What its workers say of themselves: the app, its version, its tasks, its queues."""
+        lanes = {name: task.lane for name, task in self._tasks.items()}
+        return program_of(self.name, self._version, lanes, self.declared_queues())
+
+    def declared_queues(self) -> set[str]:
+        """By settings, or as the queue of a task."""
+        return {*self._queues, *(task.limits.queue for task in self._tasks.values())}
 
     @overload
     def task(self, function: Callable[P, Awaitable[R]], /) -> AsyncTask[P, R]: ...

@@ -221,6 +221,10 @@ class Client:
         """What all channels are told after this number, else from now on, page by page."""
         return self._hub().channels.pages(after)
 
+    async def aconcealed(self) -> frozenset[str]:
+        """The queues that some program's code says are sensitive. Those who ask at the same time share a look."""
+        return await self._hub().concealed()
+
     def _hub(self) -> Hub:
         return self._hubs.setdefault(asyncio.get_running_loop(), Hub(self._open))
 

@@ -1,5 +1,5 @@
-"""Dead letters that a program or an operator means: to look at, in groups, and to resubmit, with other arguments if need
-be. Made by `app.dead_letters(…)`."""
+"""Dead letters that a program or an operator means: to look at, in groups, to resubmit, with other arguments if need be, and to
+discard. Made by `app.dead_letters(…)`."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -7,11 +7,15 @@ from itertools import islice
 
 from msgspec import structs
 
+from lateshift import discarding
 from lateshift.clock import Clock
+from lateshift.discarding import DISCARD_MOST, DiscardPlan
 from lateshift.errors import ArgumentsInvalid, OptionInvalid
 from lateshift.model.arguments import Change
+from lateshift.model.discard import Discarded, Kept
 from lateshift.model.fingerprint import FINGERPRINT, fingerprint
 from lateshift.model.groups import Groups
+from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.rate import Rate
 from lateshift.model.workflow.run import is_step
@@ -19,7 +23,8 @@ from lateshift.resubmission import Course, Plan, Resubmission, Resubmitted, Task
 from lateshift.store.contract import Store
 
 PAGE = 200
-DEAD_LOOKED_AT = 100_000  # newest dead letters that grouping and `like` look at
+DEAD_LOOKED_AT = 100_000  # newest dead letters that grouping, `like` and a discard look at
+KEPT_TOLD = 1_000  # dead letters that a discard passes over and names
 
 
 class DeadLetters:
@@ -35,9 +40,12 @@ class DeadLetters:
                 f"{like!r} is no fingerprint: eight hexadecimal digits, as `lateshift jobs dead` shows them."
             )
         self.like = like
-        self.most = DEAD_LOOKED_AT  # of the newest that grouping and `like` look at
+        self.most = DEAD_LOOKED_AT  # of the newest that grouping, `like` and a discard look at
         self.cut = False  # whether the last look at them ended at the most
         self.steps = 0  # of workflows, which the last look at those that can be resubmitted left out
+        self.kept: dict[
+            JobId, Kept
+        ] = {}  # of KEPT_TOLD, why the last look at those that can be discarded left them out
         self.wanted = JobFilter(queue=queue, task=task, reason=reason, state=State.DEAD)
         self._store = store
         self._tasks = tasks
@@ -64,6 +72,16 @@ class DeadLetters:
                 else:
                     yield view
 
+    def discardable(self) -> Iterator[JobView]:
+        """All but those that something still needs. Looks at the newest of them; `cut` says if there are more."""
+        self.kept, views, looked_at = {}, iter(self), 0
+        while page := list(islice(views, min(PAGE, self.most - looked_at))):
+            looked_at += len(page)
+            kept = self._store.reports.kept([view.id for view in page])
+            self.kept |= dict(islice(kept.items(), KEPT_TOLD - len(self.kept)))
+            yield from (view for view in page if view.id not in kept)
+        self.cut = self.cut or next(views, None) is not None
+
     def groups(self, told: Callable[[int], None] = lambda count: None) -> Groups:
         """Those that died of the same, together. Looks at the newest of them; `cut` says if there are more."""
         groups = Groups()
@@ -73,6 +91,7 @@ class DeadLetters:
                 break
             if self.like is None or fingerprint(view) == self.like:
                 groups.add(view)
+            groups.last = view.id
             told(1)
         return groups
 
@@ -87,14 +106,28 @@ class DeadLetters:
         """Make them ready again with fresh attempts, but for steps of workflows, which their runs would not hear of; and with some arguments changed: `{"width": 300}`, or a function from
         the old arguments to the new ones. All are checked by this code's types before anything is written.
 
-        `first`: let so many go, and the rest only when they have completed within `wait`. `rate`: the rest at `10/s`,
-        `300/min` or `5000/h`. Blocks until it is done.
+        `first`: let so many go, and the rest only when they have completed within `wait`; blocks until then. `rate`: the rest at
+        `10/s`, `300/min` or `5000/h`: resubmitted at once, each due at its time, so that nobody has to wait for that.
         """
         course = Course(first=first, wait=wait, rate=None if rate is None else Rate.read(rate))
         resubmission = self._resubmission(change, by)
         if change is not None:
             refuse_problems(resubmission.plan(up_to(limit, self.resubmittable())))
         return resubmission.carry_out(up_to(limit, self.resubmittable()), course, self._clock)
+
+    def plan_discard(self, *, limit: int = DISCARD_MOST) -> DiscardPlan:
+        """What `discard` would do with the same limit; nothing is written."""
+        found = discarding.plan(up_to(limit, self.discardable()))
+        found.kept = self.kept
+        return found
+
+    def discard(self, *, by: str = "the caller", limit: int = DISCARD_MOST) -> Discarded:
+        """Delete them, with their logs and tags, as retention would; up to DISCARD_MOST in each transaction. One that something still
+        needs, such as the session that it holds, stays: `kept` says why."""
+        ids = (view.id for view in up_to(limit, self.discardable()))
+        done = discarding.discard(self._store, ids, by=by)
+        done.kept = self.kept | done.kept
+        return done
 
     def _resubmission(self, change: Change | None, by: str) -> Resubmission:
         tasks = None if change is None else self._tasks

@@ -15,11 +15,13 @@ from lateshift.runtime.heartbeat import Heartbeat
 from lateshift.runtime.log import log
 from lateshift.runtime.loop import Part, drive, resign
 from lateshift.runtime.patience import patiently, pause
+from lateshift.runtime.wire import own_loops
 from lateshift.store.contract import MemberView, Store
 from lateshift.supervisor.losses import Losses
 from lateshift.supervisor.sweep import Sweep
 from lateshift.task import Task
 from lateshift.worker.executors.contract import Executor, Report
+from lateshift.worker.gatekeeper import warn_of_no_key
 from lateshift.worker.service import Service, introduce
 
 AFTER_A_FAULT = 1.0  # seconds
@@ -65,6 +67,7 @@ class Embedded:
         introduction = introduce(member, "worker", "embedded", self._clock)
         if not await self._join(introduction):
             return
+        warn_of_no_key(self._tasks, self._settings)
         service = Service(
             self._store, self._tasks, member, self._settings, self._clock, self._processes, self._program
         )
@@ -77,7 +80,7 @@ class Embedded:
         def told() -> None:
             self._loop.call_soon_threadsafe(lost)
 
-        self._heartbeat.add(member, alive=lambda: True, lost=told)
+        self._heartbeat.add(member, alive=lambda: True, lost=told, loops=own_loops)
         try:
             await service.run(over)
         finally:

@@ -55,7 +55,11 @@ class ArgumentsInvalid(UsageError, TypeError):
 
 
 class OptionInvalid(UsageError, ValueError):
-    """An option has a value that it cannot have."""
+    """An option has a value that it cannot have. `field`: which option, as far as it is said."""
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class AppInvalid(UsageError):
@@ -143,8 +147,8 @@ class RolesUnsupported(UsageError):
 
 
 class KeyConflict(UsageError):
-    """The idempotency key is taken, within its window, by a job with other arguments, or by a batch of other calls or with
-    other callbacks."""
+    """The idempotency key is taken, within its window, by a job with other arguments, by a batch of other calls or with
+    other callbacks, or by a signal of another name or with other data."""
 
 
 class SequenceUsed(UsageError):

@@ -71,7 +71,7 @@ class Replying:
         """Events of jobs may go to URLs of this origin: `reply_to="https://hooks.example.com/orders"`. Each is a POST, signed by the
         rules of Standard Webhooks, and tried again for about three days. Gives the task that delivers them.
 
-        `secret`: `whsec_…`; several, while one takes another's place. `name`: the deliveries' queue is `replies.NAME`, else named by
+        `secret`: `whsec_…`, or `env:NAME` for that variable of the workers' environment; several, while one takes another's place. `name`: the deliveries' queue is `replies.NAME`, else named by
         the host. `internal`: the receiver is on this machine or in its network; http is allowed there.
         """
         origin = origin_of(url)

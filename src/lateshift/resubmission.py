@@ -1,4 +1,4 @@
-"""Resubmitting a lot: looked through first, then a few to see how they fare, then the rest, as fast as is allowed."""
+"""Resubmitting a lot: looked through first, then a few to see how they fare, then the rest, due one after another if there is a rate."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,7 +24,6 @@ BATCH = 200  # jobs in one transaction
 EXAMPLES = 5
 PROBLEMS_KEPT = 20  # kinds of problem that are told apart
 LOOK_EVERY = 0.2  # seconds between two looks at those that went first
-NAP = 0.1  # seconds until somebody who wants to stop is heard
 
 Tasks: TypeAlias = Mapping[str, Task[..., Any]]
 
@@ -47,17 +46,19 @@ class Plan(Struct, kw_only=True):
 
 
 class Resubmitted(Struct, kw_only=True):
-    """What a resubmission did. `stopped` says why it ended early, `failed` which of the first ones did not fare well."""
+    """What a resubmission did. `stopped` says why it ended early, `failed` which of the first ones did not fare well. `spread`: how
+    long after the rest was resubmitted the last of it is due."""
 
     ids: list[JobId] = field(default_factory=list)
     edited: int = 0
     skipped: list[JobId] = field(default_factory=list)
     failed: list[JobId] = field(default_factory=list)
     stopped: str | None = None
+    spread: timedelta = timedelta(0)
 
 
 class Course(Struct, frozen=True, kw_only=True):
-    """How to go about it: `first` so many and wait for them, at most `wait`; the rest at `rate`."""
+    """How to go about it: `first` so many and wait for them, at most `wait`; the rest is due at `rate`, which nobody waits for."""
 
     first: int = 0
     wait: timedelta = timedelta(minutes=5)
@@ -113,20 +114,19 @@ class Resubmission:
             self._send(tried, done)
             told(len(tried))
             self._wait_for(tried, course.wait, clock, done, stopping, sleep)
-        size = BATCH if course.rate is None else course.rate.batch(BATCH)
-        next_at = clock.monotonic()
-        while done.stopped is None and (batch := list(islice(left, size))):
-            while (pause := next_at - clock.monotonic()) > 0 and not stopping():
-                sleep(min(pause, NAP))
+        gone = 0
+        while done.stopped is None and (batch := list(islice(left, BATCH))):
             if stopping():
                 done.stopped = "interrupted"
                 break
-            self._send(batch, done)
+            self._send(batch, done, course.rate, gone)
+            gone += len(batch)
             told(len(batch))
-            next_at += 0 if course.rate is None else course.rate.time_for(len(batch))
         return done
 
-    def _send(self, batch: list[JobView], done: Resubmitted) -> None:
+    def _send(
+        self, batch: list[JobView], done: Resubmitted, rate: Rate | None = None, after: int = 0
+    ) -> None:
         edits: dict[JobId, Edit] = {}
         ids: list[JobId] = []
         for view in batch:
@@ -137,7 +137,9 @@ class Resubmission:
             ids.append(view.id)
             if edit is not None:
                 edits[view.id] = edit
-        sent = set(self._store.jobs.resubmit(ids, by=self._by, edits=edits)) if ids else set()
+        delays = {} if rate is None else rate.delays(ids, after=after)
+        sent = set(self._store.jobs.resubmit(ids, by=self._by, edits=edits, delays=delays)) if ids else set()
+        done.spread = max([done.spread, *(delay for id, delay in delays.items() if id in sent)])
         done.ids += [id for id in ids if id in sent]
         done.edited += len(sent & edits.keys())
         done.skipped += [view.id for view in batch if view.id not in sent]
@@ -150,7 +152,7 @@ class Resubmission:
             raise TaskUnknown(f"The app has no task {view.task!r}. Narrow the filter, or keep the task.")
         if self._change is not None:
             refuse_own(task)
-        if is_sealed(view.payload) or is_sensitive(task.sender.queues, view.queue):
+        if is_sealed(view.payload) or task.is_sensitive or is_sensitive(task.sender.queues, view.queue):
             return self._sealed_edit(view, task)
         try:
             if self._change is None:
@@ -164,7 +166,7 @@ class Resubmission:
         return edit if changes(edit) else None
 
     def _sealed_edit(self, view: JobView, task: Task[..., Any]) -> Edit | None:
-        """Only where the key ring is. What came into a sensitive queue unsealed is sealed now: an operator has looked at it. Of what goes
+        """Only where the key ring is. What came unsealed is sealed now: an operator has looked at it. Of what goes
         wrong the type alone is said."""
         seal = task.sender.ring().of_job(view.id)
         try:

@@ -21,7 +21,7 @@ from lateshift.model.job import STRETCHES, Identity, Key, Lane, Lease, NewJob, P
 from lateshift.model.pipeline.chain import Joins
 from lateshift.model.placing import Then
 from lateshift.model.placing import place as placed
-from lateshift.model.queue import PLAIN, QueueSettings, is_sensitive, queue_name
+from lateshift.model.queue import PLAIN, QueueSettings, is_sensitive, queue_name, refuse_in_the_clear
 from lateshift.model.reply import Target, reply_of
 from lateshift.model.running import HOUR as HOUR
 from lateshift.model.running import Limits as Limits
@@ -248,7 +248,8 @@ class Task(Joins[P, R]):
         """
         spec = self.spec
         if queue is not None:
-            spec = _changed(spec, queue=queue_name(queue))
+            refuse_in_the_clear(self.sender.queues, self.name, spec.queue, queue_name(queue))
+            spec = _changed(spec, queue=queue)
         settings = self.sender.queues.get(spec.queue, PLAIN)
         rules = settings if session is not None else PLAIN
         numbers = rules if sequence is not None else PLAIN
@@ -260,7 +261,8 @@ class Task(Joins[P, R]):
         )  # fmt: skip
         if place is not None and place.session is not None and self.limits.singleton:
             raise OptionInvalid(
-                f"{self.name} is a singleton: its jobs run one at a time as it is. Leave session out."
+                f"{self.name} is a singleton: its jobs run one at a time as it is. Leave session out.",
+                "session",
             )
         reply = self._reply(spec.queue, reply_to, correlation_id, reply_on)
         if reply != spec.reply:
@@ -307,6 +309,11 @@ class Task(Joins[P, R]):
     def bare(self) -> bool:
         """Whether a call of it is its arguments and its spec, and nothing else."""
         return not (self.tags or self.has_identity(self.spec.queue))
+
+    @property
+    def is_sensitive(self) -> bool:
+        """Whether its own queue is: then its jobs are sealed in whatever queue they are."""
+        return is_sensitive(self.sender.queues, self.limits.queue)
 
     def has_identity(self, queue: str, rule: Unique | Literal[False] | None = None) -> bool:
         """Whether other calls may be duplicates of one."""

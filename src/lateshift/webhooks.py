@@ -16,14 +16,12 @@ import msgspec
 
 from lateshift.errors import OptionInvalid, SignatureInvalid, TriggerInvalid
 from lateshift.model.triggering.sources import Verify
-from lateshift.replies.signing import SECRETS_MOST, Secrets
+from lateshift.replies.signing import SECRETS_MOST, Secrets, looked_up, named
 
 TOLERANCE = timedelta(minutes=5)  # how far the time of a delivery may be from now
 SIGNATURES_MOST = 20  # of one delivery that are looked at
 DELIVERY_ID_LIMIT = 200  # characters
 
-_ENV = "env:"
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,11}")
 # No dot: in `id.timestamp.body` it would let the end of the one be taken for the beginning of the next.
 _ID = re.compile(rf"[\x21-\x2d\x2f-\x7e]{{1,{DELIVERY_ID_LIMIT}}}")
@@ -113,11 +111,8 @@ def _id_in(body: bytes) -> str:
 def _references(secrets: Sequence[Any]) -> tuple[str, ...]:
     if not 1 <= len(secrets) <= SECRETS_MOST:
         raise TriggerInvalid(f"Name one secret, or up to {SECRETS_MOST} while one takes another's place.")
-    names = [str(secret).removeprefix(_ENV) for secret in secrets]
-    if not all(
-        isinstance(secret, str) and secret.startswith(_ENV) and _NAME.fullmatch(name)
-        for secret, name in zip(secrets, names, strict=True)
-    ):  # what was given may be the secret: it is not said again
+    names = [name for secret in secrets if (name := named(secret)) is not None]
+    if len(names) < len(secrets):  # what was given may be the secret: it is not said again
         raise TriggerInvalid(
             'A secret is named, not written in the program: "env:STRIPE_SECRET" is that variable of the environment.'
         )
@@ -125,8 +120,7 @@ def _references(secrets: Sequence[Any]) -> tuple[str, ...]:
 
 
 def _values(names: Sequence[str]) -> list[str]:
-    """Those that are set. A rotation may have taken the old one away already."""
-    values = [value for name in names if (value := os.environ.get(name))]
+    values = looked_up(names)
     if not values:
         raise TriggerInvalid(
             f"No secret is set, so nothing can be verified: {' or '.join(names)} in the environment of the server."

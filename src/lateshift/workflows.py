@@ -10,7 +10,7 @@ import msgspec
 
 from lateshift.client import Client
 from lateshift.clock import Clock
-from lateshift.errors import OptionInvalid, PayloadTooLarge, RunEnded, RunUnknown
+from lateshift.errors import KeyConflict, OptionInvalid, PayloadTooLarge, RunEnded, RunUnknown
 from lateshift.model import checks
 from lateshift.model.ids import JobId, id_of
 from lateshift.model.job import PAYLOAD_LIMIT, STRETCHES, NewJob
@@ -121,8 +121,8 @@ class Workflows:
         self, run: UUID | str, name: str, data: Any = None, *, key: str | None = None, by: str = "the caller"
     ) -> bool:
         """Tell a run something: its `flow.wait_for(name)` gives the data. One that comes before the wait is kept. `key`: the same key
-        again is the same signal. False if it was told before. Raises RunEnded if nobody will take it, and RunUnknown if there is no such
-        run."""
+        again is the same signal. False if it was told before. Raises KeyConflict if the key was used for another signal, RunEnded if nobody
+        will take it, and RunUnknown if there is no such run."""
         return tell(self.store, id_of(run, "run"), name, data, key=key, by=by)
 
     async def asignal(
@@ -151,6 +151,11 @@ def tell(store: Store, id: JobId, name: str, data: Any, *, key: str | None, by: 
         case Told.NO_RUN:
             raise RunUnknown(
                 f"The job {id} is no run of a workflow: nobody in it waits for a signal. Nothing was kept. `lateshift jobs show` says what it is."
+            )
+        case Told.CONFLICT:
+            raise KeyConflict(
+                f"The key {key!r} was used for a signal to the run {id} with another name or other data. Nothing was kept. Use another key "
+                "for another signal."
             )
         case Told.ENDED:
             raise RunEnded(f"The run {id} has ended: nobody will take the signal {name!r}. Nothing was kept.")

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from lateshift import Lateshift
+from lateshift.api.application import make_api
 from lateshift.api.binding import binding_of, require_tokens
 from lateshift.errors import OptionInvalid
 
@@ -36,6 +38,23 @@ def test_elsewhere_with_a_proxy_needs_a_token_and_a_name() -> None:
     assert binding_of("10.1.2.3", 8642, proxies=["10.0.0.1"]).hosts == ("10.1.2.3",)
 
 
+@pytest.mark.parametrize(
+    "proxies",
+    [["0.0.0.0/0"], ["::/0"], ["10.0.0.1", "0.0.0.0/0"], ["0.0.0.0/1", "128.0.0.0/1"], ["::/1"], ["2000::/3"],
+     ["::ffff:0:0/96"], ["::/1", "8000::/1"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_everybody_is_no_proxy(proxies: list[str]) -> None:
+    for host in ("0.0.0.0", "127.0.0.1"):
+        with pytest.raises(OptionInvalid, match=r"is everybody\. Name the addresses of the proxy"):
+            binding_of(host, 8642, allowed=["jobs.example.com"], proxies=proxies)
+
+
+def test_a_large_network_of_ones_own_is_not_everybody() -> None:
+    proxies = ["10.0.0.0/8", "172.16.0.0/12", "fd00::/8", "fe80::/10", "::1"]
+    assert len(binding_of("10.1.2.3", 8642, proxies=proxies).peers) == 5
+
+
 def test_a_proxy_is_a_network_and_tls_is_two_files(tmp_path: Path) -> None:
     with pytest.raises(OptionInvalid, match=r"10\.0\.0\.0/24"):
         binding_of("127.0.0.1", 8642, proxies=["proxy.example.com"])
@@ -48,3 +67,28 @@ def test_a_proxy_is_a_network_and_tls_is_two_files(tmp_path: Path) -> None:
     binding = binding_of("10.1.2.3", 8642, certificate=tmp_path / "a", key=tmp_path / "b")
     assert binding.url(8642) == "https://10.1.2.3:8642"
     assert binding_of("::1", 0).url(7) == "http://[::1]:7"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "127.0.0.1:9923",
+        "jobs.example.com:443",
+        "https://jobs.example.com",
+        "jobs.example.com/",
+        "[::1]:80",
+        "*",
+        "",
+        "a b",
+    ],
+)
+def test_a_name_with_a_port_or_more_is_refused_rather_than_never_matched(name: str) -> None:
+    with pytest.raises(OptionInvalid, match="without a scheme, a port or a path"):
+        binding_of("127.0.0.1", 0, allowed=[name])
+    with pytest.raises(OptionInvalid, match="good for every port"):
+        make_api(Lateshift("shop"), hosts=[name])
+
+
+def test_names_and_addresses_are_taken_as_they_are_written() -> None:
+    for name in ("jobs.example.com", "JOBS", "10.0.0.7", "::1", "[::1]", "jobs_1.internal"):
+        binding_of("127.0.0.1", 0, allowed=[name])

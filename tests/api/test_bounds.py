@@ -1,6 +1,7 @@
 """What a request may cost, where it may come from, and how whatever goes wrong is told."""
 
 import asyncio
+import gzip
 import logging
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -17,9 +18,9 @@ from lateshift.api.application import make_api
 from lateshift.api.bounds import BODY_LIMIT, HEADERS_LIMIT, HEADERS_MOST, JSON_DEPTH, URL_LIMIT, Bounds
 from lateshift.api.guard import host_in
 from lateshift.api.problem import STATUSES, refused_by
-from lateshift.api.reading import depth_of
 from lateshift.api.route import PUBLIC, Asked, Done, Route
 from lateshift.api.routes import health
+from lateshift.model.depth import depth_of
 from lateshift.testing import Kit
 from tests.api.asking import Web, asking, status_of
 
@@ -70,6 +71,14 @@ def test_a_text_without_an_end_is_looked_at_once_not_once_for_each_of_its_quotes
         (b"{}", {}, 415),
         (b"a=1", {"Content-Type": "application/x-www-form-urlencoded"}, 415),
         (b"{}", {"Content-Type": "application/json; charset=utf-8"}, 422),
+        (b"{}", {"Content-Type": 'Application/JSON;v=1; Charset="UTF-8"'}, 422),
+        (b"{}", {"Content-Type": "application/json; charset=utf-16"}, 415),
+        ("{}".encode("utf-16"), {"Content-Type": "application/json; charset=utf-16"}, 415),
+        (b"{}", {"Content-Type": "application/json; charset=utf-8; charset=latin-1"}, 415),
+        (gzip.compress(b"{}", mtime=0), JSON | {"Content-Encoding": "gzip"}, 415),
+        (b"{}", JSON | {"Content-Encoding": "gzip"}, 415),
+        (b"{}", JSON | {"Content-Encoding": "identity, BR"}, 415),
+        (b"{}", JSON | {"Content-Encoding": "identity"}, 422),
         (b"null", JSON, 422),
     ],
 )

@@ -1,5 +1,7 @@
 """Jobs over HTTP, many at once: found by whatever they have, and cancelled or resubmitted after a look."""
 
+from urllib.parse import urlencode
+
 import pytest
 
 from lateshift.api.bounds import SHOWN_OF_BULK
@@ -24,7 +26,7 @@ def test_a_job_is_found_by_tag_argument_error_time_and_key(web: Web, kit: Kit, s
     dead = str(shop.send.enqueue("nobody").id)
     kit.drain()
     fits = {
-        "tag=vip": cat, "argument=path%3Dcat.png": cat, "argument=cat": cat, "error=there+is+nobody": dead, "key=k": keyed,
+        "tag=vip": cat, "argument=path%3Dcat.png&since=1h": cat, "argument=cat&tag=vip": cat, "error=there+is+nobody&state=dead": dead, "key=k": keyed,
         "since=1h&tag=eu": cat, "until=2199-01-01&tag=eu": cat,
     }  # fmt: skip
     for query, id in fits.items():
@@ -38,6 +40,30 @@ def test_a_job_is_found_by_tag_argument_error_time_and_key(web: Web, kit: Kit, s
 )
 def test_a_filter_that_cannot_be_is_refused(web: Web, query: str) -> None:
     assert web("GET", f"/v1/jobs?{query}").status_code == 422
+
+
+@pytest.mark.parametrize("text", ["argument", "error"])
+@pytest.mark.parametrize("beside", [{}, {"queue": "images", "task": "thumbnail"}, {"state": "completed"}])
+def test_a_text_that_would_be_looked_for_in_every_job_is_refused_and_it_is_said_what_to_add(
+    web: Web, text: str, beside: dict[str, str]
+) -> None:
+    asked = {text: "cat", **beside}
+    for answer in (
+        web("GET", f"/v1/jobs?{urlencode(asked)}"),
+        web("POST", "/v1/bulk/preview", {"action": "cancel", **asked}),
+    ):
+        problem = answer.json()
+        assert (answer.status_code, problem["field"]) == (422, text)
+        assert problem["type"].endswith("filter-too-wide")
+        assert "since=7d" in problem["detail"]
+    for bound in (
+        {"since": "7d"},
+        {"tag": "eu"},
+        {"session": "ann"},
+        {"state": "dead"},
+        {"state": "running"},
+    ):
+        assert web("GET", f"/v1/jobs?{urlencode(asked | bound)}").status_code == 200, bound
 
 
 @pytest.mark.parametrize(
@@ -57,9 +83,9 @@ def test_a_search_that_looked_at_enough_goes_on_with_its_cursor(
     wanted = started(web, "wanted")
     for _ in range(5):
         started(web, "other")
-    page = web("GET", "/v1/jobs?argument=wanted").json()
+    page = web("GET", "/v1/jobs?argument=wanted&since=1d").json()
     assert (page["jobs"], page["cut"]) == ([], True)
-    page = web("GET", f"/v1/jobs?argument=wanted&cursor={page['next']}").json()
+    page = web("GET", f"/v1/jobs?argument=wanted&since=1d&cursor={page['next']}").json()
     assert ([job["id"] for job in page["jobs"]], page["next"], page["cut"]) == ([wanted], None, False)
 
 

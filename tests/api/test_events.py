@@ -17,10 +17,14 @@ from lateshift.api.bounds import LAST_EVENT_LIMIT, Bounds
 from lateshift.api.route import EVENT_STREAM, Asked, Done, Reach, Route, Stream
 from lateshift.model.access import Scope, new_token
 from lateshift.model.ids import new_job_id
+from lateshift.model.job import Lane, Line, Note, Progress
+from lateshift.model.outcome import Completed, Settlement
+from lateshift.store.contract import Want
 from lateshift.testing import Kit
 from tests.api.asking import Web, asking, token_of, told
 from tests.api.running import connected, running
 from tests.api.shop import Shop
+from tests.store_contract.driving import member
 from tests.walks.commands import eventually
 
 
@@ -61,6 +65,28 @@ def test_a_job_is_followed_to_its_end_and_gone_on_with_after_any_event(
     for place, last in enumerate(ids(whole)):
         rest = web("GET", path, headers={"Last-Event-ID": last})
         assert ids(rest) == ids(whole)[place + 1 :]
+
+
+def test_progress_is_gone_on_with_after_the_word_that_was_heard(web: Web, kit: Kit, shop: Shop) -> None:
+    """By the ids that were given, and by that of an older release, which all its progress had."""
+    job = shop.send.enqueue("ann")
+    store, worker = kit.app.store, member()
+    store.members.join(worker, timedelta(minutes=1))
+    wanted = Want(Line("mail", Lane.GUARDED_THREAD), 1)
+    [lease] = store.jobs.exchange(worker.id, [], [wanted]).leases
+    path = f"/v1/jobs/{job.id}/events"
+    heard: list[str] = []
+    for number in (1, 2, 3):
+        store.jobs.save([Note(lease, Progress(number, 3), number=number)])
+        resumed = {"Last-Event-ID": heard[-1]} if heard else {}
+        heard += ids(web("GET", path, headers=resumed))
+
+    assert heard == ["0.1", "1.2", "1.3.1", "1.3.2", "1.3.3"]
+    assert ids(web("GET", path, headers={"Last-Event-ID": "1.3.3"})) == []
+    assert ids(web("GET", path, headers={"Last-Event-ID": "1.3"})) == ["1.3.3"]
+    store.jobs.exchange(worker.id, [Settlement(lease, Completed(b'"sent"', timedelta(days=1)))], [])
+    assert ids(web("GET", path, headers={"Last-Event-ID": "1.3.2"})) == ["1.3.3", "1.5"]
+    assert ids(web("GET", path, headers={"Last-Event-ID": "1.3.3"})) == ["1.5"]
 
 
 def test_who_has_seen_the_end_of_a_job_is_told_to_ask_no_more(web: Web, kit: Kit, shop: Shop) -> None:
@@ -202,9 +228,9 @@ def test_a_listener_that_reads_nothing_loses_its_place(kit: Kit, monkeypatch: py
         """Without an end."""
         return Stream(frames(), None)
 
-    async def frames() -> AsyncIterator[bytes]:
+    async def frames() -> AsyncIterator[list[bytes]]:
         while True:
-            yield b"data: %s\n\n" % (b"a" * 65536)
+            yield [b"data: %s\n\n" % (b"a" * 65536)]
 
     route = Route(
         method="GET",

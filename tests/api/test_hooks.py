@@ -2,6 +2,7 @@
 
 import hmac
 import logging
+import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -9,18 +10,20 @@ from hashlib import sha256
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lateshift import Lateshift, Message
 from lateshift.api.application import make_api
-from lateshift.api.bounds import BODY_LIMIT
+from lateshift.api.bounds import BODY_LIMIT, JSON_DEPTH
 from lateshift.errors import TriggerInvalid
 from lateshift.model.access import Scope
 from lateshift.model.job import JobFilter
 from lateshift.model.triggering.trigger import NewTrigger
 from lateshift.replies.signing import Secrets
 from lateshift.testing import Kit, testing
+from lateshift.triggers.refusing import for_sender
 from lateshift.webhooks import github, standard_webhooks, stripe
 from tests.api.asking import Web, asking, token_of
 from tests.store_contract.driving import Worker, serve
@@ -55,6 +58,10 @@ def kit(app: Lateshift, seen: Seen, store_url: str, monkeypatch: pytest.MonkeyPa
     def build(message: Message) -> None:
         seen.append(message)
 
+    @app.on_webhook("faulty", verify=by_hand, decode=at_fault)
+    @app.task
+    def never(event: Any) -> None: ...
+
     @app.on_webhook("stripe", verify=stripe("env:HOOK_SECRET"))
     @app.task(queue="tight", unique=True)
     def charge(event: dict[str, Any]) -> None: ...
@@ -78,6 +85,10 @@ def web(kit: Kit) -> Iterator[Web]:
 
 def by_event(message: Message) -> Message | None:
     return None if message.headers.get("x-github-event") == "ping" else message
+
+
+def at_fault(message: Message) -> Any:
+    raise KeyError("a secret of the program")
 
 
 def by_hand(headers: Mapping[str, str], body: bytes, now: datetime) -> str:
@@ -145,6 +156,43 @@ def test_the_body_is_looked_at_byte_for_byte_and_need_not_say_that_it_is_json(we
         assert post(web, body, headers).status_code == 202
 
 
+@pytest.mark.parametrize("depth", [JSON_DEPTH - 1, JSON_DEPTH, JSON_DEPTH + 1, 900, 1_500, 100_000])
+def test_a_body_may_be_as_deep_as_any_other_and_its_sender_is_told_so(web: Web, kit: Kit, depth: int) -> None:
+    body = b"[" * depth + b"]" * depth
+    first, again = (post(web, body, {"x-id": "d1"}, "own") for _ in range(2))
+    if depth <= JSON_DEPTH:
+        assert (first.status_code, again.status_code) == (202, 202)
+        return
+    assert first.json() == again.json()
+    assert (first.status_code, first.json()["type"]) == (422, "urn:lateshift:problem:event-refused")
+    assert "more than 64 deep inside one another. It is kept as" in first.json()["detail"]
+    [kept] = kit.app.store.triggers.refused("own", None, 10)
+    assert (kept.reason, jobs_in(web)) == (
+        "the body has objects or lists more than 64 deep inside one another.",
+        0,
+    )
+
+
+def test_nothing_of_what_the_program_raised_is_told_to_the_sender(web: Web, kit: Kit) -> None:
+    first, again = (post(web, PAID, {"x-id": "f1"}, "faulty") for _ in range(2))
+    [kept] = kit.app.store.triggers.refused("faulty", None, 10)
+    assert kept.reason == "KeyError: 'a secret of the program'"  # for operators
+    assert first.json() == again.json()
+    assert first.json()["detail"] == (
+        f"No job can be made of this: the program that takes it cannot read it. It is kept as {kept.id}; "
+        "sending it again changes nothing."
+    )
+
+
+def test_what_an_older_release_has_refused_says_nothing_of_why(web: Web, kit: Kit) -> None:
+    post(web, b"no JSON", {"x-id": "o1"}, "own")
+    [kept] = kit.app.store.triggers.refused("own", None, 10)
+    rest = msgspec.json.decode(kept.rest)
+    assert for_sender(kept) == kept.reason
+    del rest["ours"]
+    assert for_sender(structs.replace(kept, rest=msgspec.json.encode(rest))) is None
+
+
 @pytest.mark.parametrize(
     "body",
     [b"no JSON", b'{"id": "p1", "amount": "seven"}', b"\xff", b"[" * 100_000, b'"' + b"a" * 300_000 + b'"'],
@@ -158,6 +206,7 @@ def test_what_no_job_can_be_made_of_is_kept_once_and_refused_until_an_operator_h
     [kept] = kit.app.store.triggers.refused("payments", None, 10)
     assert (kept.raw, kept.event) == (body, "msg_1")
     assert str(kept.id) in first.json()["detail"]
+    assert re.search(r"[^.]\. It is kept as", first.json()["detail"])
     assert b"webhook-signature" not in kept.rest
     kit.app.store.triggers.discard([kept.id], by="ann")
     assert post(web, body, signed(web, body)).json() == {"created": False, "job": None}

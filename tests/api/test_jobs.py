@@ -204,6 +204,10 @@ def test_a_cursor_that_was_changed_or_is_of_something_else_is_refused(web: Web, 
     for path, token in (
         (f"/v1/jobs?queue=mail&cursor={cursor[:20]}{other}{cursor[21:]}", ""),
         (f"/v1/jobs?queue=mail&cursor={cursor[:-2]}", ""),
+        (f"/v1/jobs?queue=mail&cursor={cursor}=", ""),
+        (f"/v1/jobs?queue=mail&cursor={cursor}====", ""),
+        (f"/v1/jobs?queue=mail&cursor={cursor[:8]}!{cursor[8:]}", ""),
+        (f"/v1/jobs?queue=mail&cursor=%20{cursor}", ""),
         ("/v1/jobs?queue=mail&cursor=x", ""),
         ("/v1/jobs?queue=mail&cursor=%C3%A4%00", ""),
         ("/v1/jobs?queue=mail&cursor=", ""),
@@ -278,3 +282,20 @@ def test_an_id_of_nothing_is_not_found(web: Web, id: str, method: str, end: str)
 
 def dead() -> JobFilter:
     return JobFilter(state=State.DEAD)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "values"),
+    [
+        ("/v1/tasks/send/jobs", {"arguments": {"to": "ann"}, "reply_to": ["channel:c"], "reply_on": ["done"]},
+         "received, started, progress, retrying, completed, cancelled, failed"),
+        ("/v1/bulk", {"action": "done", "all": True}, "cancel, resubmit"),
+        ("/v1/tokens", {"name": "x", "scopes": ["done"]}, "enqueue, read, operate, admin"),
+    ],
+)  # fmt: skip
+def test_a_value_that_a_field_has_not_is_told_with_those_it_has(
+    web: Web, shop: Shop, path: str, body: dict[str, Any], values: str
+) -> None:
+    answer = web("POST", path, body)
+    assert answer.status_code == 422
+    assert all(value in answer.json()["detail"] for value in values.split(", ")), answer.json()["detail"]

@@ -63,7 +63,9 @@ class Listener:
 async def test_none_of_a_thousand_listeners_misses_an_event(tmp_path: Path, store_url: str) -> None:
     (tmp_path / "shop.py").write_text(PROGRAM)
     output = tmp_path / "output"
-    with started("serve", "shop.py", "--port", "0", cwd=tmp_path, LATESHIFT_STORE=store_url) as process:
+    with started(
+        "serve", "shop.py", "--port", "0", "--show-secrets", cwd=tmp_path, LATESHIFT_STORE=store_url
+    ) as process:
         await asyncio.to_thread(
             eventually,
             lambda: "http://127.0.0.1:" in output.read_text() or process.poll() is not None,

@@ -1,6 +1,7 @@
 """Queues, breakers, workflows, schedules, batches, triggers and dead letters over HTTP, on both stores. What is done twice is
 done once."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,14 @@ from lateshift.api import bounds
 from lateshift.api.bounds import GROUPS_MOST, RESUBMIT_MOST
 from lateshift.api.routes import workflows
 from lateshift.errors import OptionInvalid, RunEnded
+from lateshift.model.access import Scope, new_token
+from lateshift.model.member import Program, Serves
 from lateshift.model.workflow.step import Kind, StepState
 from lateshift.operating import runs
 from lateshift.testing import Kit
-from tests.api.asking import Web
+from tests.api.asking import Web, token_of
 from tests.api.shop import Shop
+from tests.dashboard.test_overview import joined
 
 NOWHERE = "01900000-0000-7000-8000-000000000000"
 
@@ -25,11 +29,31 @@ def test_a_queue_is_paused_and_resumed(web: Web, shop: Shop) -> None:
     assert web("POST", "/v1/queues/mail/pause").json() == {
         "subject": "queue mail", "action": "paused", "changed": False, "state": None,
     }  # fmt: skip
-    [queue] = web("GET", "/v1/queues").json()["queues"]
+    [queue] = [each for each in web("GET", "/v1/queues").json()["queues"] if each["name"] == "mail"]
     assert (queue["name"], queue["ready"], queue["paused"]) == ("mail", 1, True)
     assert web("POST", "/v1/queues/mail/resume").json()["changed"] is True
     assert web("POST", "/v1/queues/mail/resume").json()["changed"] is False
     assert web("POST", "/v1/queues/a b/pause").status_code == 422
+
+
+def test_queues_without_jobs_are_listed_if_the_program_declares_them_or_a_living_worker_serves_them(
+    web: Web, shop: Shop, kit: Kit
+) -> None:
+    def names(token: str | None = "") -> list[str]:
+        return [queue["name"] for queue in web("GET", "/v1/queues", token=token).json()["queues"]]
+
+    before = names()
+    assert {"images", "mail", "orders", "pay", "tight"} <= set(before)
+    farm = Program(app="farm", version="1", tasks={}, queues=("barn",))
+    serves = Serves(
+        app="farm", version="1", code=farm.digest, queues=("field", "x.*"), slots={}, heartbeat=30.0
+    )  # fmt: skip
+    member = joined(kit)
+    assert kit.app.store.members.introduce(member, serves, farm)
+    assert set(names()) - set(before) == {"barn", "field"}
+    assert names(token_of(kit.app, "farmer", [Scope.READ], ("bar*",))) == ["barn"]
+    kit.app.store.members.bury([member])
+    assert names() == before
 
 
 def test_members_are_listed(web: Web, kit: Kit, shop: Shop) -> None:
@@ -60,8 +84,18 @@ def test_a_run_is_listed_shown_and_told(web: Web, kit: Kit, shop: Shop) -> None:
         web("POST", f"/v1/workflows/{run.id}/signal", body, headers=key).json()["changed"] for _ in range(2)
     ]
     assert told == [True, False]
+    for other in ({"name": "early", "data": {"by": "ann"}}, {"name": "picked", "data": {"by": "bob"}}):
+        refused = web("POST", f"/v1/workflows/{run.id}/signal", other, headers=key)
+        said = refused.json()
+        assert (refused.status_code, said["type"], said["field"]) == (
+            409,
+            "urn:lateshift:problem:key-conflict",
+            "Idempotency-Key",
+        )
     kit.drain()
     assert kit.result(run) == {"by": "ann"}
+    assert not web("POST", f"/v1/workflows/{run.id}/signal", body, headers=key).json()["changed"]
+    assert web("POST", f"/v1/workflows/{run.id}/signal", other, headers=key).status_code == 409
     assert web("POST", f"/v1/workflows/{run.id}/signal", body).status_code == 409
     assert web("POST", f"/v1/workflows/{run.id}/resume").status_code == 409
     assert web("GET", "/v1/workflows?state=odd").json()["field"] == "state"
@@ -126,7 +160,16 @@ def test_a_held_step_runs_again_with_other_arguments(web: Web, kit: Kit, shop: S
     large = {"arguments": {"card": "x" * 300_000}}
     assert web("POST", f"/v1/workflows/{run.id}/steps/1/resubmit", large).status_code == 413
     path = f"/v1/workflows/{run.id}/steps/1/resubmit"
-    assert web("POST", path, {"arguments": {"card": "good"}}).json()["changed"] is True
+    looked = web("POST", path, {"arguments": {"card": "good"}, "preview": True}).json()
+    assert (looked["changed"], looked["before"], looked["after"]) == (
+        False,
+        {"args": ["bad"]},
+        {"card": "good"},
+    )
+    assert web("POST", path, {"preview": True}).json()["after"] == looked["before"]
+    assert web("GET", f"/v1/workflows/{run.id}").json()["state"] == "held"
+    done = web("POST", path, {"arguments": {"card": "good"}}).json()
+    assert (done["changed"], done["after"]) == (True, {"card": "good"})
     kit.drain()
     assert web("GET", f"/v1/workflows/{run.id}").json()["steps"][0]["state"] == "completed"
     assert web("POST", path).status_code == 409
@@ -252,6 +295,42 @@ def test_a_token_is_made_shown_once_listed_and_revoked(web: Web) -> None:
     assert web("POST", "/v1/tokens", {"name": "x", "scopes": ["all"]}).json()["field"] == "scopes[0]"
     [row] = web("GET", "/v1/audit?action=revoke&limit=1").json()["audit"]
     assert row["actor"] == "token all"
+
+
+def test_tokens_are_listed_page_by_page_and_no_sign_in_or_expired_one_hides_another(
+    web: Web, kit: Kit
+) -> None:
+    store, now = kit.app.store, kit.app.store.clock.now()
+    admin = store.tokens.named("all")
+    assert admin is not None
+    for number in range(5):
+        token_of(kit.app, f"short-{number}", [Scope.READ], lives=timedelta(hours=1))
+        browser, _ = new_token(
+            f"all:browser-{number}", [Scope.ADMIN], [], at=now, by="token all", expires_at=now + timedelta(hours=1),
+            parent=admin.id,
+        )  # fmt: skip
+        store.tokens.create(browser)
+    token_of(kit.app, "gone", [Scope.READ], revoked=True)
+    kit.clock.move(hours=2)
+
+    def names(asked: str = "") -> list[str]:
+        found: list[str] = []
+        page = web("GET", f"/v1/tokens?limit=2{asked}").json()
+        while page["next"] is not None:
+            found += [token["name"] for token in page["tokens"]]
+            page = web("GET", f"/v1/tokens?limit=2{asked}&cursor={page['next']}").json()
+        return found + [token["name"] for token in page["tokens"]]
+
+    expired = [f"short-{number}" for number in range(4, -1, -1)]
+    assert names() == ["all", *expired, "gone"]
+    assert names("&state=good") == ["all"]
+    assert names("&state=expired") == expired
+    assert names("&state=revoked") == ["gone"]
+    assert names("&sign_ins=true&state=expired") == names("&sign_ins=true")
+    assert len(names("&sign_ins=true")) == 5
+    cursor = web("GET", "/v1/tokens?limit=2").json()["next"]
+    assert web("GET", f"/v1/tokens?limit=2&state=good&cursor={cursor}").json()["field"] == "cursor"
+    assert web("GET", "/v1/tokens?state=odd").json()["field"] == "state"
 
 
 def test_probes_ask_for_no_token(web: Web) -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from lateshift.model.access import Scope
 from lateshift.model.figures import Figures
 from lateshift.model.ids import new_member_id
+from lateshift.operating.overview import QUEUES_SUMMED
 from lateshift.testing import Kit
 from lateshift.worker.service import introduce
 from tests.api.asking import Web, token_of
@@ -35,11 +36,44 @@ def test_the_overview_tells_what_needs_somebody_the_pace_and_the_cost(web: Web, 
     assert told["now"]["failed"] == 1
     assert told["now"]["failed_share"] == 0.2
     assert (told["now"]["backlog"], told["now"]["idle_workers"]) == (1, 1)
-    assert told["now"]["drains_in_seconds"] > 0
+    assert (told["now"]["drains_in_seconds"], told["now"]["held_up"], told["now"]["held_up_why"]) == (
+        None,
+        1,
+        "paused",
+    )
     assert [(it["queue"], it["seconds"], it["share"]) for it in told["cost"]] == [
         ("mail", 6.0, 0.75),
         ("images", 2.0, 0.25),
     ]
+
+
+def test_a_backlog_takes_as_long_as_its_slowest_queue(web: Web, kit: Kit, shop: Shop) -> None:
+    worked(kit)
+    [member] = kit.app.store.reports.members()
+    kit.app.store.members.report(member.id, {"running": 1, "drains": {"": 6.0, "mail": 0.5, "images": 20.0}})
+    for _ in range(3):
+        shop.send.enqueue("bob")
+    shop.thumbnail.enqueue("cat.png")
+
+    now = web("GET", "/v1/overview").json()["now"]
+
+    assert (now["drains_in_seconds"], now["held_up"], now["held_up_why"]) == (6.0, 0, None)
+    assert now["completed_per_second"] == 6.0
+
+
+def test_an_overview_that_has_not_changed_is_not_sent_again_though_time_has_passed(
+    web: Web, kit: Kit, shop: Shop
+) -> None:
+    first = web("GET", "/v1/overview")
+    kit.clock.move(seconds=1)
+    assert web("GET", "/v1/overview").json()["at"] > first.json()["at"]
+    tag = {"If-None-Match": first.headers["etag"]}
+    assert tag["If-None-Match"].startswith('W/"')
+    same = web("GET", "/v1/overview", headers=tag)
+    assert (same.status_code, same.headers["etag"], same.content) == (304, first.headers["etag"], b"")
+    kit.app.store.queues.pause("mail", by="ann")
+    shop.send.enqueue("bob")
+    assert web("GET", "/v1/overview", headers=tag).status_code == 200
 
 
 def test_the_history_of_a_queue_has_a_period_for_each_step(web: Web, kit: Kit) -> None:
@@ -82,3 +116,19 @@ def test_who_may_see_one_queue_is_told_of_that_alone(web: Web, kit: Kit) -> None
 def test_what_cannot_be_asked_is_refused_with_its_field(web: Web) -> None:
     for path in ("/v1/overview?over=year", "/v1/history?over=", "/v1/history?queue=no+queue"):
         assert web("GET", path).status_code == 422, path
+
+
+def test_one_who_sees_some_queues_is_told_of_them_however_much_others_ran(
+    web: Web, kit: Kit, shop: Shop
+) -> None:
+    midway(kit.clock)
+    member = new_member_id()
+    kit.app.store.members.join(introduce(member, "worker", "w", kit.app.clock), timedelta(days=1))
+    busy = {f"other-{number}": Figures(completed=9, ran=900.0) for number in range(QUEUES_SUMMED + 5)}
+    kit.app.store.figures.add(member, 1, busy | {"mail": Figures(completed=3, ran=0.1)}, busy=5.0)
+    shop.send.enqueue("bob")
+
+    own = token_of(kit.app, "own", [Scope.READ], ("mail",))
+    now = web("GET", "/v1/overview", token=own).json()["now"]
+
+    assert now["completed_per_second"] > 0

@@ -23,6 +23,7 @@ BODIES: dict[str, Any] = {
     "/v1/workflows/{id}/signal": {"name": "picked"}, "/v1/workflows/{id}/undo": {"why": "a test"},
     "/v1/bulk": {"action": "cancel", "all": True}, "/v1/bulk/preview": {"action": "cancel", "all": True},
     "/v1/dead-letters/preview": {"all": True}, "/v1/dead-letters/resubmit": {"all": True},
+    "/v1/dead-letters/discard/preview": {"all": True}, "/v1/dead-letters/discard": {"all": True},
     "/v1/workflows/resume": {"name": "order"}, "/v1/sessions/release": {"queue": "mail", "session": "ann"},
     "/v1/tasks/{name}/schedules": {"name": "nightly", "arguments": {"to": "ann"}, "cron": "0 3 * * *"},
     "/v1/schedules/{name:path}/edit": {"cron": "0 3 * * *"},

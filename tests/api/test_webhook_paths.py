@@ -56,7 +56,7 @@ def test_no_answer_shows_where_a_webhook_leads(web: Web, kit: Kit, deliveries: l
     ]:
         answer = web("GET", path)
         assert (path, answer.status_code, SECRET in answer.text) == (path, 200, False)
-    assert web("GET", f"/v1/jobs?argument={SECRET}").json()["jobs"] == []
+    assert web("GET", f"/v1/jobs?argument={SECRET}&since=1d").json()["jobs"] == []
     assert [each["id"] for each in web("GET", "/v1/jobs?queue=replies.shop").json()["jobs"]] == [id]
 
 

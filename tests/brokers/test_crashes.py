@@ -23,7 +23,7 @@ EACH = 3  # messages, before each death
 PATIENCE = 60.0  # seconds
 POINTS = ["trigger.after_read", "trigger.before_commit", "trigger.after_commit"]
 OFTEN = int(
-    os.environ.get("LATESHIFT_DEATHS", "100")
+    os.environ.get("LATESHIFT_TEST_DEATHS", "100")
 )  # on the brokers that are nearest to what they are in production
 SOME = max(1, OFTEN // 10)
 

@@ -15,7 +15,7 @@ from lateshift.store.open import open_store
 from tests.walks.commands import environment, eventually, started
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = str(Path(__file__).parent / "program.py")
+PROGRAM = "program"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,9 @@ class Served:
 
 
 @contextmanager
-def serving(store: str, folder: Path, *, text: str | None = None) -> Iterator[Served]:
-    """`text`: what users wrote into everything; None leaves the store empty."""
+def serving(store: str, folder: Path, *, text: str | None = None, program: str = PROGRAM) -> Iterator[Served]:
+    """`text`: what users wrote into everything; None leaves the store empty. `program`: a module of this folder that has a `fill`."""
+    file = str(Path(__file__).parent / f"{program}.py")
     variables = {
         "LATESHIFT_STORE": store,
         "TEXT_OF_USERS": text or "",
@@ -38,13 +39,15 @@ def serving(store: str, folder: Path, *, text: str | None = None) -> Iterator[Se
     with ExitStack() as stack:
         if text is not None:
             subprocess.run(
-                [sys.executable, "-c", "from tests.browser.program import fill; fill()"],
+                [sys.executable, "-c", f"from tests.browser.{program} import fill; fill()"],
                 check=True, timeout=60, env=environment(**variables), cwd=folder,
             )  # fmt: skip
             (folder / "worker").mkdir()
-            stack.enter_context(started("up", PROGRAM, cwd=folder / "worker", **variables))
+            stack.enter_context(started("up", file, cwd=folder / "worker", **variables))
             eventually(lambda: _is_full(store), "the store is as a page wants it")
-        server = stack.enter_context(started("serve", PROGRAM, "--port", "0", cwd=folder, **variables))
+        server = stack.enter_context(
+            started("serve", file, "--port", "0", "--show-secrets", cwd=folder, **variables)
+        )
         out = folder / "output"
         eventually(lambda: "/sign-in?code=" in out.read_text() or server.poll() is not None, "it serves")
         [link] = re.findall(r"http://\S+/sign-in\?code=[\w-]+", out.read_text())
@@ -56,8 +59,8 @@ def _is_full(url: str) -> bool:
     store = open_store(url)
     try:
         dead = store.reports.jobs(JobFilter(state=State.DEAD), 10)
-        done = store.reports.jobs(JobFilter(state=State.COMPLETED, task="keep"), 10)
+        items = [view for view in store.workflows.newest(None, 20) if view.state is State.COMPLETED]
         held = store.workflows.newest(None, 10, phase=Phase.HELD)
-        return len(dead) >= 4 and bool(done) and bool(held)
+        return len(dead) >= 4 and bool(items) and bool(held)
     finally:
         store.close()

@@ -60,6 +60,30 @@ def test_rows_are_walked_and_pages_reached_by_keys(signed_in: SignedIn, full: Se
     expect(page.get_by_role("dialog")).to_be_hidden()
 
 
+@pytest.mark.parametrize("libraries", [True, False])
+def test_a_list_holds_still_while_a_row_is_chosen(signed_in: SignedIn, full: Served, libraries: bool) -> None:
+    """Also on a page where new rows push the others away."""
+    page = signed_in(full).new_page()
+    if not libraries:
+        page.route(re.compile("vendor-"), lambda route: route.abort())
+    page.clock.install()
+    page.goto("/jobs")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.wait_for_load_state("networkidle")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.clock.run_for(10_000)
+    assert asked == []
+    held = "getComputedStyle(document.querySelector('#beside'), '::before').content"
+    assert "Held while a row is chosen" in page.evaluate(held)
+    page.keyboard.press("Escape")
+    with page.expect_request(lambda request: request.url == full.url + "/jobs"):
+        page.clock.run_for(3_000)
+    expect(page.locator("tr.chosen")).to_have_count(0)
+    assert page.evaluate(held) == "none"
+
+
 def test_every_page_at_the_side_has_a_key_of_its_own(signed_in: SignedIn, full: Served) -> None:
     page = signed_in(full).new_page()
     page.goto("/")
@@ -113,7 +137,7 @@ def test_who_is_signed_out_meanwhile_comes_back_to_the_same_page(
             page.get_by_label("Token").fill(text)
             page.get_by_role("button", name="Sign in").click()
             page.wait_for_url("**/jobs?task=thumbnail&state=scheduled")
-            [own, *_] = [each for each in store.tokens.list(100) if each.parent == token.id]
+            [own, *_] = [each for each in store.tokens.list(100, sign_ins=True) if each.parent == token.id]
             store.tokens.revoke(own.id, by="a test")
             page.wait_for_url("**/sign-in?next=*", timeout=15_000)
             page.get_by_label("Token").fill(text)

@@ -41,6 +41,13 @@ def test_a_job_runs_again_with_arguments_that_were_refused_at_first(
     page.get_by_label("Arguments, by name").fill('{"path": 7}')
     press(page, "Resubmit so")
     expect(page.get_by_role("alert")).to_contain_text("path")
+    expect(page.get_by_role("alert")).to_be_focused()
+    expect(page.get_by_role("alert")).to_be_in_viewport()
+    with page.expect_response(lambda answer: "hx-request" in answer.request.headers) as looked:
+        page.evaluate("htmx.trigger('#job', 'look')")
+    assert looked.value.status == 200
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.get_by_role("button", name="Resubmit with the old arguments")).to_be_visible()
     expect(page.get_by_label("Arguments, by name")).to_have_value('{"path": 7}')
     page.get_by_label("Arguments, by name").fill('{"path": "dog.png"}')
     press(page, "Resubmit so")

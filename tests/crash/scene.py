@@ -165,6 +165,13 @@ class Scene:
         rest = [] if key is None else [key]
         return self._start(["-m", "tests.crash.caller", str(number), *rest], crash, url)
 
+    def server(self, *, crash: str | None = None) -> Group:
+        """`lateshift serve`, on a free port. Ready when its log has its address."""
+        group = self._start(["-m", "lateshift", "serve", PROGRAM, "--port", "0"], crash, None)
+        until(lambda: group.says("http://127.0.0.1:") or group.ended, "the server has its address")
+        assert not group.ended, group.log.read_text()
+        return group
+
     def producer(self, count: int, *, crash: str | None = None) -> Group:
         """A process that makes a batch, or goes on with it."""
         return self._start(["-m", "tests.crash.producer", str(count)], crash, None)

@@ -42,7 +42,8 @@ class Browser:
     def text(self) -> str:
         """What stands on the page, without its tags."""
         assert self.page is not None
-        return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", self.page.text)))
+        whole = self.page.text.replace("<wbr>", "")
+        return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", whole)))
 
     def send(self, path: str, form: Mapping[str, str] | None = None, **headers: str) -> httpx.Response:
         assert self.page is not None

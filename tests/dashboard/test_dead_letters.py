@@ -60,6 +60,38 @@ def test_a_group_is_resubmitted_after_a_look(browser: Browser, shop: Shop, kit: 
     assert len(kit.app.store.reports.jobs(JobFilter(state=State.READY), 10)) == 3
 
 
+def test_a_few_of_a_group_go_first_to_see_how_they_fare(browser: Browser, shop: Shop, kit: Kit) -> None:
+    buried(kit, 3)
+    browser.look("/dead-letters")
+    like = fingerprint(browser)
+    browser.look(f"/dead-letters/{like}")
+    for wrong in ("x", "-1", "0", "1.5", "9" * 20):
+        answer = browser.send(f"/dead-letters/{like}/preview", {"like": like, "limit": wrong})
+        assert (wrong, answer.status_code) == (wrong, 422)
+    browser.send(f"/dead-letters/{like}/preview", {"like": like, "limit": "1"})
+    assert "Resubmit 1 dead letter?" in browser.text
+    assert 'name="limit" value="1"' in browser.page.text  # type: ignore[union-attr]
+    browser.send("/dead-letters/resubmit", {"like": like, "limit": "1"})
+    assert len(kit.app.store.reports.jobs(JobFilter(state=State.DEAD), 10)) == 2
+
+
+def test_a_group_is_resubmitted_at_a_rate(browser: Browser, shop: Shop, kit: Kit) -> None:
+    buried(kit, 3)
+    browser.look("/dead-letters")
+    like = fingerprint(browser)
+    browser.look(f"/dead-letters/{like}")
+    for wrong in ("fast", "0/s", "1/year", "99999/s"):
+        answer = browser.send(f"/dead-letters/{like}/preview", {"like": like, "rate": wrong})
+        assert (wrong, answer.status_code) == (wrong, 422)
+        assert f'name="rate" size="10" value="{wrong}" aria-invalid="true"' in answer.text
+    browser.send(f"/dead-letters/{like}/preview", {"like": like, "rate": "30/min"})
+    assert "The first is due now, the others at 30/min." in browser.text
+    assert 'name="rate" value="30/min"' in browser.page.text  # type: ignore[union-attr]
+    browser.send("/dead-letters/resubmit", {"like": like, "rate": "30/min"})
+    assert "3 jobs ready again, the last due in 4.0s." in browser.text
+    assert len(kit.app.store.reports.jobs(JobFilter(state=State.SCHEDULED), 10)) == 2
+
+
 def test_a_group_is_resubmitted_with_other_arguments_that_are_checked(
     browser: Browser, shop: Shop, kit: Kit
 ) -> None:
@@ -81,6 +113,56 @@ def test_a_group_is_resubmitted_with_other_arguments_that_are_checked(
     assert kit.app.store.reports.jobs(JobFilter(state=State.DEAD), 10) == []
 
 
+def test_a_group_is_discarded_after_a_look_and_no_other_goes_with_it(
+    browser: Browser, shop: Shop, kit: Kit
+) -> None:
+    buried(kit, 3)
+    kit.clock.move(minutes=5)
+    browser.look("/dead-letters")
+    like = fingerprint(browser)
+    assert "Discard them" in browser.look(f"/dead-letters/{like}")
+    for path in ("/dead-letters/discard-preview", f"/dead-letters/{like}/discard-preview"):
+        assert browser.send(path, {"like": like}).status_code == 200
+        assert "Discard 3 dead letters?" in browser.text
+    [ids] = re.findall(r'name="ids" value="([^"]*)"', browser.page.text)  # type: ignore[union-attr]
+    assert len(kit.app.store.reports.jobs(JobFilter(state=State.DEAD), 10)) == 3
+    buried(kit, 1)
+    assert browser.send("/dead-letters/discard", {"ids": ids}).headers["location"] == "/dead-letters"
+    assert "3 jobs discarded." in browser.text
+    assert len(kit.app.store.reports.jobs(JobFilter(state=State.DEAD), 10)) == 1
+
+
+def test_one_dead_letter_is_discarded_from_its_page_after_a_look(
+    browser: Browser, shop: Shop, kit: Kit
+) -> None:
+    job = shop.send.enqueue("nobody")
+    kit.drain()
+    assert "Discard…" in browser.look(f"/jobs/{job.id}")
+    seen = browser.send(f"/jobs/{job.id}/discard-preview", {"ids": str(job.id)})
+    assert seen.status_code == 200
+    assert "There is none that can be discarded now." in browser.text
+    assert "discard it later" in browser.text
+    kit.clock.move(minutes=5)
+    browser.send(f"/jobs/{job.id}/discard-preview", {"ids": str(job.id)})
+    assert "Discard this job" in browser.text
+    browser.send("/dead-letters/discard", {"ids": str(job.id)})
+    assert "1 job discarded." in browser.text
+    assert kit.app.store.reports.job(job.id) is None
+    browser.send("/dead-letters/discard", {"ids": str(job.id)})
+    assert "0 jobs discarded. 1 job not: each is no dead letter" in browser.text
+
+
+def test_who_may_only_look_has_no_button_to_discard(stranger: Browser, shop: Shop, kit: Kit) -> None:
+    job = shop.send.enqueue("nobody")
+    kit.drain()
+    kit.clock.move(minutes=5)
+    stranger.sign_in_as(Scope.READ)
+    for path in ("/dead-letters", f"/jobs/{job.id}"):
+        assert "Discard" not in stranger.look(path)
+    assert stranger.send("/dead-letters/discard", {"ids": str(job.id)}).status_code == 403
+    assert kit.app.store.reports.job(job.id) is not None
+
+
 def test_a_group_that_is_gone_says_so(browser: Browser) -> None:
     answer = browser.ask("GET", "/dead-letters/00000000")
     assert answer.status_code == 404
@@ -100,7 +182,7 @@ def test_a_page_groups_so_many_of_the_newest(
 
 def test_a_token_for_some_queues_sees_no_letters_of_others(browser: Browser, shop: Shop, kit: Kit) -> None:
     buried(kit, 1)
-    browser.sign_in_as(Scope.OPERATE, queues=("mail",))
+    browser.sign_in_as(Scope.OPERATE, queues=("mail", "pay"))
     assert "This sign-in is for some queues" in browser.look("/dead-letters")
     assert "No dead letter fits this." in browser.look("/dead-letters?queue=mail")
     assert browser.ask("GET", "/dead-letters?queue=default").status_code == 403

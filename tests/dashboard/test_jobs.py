@@ -106,10 +106,13 @@ def test_a_search_that_looked_at_enough_says_so_and_older_goes_on(
         shop.thumbnail.enqueue("other.png")
 
     assert "There may be more further back" in browser.look("/jobs?argument=wanted.png")
+    assert 'name="since" value="7d"' in browser.page.text  # type: ignore[union-attr]  # where nobody said how far back
+    assert "looked for in the jobs of the last 7 days" in browser.text
     assert rows(browser) == 0
     [older] = re.findall(r'rel="next" href="([^"]+)"', browser.page.text)  # type: ignore[union-attr]
     browser.look(older.replace("&amp;", "&"))
     assert f"/jobs/{first.id}" in browser.page.text  # type: ignore[union-attr]
+    assert "of the last 7 days" not in browser.look("/jobs?argument=cat.png&since=1h")
 
 
 def test_the_ticked_jobs_are_cancelled_after_a_look_at_them(browser: Browser, shop: Shop, kit: Kit) -> None:
@@ -151,7 +154,8 @@ def test_nothing_ticked_and_nothing_narrowed_is_refused(browser: Browser, shop: 
     browser.look("/jobs")
     answer = browser.send("/jobs/preview", {"action": "cancel"})
     assert answer.status_code == 422
-    assert "Say which jobs" in browser.text
+    assert "Tick some rows, or set a filter" in browser.text
+    assert "Body invalid" not in browser.text
     assert browser.send("/jobs/bulk", {"action": "burn", "ids": str(job.id)}).status_code == 422
     assert browser.send("/jobs/bulk", {"action": "cancel", "ids": "x"}).status_code == 422
     assert job.view().state is State.READY
@@ -233,7 +237,7 @@ def test_a_token_for_some_queues_is_asked_which_and_sees_no_others(
 ) -> None:
     mail = shop.send.enqueue("ann")
     image = shop.thumbnail.enqueue("cat.png")
-    browser.sign_in_as(Scope.OPERATE, queues=("mail",))
+    browser.sign_in_as(Scope.OPERATE, queues=("mail", "pay"))
     assert "This sign-in is for some queues" in browser.look("/jobs")
     assert rows(browser) == 0
     browser.look("/jobs?queue=mail")

@@ -60,7 +60,7 @@ def test_dead_letters_are_told_by_what_they_died_of_with_a_link_to_them(
     said = browser.look("/")
 
     assert (
-        "dead letters send : 3 jobs died of Permanent: there is nobody. Mend the cause, then resubmit them."
+        "dead letters send : 3 jobs died of Permanent: there is nobody. Mend the cause, then resubmit them; or discard them."
         in said
     )
     assert browser.page is not None
@@ -138,12 +138,24 @@ def test_dead_letters_are_looked_at_up_to_a_limit_which_is_told(
     assert letters.what.startswith("2 jobs among the newest 2 died of")
 
 
+def test_dead_letters_that_need_nobody_are_said_to_be_left_out(
+    browser: Browser, shop: Shop, kit: Kit
+) -> None:
+    said = "runs that were undone"
+    assert said not in browser.look("/")
+    assert said not in browser.look("/queues")
+    shop.send.enqueue("nobody")
+    kit.drain()
+    assert said in browser.look("/")
+    assert said in browser.look("/queues")
+
+
 def test_the_pace_the_charts_and_the_cost_are_of_what_workers_told(browser: Browser, kit: Kit) -> None:
     worked(kit.app.store, joined(kit))
 
     said = browser.look("/")
 
-    assert "Failed attempts 3" in said
+    assert re.search(r"Failed attempts \d+(\.\d)? % 3 in 5 min", said)
     assert "images 36 s 75 %" in said
     assert "mail 12 s 25 %" in said
     assert "Workers 0 of 1 busy now" in said
@@ -180,7 +192,7 @@ def test_who_may_see_one_queue_sees_its_figures_alone(stranger: Browser, kit: Ki
     assert "mail" not in said.partition("Sign out")[2].partition("Keys j k")[0]
     assert "Workers" not in said
     table = stranger.look("/overview/table")
-    assert "Your queues: the last hour" in table
+    assert "images: the last hour" in table
     assert re.search(r" 0 3 0 0 – – – 36 s 0 ", table)
     assert stranger.ask("GET", "/overview/table?queue=mail").status_code == 403
 

@@ -1,5 +1,6 @@
 """Queues, members and breakers: looked at, paused and resumed, opened and closed."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -8,6 +9,7 @@ from lateshift import Lateshift, Limit
 from lateshift.dashboard.pages import breakers, members, queues
 from lateshift.model.access import Scope
 from lateshift.model.figures import Figures
+from lateshift.model.guard import Rule
 from lateshift.model.member import Program, Serves
 from lateshift.testing import Kit
 from tests.api.shop import Shop
@@ -27,6 +29,24 @@ def test_a_list_of_queues_says_what_stands_in_each_and_when_it_is_done(
 
     assert "images open 1 0 1 0 0" in said
     assert "mail paused 0 0 0 0 0 – 0 empty" in said
+
+
+def test_a_queue_says_when_it_is_done_or_what_holds_it_up(browser: Browser, shop: Shop, kit: Kit) -> None:
+    for queue in ("images", "mail", "orders", "pay"):
+        shop.thumbnail.options(queue=queue).enqueue("cat.png")
+    kit.app.store.queues.pause("mail", by="ann")
+    assert re.search(r"images open 1 0 0 0 0 .{1,20} 0 no worker", browser.look("/queues"))
+    member = joined(kit)
+    kit.app.store.members.report(member, {"drains": {"images": 0.1, "mail": 0.2}})
+    kit.app.store.rules.declare([Rule("queue", "orders", None, 3, timedelta(minutes=1))], by="code")
+
+    said = browser.look("/queues")
+
+    assert re.search(r"images open 1 0 0 0 0 .{1,20} 6 10 s", said)
+    assert re.search(r"mail paused 1 0 0 0 0 .{1,20} 12 paused", said)
+    assert re.search(r"orders open 1 0 0 0 0 .{1,20} 0 20 s", said)
+    assert re.search(r"pay open 1 0 0 0 0 .{1,20} 0 –", said)
+    assert "Drains in 10 s 6 done a minute" in browser.look("/queues/images")
 
 
 def test_a_queue_without_jobs_is_listed_if_a_program_declares_it_or_it_ran_something(
@@ -186,7 +206,7 @@ def test_members_are_shown_with_what_they_run_and_the_lost_first(browser: Browse
     said = browser.look("/members")
 
     assert said.index("lost") < said.index("1.4")
-    assert "shop 1.4 all queues 2 of 4 12,345 4" in said
+    assert "shop 1.4 all queues 2 12,345 4" in said
     assert "Does not turn: Worker for 17 s." in said
 
 

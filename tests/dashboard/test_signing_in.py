@@ -103,6 +103,30 @@ def test_the_link_is_good_once_and_looking_at_it_does_not_use_it_up(stranger: Br
     assert "This link was used" in again.text
 
 
+def test_a_link_that_is_used_up_has_no_button_and_says_what_to_do(stranger: Browser) -> None:
+    link = stranger.site.sign_in_path()
+    code = link.partition("=")[2]
+    assert stranger.ask("POST", "/sign-in", data={"code": code}, headers=OWN).status_code == 303
+    again = stranger.ask("GET", link)  # the browser that is signed in
+    assert (again.status_code, again.headers["location"]) == (303, "/")
+    stranger.client.cookies.clear()
+    other = stranger.ask("GET", link)
+    assert other.status_code == 401
+    assert 'name="code"' not in other.text
+    assert 'name="token"' in other.text
+    assert "This link was used" in other.text
+    assert "lateshift tokens create me --scope admin" in other.text
+    assert "start the server again" in other.text
+
+
+@pytest.mark.parametrize("typed", ["hello", "lsh_", "lsh_" + "Q" * 63, "Bearer lsh_" + "Q" * 64])
+def test_what_is_no_token_is_told_in_the_words_of_a_form(stranger: Browser, typed: str) -> None:
+    answer = stranger.ask("POST", "/sign-in", data={"token": typed}, headers=OWN)
+    assert answer.status_code == 401
+    assert "This is no token. A token begins with lsh_" in answer.text
+    assert "Authorization" not in answer.text
+
+
 def test_a_wrong_code_does_not_use_up_the_right_one(stranger: Browser) -> None:
     code = stranger.site.sign_in_path().partition("=")[2]
     assert stranger.ask("POST", "/sign-in", data={"code": "wrong"}, headers=OWN).status_code == 401
@@ -127,7 +151,7 @@ def test_signing_in_gives_the_browser_a_token_of_its_own(stranger: Browser) -> N
     stranger.sign_in(text)
     [held] = stranger.client.cookies.jar
     assert held.value != text
-    own = next(each for each in stranger.app.store.tokens.list(10) if each.parent is not None)
+    own = next(each for each in stranger.app.store.tokens.list(10, sign_ins=True) if each.parent is not None)
     parent = stranger.app.store.tokens.named("ann")
     assert parent is not None
     assert (own.parent, own.scopes, own.queues) == (parent.id, parent.scopes, parent.queues)

@@ -1,6 +1,7 @@
 """Tokens and the audit on their pages, on both stores."""
 
 import re
+from datetime import timedelta
 
 import pytest
 
@@ -8,7 +9,7 @@ from lateshift.api.bounds import PAGE
 from lateshift.api.problem import Refused
 from lateshift.dashboard.page import Form
 from lateshift.dashboard.typed import UNITS, seconds_in, words_in
-from lateshift.model.access import Scope
+from lateshift.model.access import SIGN_IN_LINK, Scope, new_token
 from tests.api.asking import token_of
 from tests.dashboard.browsing import Browser, browsing
 from tests.dashboard.test_workflows import html
@@ -63,6 +64,35 @@ def test_browsers_that_signed_in_stand_apart_and_go_with_their_token(browser: Br
         assert answer.headers["location"] == "/tokens"
         assert "revoked" in browser.text
         assert other.ask("GET", "/").headers["location"] == "/sign-in"
+
+
+def test_tokens_are_paged_and_browsers_have_pages_of_their_own(browser: Browser) -> None:
+    store, now = browser.app.store, browser.app.store.clock.now()
+    for number in range(PAGE + 5):
+        token_of(browser.app, f"made-{number}", [Scope.READ])
+        token, _ = new_token(
+            f"x:browser-{number}",
+            ["read"],
+            [],
+            at=now,
+            by=SIGN_IN_LINK,
+            expires_at=now + timedelta(minutes=1),
+        )
+        store.tokens.create(token)
+    first = browser.look("/tokens")
+    assert first.count("made-") == PAGE
+    assert 0 < first.count("x:browser-") < PAGE  # this browser's ends last
+    [more] = re.findall(r'rel="next" href="([^"]+)"', html(browser))
+    rest = browser.look(more.replace("&amp;", "&"))
+    assert rest.count("made-") == 5
+    assert "browser-" not in rest
+    browsers = browser.look("/tokens?sign_ins=true")
+    assert "made-" not in browsers
+    [more] = re.findall(r'rel="next" href="([^"]+)"', html(browser))
+    assert (
+        browsers.count("x:browser-") + browser.look(more.replace("&amp;", "&")).count("x:browser-")
+        == PAGE + 5
+    )
 
 
 def test_only_who_may_do_all_sees_tokens_and_the_audit(stranger: Browser) -> None:

@@ -39,7 +39,8 @@ def refuse(kit: Kit, count: int, raw: bytes) -> None:
 
 
 def test_an_empty_list_says_how_triggers_are_made(browser: Browser) -> None:
-    assert "@app.on_message" in browser.look("/triggers")
+    for each in ("@app.on_message", "@app.on_webhook", "@app.on_file", "@app.on_row"):
+        assert each in browser.look("/triggers")
 
 
 def test_one_that_nobody_reads_is_stuck_and_says_so(browser: Browser, files: Kit) -> None:
@@ -115,6 +116,23 @@ def hook(kit: Kit) -> Kit:
 
     kit.app.declare_webhooks()
     return kit
+
+
+def test_a_webhook_is_paused_and_resumed_and_its_page_has_nothing_of_reading(
+    browser: Browser, hook: Kit
+) -> None:
+    text = browser.look("/triggers/orders")
+    assert "Comes to POST /hooks/orders" in text
+    for word in ("Looked", "of late", "Position"):
+        assert word not in text
+    browser.send("/triggers/orders/pause")
+    assert "trigger orders: paused." in browser.text
+    answer = browser.ask("POST", "/hooks/orders", content=b"1", headers={"X-Id": "d1"})
+    assert answer.status_code == 503
+    browser.send("/triggers/orders/resume")
+    answer = browser.ask("POST", "/hooks/orders", content=b"1", headers={"X-Id": "d1"})
+    assert answer.status_code == 202
+    assert "0.0" not in browser.look("/triggers")
 
 
 def test_what_was_refused_is_retried_or_discarded_by_a_button(browser: Browser, hook: Kit) -> None:

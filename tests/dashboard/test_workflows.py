@@ -47,6 +47,18 @@ def test_runs_are_found_by_name_and_by_state_page_by_page(browser: Browser, kit:
     assert browser.ask("GET", "/workflows?state=odd").status_code == 422
 
 
+def test_the_form_for_a_signal_offers_what_the_run_waits_for(browser: Browser, kit: Kit, shop: Shop) -> None:
+    run = shop.order.enqueue(1)
+    kit.drain()
+    browser.look(f"/workflows/{run.id}")
+    assert 'list="awaited" value="picked"' in html(browser)
+    assert '<option value="picked">' in html(browser)
+    browser.send(f"/workflows/{run.id}/signal", {"name": "picked"})
+    kit.drain()
+    browser.look(f"/workflows/{run.id}")
+    assert "signal-name" not in html(browser)  # it has ended
+
+
 def test_a_run_shows_its_graph_whose_boxes_lead_to_its_steps(browser: Browser, kit: Kit, shop: Shop) -> None:
     run = shop.order.enqueue(1)
     kit.drain()

@@ -73,6 +73,12 @@ def counts_then_waits() -> None:
 
 
 @app.task(process=True)
+def counts() -> None:
+    for done in range(1000):
+        progress(done + 1, 1000)
+
+
+@app.task(process=True)
 def saves(state: str) -> str:
     checkpoint(state)
     return str(last_checkpoint())

@@ -82,7 +82,7 @@ STEP = Mock(path="00001", payload=None, result=None, error=None, undo_error=None
 RUN = ["lateshift workflows list", "lateshift workflows show"]
 TOKEN = Mock(scopes=(), queues=(), revoked_at=None, expires_at=None)
 ANYTHING = Mock(
-    progress=None, payload=None, result=None, checkpoint=None, history=[], serves=None, tags=(), sensitive=False, task=""
+    progress=None, payload=None, result=None, checkpoint=None, history=[], serves=None, tags=(), sensitive=False, task="", loops={}
 )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ ANYTHING = Mock(
         ),
         (["lateshift batches list"], batch_document(ANYTHING)),
         (["lateshift queues list"], queue_document(ANYTHING)),
-        (["lateshift members list"], member_document(ANYTHING)),
+        (["lateshift members list"], member_document(Mock(stats={}, loops={}))),
         (["lateshift sessions list"], session_document(Mock(state=None), ())),
         (["lateshift limits"], limit_document(Rule("key", "vendor"))),
         (["lateshift triggers list"], trigger_document(ANYTHING)),
@@ -257,6 +257,8 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("COUNT_LIMIT", "store.contract"),
         ("ENDINGS_LOOKED_AT", "store.contract"),
         ("DEAD_LOOKED_AT", "dead_letters"),
+        ("KEPT_TOLD", "dead_letters"),
+        ("DISCARD_MOST", "discarding"),
         ("GROUPS_KEPT", "model.groups"),
         ("FINDINGS_KEPT", "check"),
         ("WAS_LIMIT", "model.edit"),
@@ -265,6 +267,7 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("MEMBERS_LOOKED_AT", "model.explaining.facts"),
         ("PROGRAMS_LOOKED_AT", "model.explaining.facts"),
         ("TASKS_TOLD", "model.member"),
+        ("QUEUES_DECLARED", "model.member"),
         ("VERSION_LIMIT", "model.member"),
         ("LINES_TOLD", "worker.starts"),
         ("LOG_LINES", "model.attempt_log"),
@@ -276,6 +279,7 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("LIVE_LOG_EVERY", "worker.control"),
         ("LIVE_LOGS_AT_ONCE", "worker.control"),
         ("TASKS_COUNTED", "telemetry.measures"),
+        ("QUEUES_SPREAD", "telemetry.measures"),
         ("TOLD_EVERY", "worker.counting"),
         ("QUEUES_TOLD", "worker.counting"),
         ("LETTERS_LOOKED_AT", "operating.attention"),
@@ -285,8 +289,7 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("SCHEDULE_LATE", "operating.attention"),
         ("MISSED_WITHIN", "operating.attention"),
         ("REPLIES_LATE", "operating.attention"),
-        ("TICKS_LOOKED_AT", "store.schedule_contract"),
-        ("RECENT", "operating.overview"),
+        ("RECENT", "operating.pace"),
         ("QUEUES_SUMMED", "operating.overview"),
         ("QUEUES_COSTED", "operating.overview"),
         ("PERIODS", "dashboard.chart"),
@@ -303,6 +306,8 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("RUNS_LOOKED_AT", "telemetry.looking"),
         ("SEEN_MOST", "telemetry.looking"),
         ("BATCHES_LOOKED_AT", "telemetry.looking"),
+        ("MEMBERS_TIMED", "telemetry.of_members"),
+        ("LOOPS_TOLD", "runtime.wire"),
         ("TOKEN_NAME_LIMIT", "model.access"),
         ("TOKEN_QUEUES_MOST", "model.access"),
         ("TOKEN_PATTERN_LIMIT", "model.access"),

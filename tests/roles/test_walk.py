@@ -159,6 +159,27 @@ def test_a_server_operates_and_no_other_role_does(realm: Realm) -> None:
         worker.store.queues.pause("default", by="a test")
 
 
+@pytest.mark.parametrize("role", ["server", "worker", "reader", "submitter"])
+def test_who_may_resubmit_may_discard_and_nobody_else(realm: Realm, role: str) -> None:
+    with program(realm, "submitter") as submitter, program(realm, "server") as server:
+        dead, again = [submitter.tasks["add"].options(delay=HOUR).enqueue(1, 1) for _ in range(2)]
+        assert [server.job(job.id).cancel() for job in (dead, again)] == [True, True]
+    with psycopg.connect(realm.admin, autocommit=True) as admin:
+        admin.execute(
+            "UPDATE lateshift.settled SET state = 6, created_at = now() - interval '1 hour' WHERE id = ANY(%s)",
+            ([dead.id, again.id],),
+        )
+    with program(realm, role) as app:
+        if role in ("server", "worker"):
+            assert app.store.jobs.resubmit([again.id], by="a test") == [again.id]
+            assert app.store.jobs.discard([dead.id], by="a test").ids == [dead.id]
+        else:
+            with pytest.raises(StoreReadOnly):
+                app.store.jobs.resubmit([again.id], by="a test")
+            with pytest.raises(StoreReadOnly):
+                app.store.jobs.discard([dead.id], by="a test")
+
+
 def test_the_owner_migrates(realm: Realm) -> None:
     store = open_store(realm.url("owner"))
     assert store.migrate() == []

@@ -1,6 +1,7 @@
 """The API in front of a sensitive queue: what comes in is checked by the task's types and sealed, what goes out is masked."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -68,3 +69,29 @@ def test_a_server_without_the_ring_says_so_and_writes_nothing(store_url: str) ->
 def test_what_the_api_took_is_sealed(web: Web, app: Lateshift) -> None:
     made = web("POST", "/v1/tasks/examine/jobs", {"arguments": {"name": "Ada"}})
     assert is_sealed(app.job(made.json()["id"]).view().payload)
+
+
+def test_what_is_kept_of_a_request_cannot_be_tried_out(
+    web: Web, kit: Kit, app: Lateshift, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads the table knows all but the argument, and has few to try."""
+    made = web("POST", "/v1/tasks/fail/jobs", {"arguments": {"name": "4111"}})
+    kit.drain()
+    written: list[bytes] = []
+    begin = app.store.answers.begin
+
+    def seen(id: bytes, request: bytes, **more: Any) -> Any:
+        written.append(request)
+        tried.append(more["older"])
+        return begin(id, request, **more)
+
+    tried: list[bytes] = []
+    monkeypatch.setattr(app.store.answers, "begin", seen)
+    body = {"change": {"name": "4242"}}
+    keyed = {"Idempotency-Key": "once"}
+    url = f"{made.headers['location']}/resubmit"
+    assert [web("POST", url, body, headers=keyed).status_code for _ in range(2)] == [200, 200]
+    assert len({*written}) == 1
+    assert len({*tried}) == 1  # a digest that everybody can make
+    told = b"".join(bytes for _, bytes in kept(store_url))
+    assert (written[0] in told, tried[0] in told, b"4242" in told) == (True, False, False)

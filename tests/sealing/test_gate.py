@@ -302,5 +302,7 @@ def test_a_reply_into_a_sensitive_queue_is_refused_for_the_courier_has_no_key(st
     for wrong in (hear, "task:hear", listen.options(queue="patients"), "https://hooks.example.com/a"):
         with pytest.raises(OptionInvalid, match=r"sensitive queue (patients|replies\.shop)"):
             listen.options(reply_to=wrong)
-    assert listen.options(reply_to=hear.options(queue="plain")).spec.reply
+    with pytest.raises(OptionInvalid, match="queue plain is not sensitive"):
+        hear.options(queue="plain")
+    assert hear.options(reply_to=listen).spec.reply
     app.close()

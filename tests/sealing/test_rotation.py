@@ -124,6 +124,7 @@ def test_the_commands_make_list_and_rotate_keys(
         "keys": [
             {"id": "2026-12", "in_ring": True, "seals": True, "sealed": 0},
             {"id": "2026-10", "in_ring": True, "seals": False, "sealed": 1},
+            {"id": "digest", "in_ring": True, "seals": False, "sealed": 0},
         ]
     }
     assert cli("keys", "new", "2026-12").code == 2
@@ -131,6 +132,9 @@ def test_the_commands_make_list_and_rotate_keys(
     said = cli("keys", "reencrypt")
     assert (said.code, "1 row sealed anew with 2026-12" in said.out) == (0, True)
     assert cli("keys", "reencrypt", "--json").document == {"renewed": 0, "unreadable": 0, "left": {}}
+    assert [
+        it["subject"] for it in cli("audit", "list", "--action", "reencrypt", "--json").document["audit"]
+    ] == ["keys to 2026-12"] * 2
     assert all(OLD.split(":")[1] not in text for text in (said.out, cli("keys", "list").out))
 
     monkeypatch.setenv("LATESHIFT_KEYS", f"{NEW},{DIGEST}")

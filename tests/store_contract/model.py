@@ -109,11 +109,11 @@ class Model:
             self._end(job, State.CANCELLED, f"cancelled by {by}", KEEP_CANCELLED)
         return True
 
-    def resubmit(self, id: UUID) -> bool:
+    def resubmit(self, id: UUID, delay: int) -> bool:
         job = self.jobs.get(id)
         if job is None or job.state not in (State.DEAD, State.CANCELLED):
             return False
-        job.state, job.due = State.READY, (self.now, self.step)
+        job.state, job.due = State.SCHEDULED if delay else State.READY, (self.now + delay, self.step)
         job.attempt = job.losses = 0
         job.reason = job.result = job.holder = job.cancel_by = job.complete_by = None
         return True

@@ -19,6 +19,8 @@ SOMETIME = datetime(2030, 1, 31, tzinfo=UTC)
 # PostgreSQL: statement, parameters, indexes that the plan must use.
 
 LINE = {"queue": "q1", "lane": 1, "count": 100, "holder": ONE, "skew": NO_TIME, "level": 2}
+SAVED = {"id": ONE, "fence": 1, "skew": NO_TIME, "ago": NO_TIME, "checkpoint": b"", "begun": b"", "same": b""}
+REVIVED = {"ids": IDS, "skew": NO_TIME, "late": IDS, "delays": [NO_TIME] * 100}
 LEASES = {"ids": IDS, "fences": [1] * 100, "skew": NO_TIME}
 LOGS = {"ids": IDS, "fences": [1] * 100, "attempts": [1] * 100, "logged": [1] * 100, "lines": [b"[]"] * 100}
 END = {"states": [6] * 100, "reasons": ["no"] * 100, "histories": [b"[]"] * 100, "keeps": [NO_TIME] * 100}
@@ -37,6 +39,8 @@ AHEAD = {
     "limit": 10_000,
 }  # fmt: skip
 NAMED = {"queues": ["q1"] * 100, "names": ["s1"] * 100, "numbers": True}
+LETTERS = {"ids": IDS, "skew": NO_TIME, "least": NO_TIME}
+NEEDED = {"settled_dead", "session_held", "job_pkey", "job_batch", "batch_count_batch"}
 STEPS_ASKED = {"id": ONE, "after": "00007", "state": None, "limit": 100}
 TALLY = {"name": "w1", "queue": "q1", "limit": 10_000, "steps": 100_000}
 NEW = ("q1", 0, 0, 3, None, None, "noop")
@@ -119,19 +123,19 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     (
         "COMPLETE",
         postgres.settling.COMPLETE,
-        {**LEASES, "results": [b"1"] * 100, "keep": NO_TIME},
+        {**LEASES, "results": [b"1"] * 100, "ran": [1] * 100, "keep": NO_TIME},
         {"job_pkey"},
     ),
     (
         "COMPLETE_ANY",
         postgres.settling.COMPLETE_ANY,
-        {**LEASES, "results": [b"1"] * 100, "keep": NO_TIME},
+        {**LEASES, "results": [b"1"] * 100, "ran": [1] * 100, "keep": NO_TIME},
         {"job_pkey"},
     ),
     (
         "COMPLETE_TELLING",
         postgres.settling.COMPLETE_TELLING,
-        {**LEASES, "results": [b"1"] * 100, "keep": NO_TIME},
+        {**LEASES, "results": [b"1"] * 100, "ran": [1] * 100, "keep": NO_TIME},
         {"job_pkey"},
     ),
     ("END", postgres.settling.END, LEASES | END, {"job_pkey"}),
@@ -157,7 +161,9 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("END_TAKEN", postgres.sweeping.END_TAKEN, TAKEN, {"job_pkey"}),
     ("STRANDED", postgres.sweeping.STRANDED, (100,), {"job_exclusive"}),
     ("LINES", postgres.jobs.LINES, (), {"job_ready"}),
-    ("UPCOMING", postgres.reports.UPCOMING, (100,), {"job_scheduled"}),
+    ("UPCOMING", postgres.reports.UPCOMING, (SOMETIME, ONE, 100), {"job_scheduled"}),
+    ("LIST of sessions", postgres.sessions.LIST, ("q1", "s1", 100), {"session_pkey"}),
+    ("LIST_HELD", postgres.sessions.LIST_HELD, ("q1", "s1", 100), {"session_waits"}),
     ("UNSETTLED", postgres.firing.UNSETTLED, (IDS,), {"job_pkey"}),
     ("DUE", postgres.firing.DUE, {"now": datetime.now(UTC), "limit": 100}, {"schedule_due"}),
     (
@@ -166,6 +172,7 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
         {"by": HOUR, "skew": NO_TIME, "limit": 5},
         {"schedule_due"},
     ),
+    ("MISSED of schedules", postgres.schedules.MISSED, (datetime.now(UTC) - HOUR, 5), {"schedule_missed"}),
     ("TENANTS", postgres.queues.TENANTS, LINE | {"limit": 50, "most": 1000}, {"job_tenant"}),
     (
         "MOVE",
@@ -181,10 +188,10 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ),
     ("PROMOTE", postgres.jobs.PROMOTE, (NO_TIME, 100), {"job_scheduled", "job_pkey"}),
     ("NEXT_DUE", postgres.jobs.NEXT_DUE, (NO_TIME,), {"job_scheduled"}),
-    ("SAVE", postgres.settling.SAVE, (b"", b"", ONE, 1, NO_TIME), {"job_pkey"}),
+    ("SAVE", postgres.settling.SAVE, SAVED, {"job_pkey"}),
     ("STOP_ORDERS", postgres.jobs.STOP_ORDERS, (ONE,), {"job_stopping"}),
     ("ORDER_STOP", postgres.cancelling.ORDER_STOP, ("me", IDS), set()),
-    ("REVIVE", postgres.jobs.REVIVE, (IDS, NO_TIME), {"settled_pkey"}),
+    ("REVIVE", postgres.jobs.REVIVE, REVIVED, {"settled_pkey"}),
     ("READ_SETTLED", postgres.editing.READ_SETTLED, (IDS,), {"settled_pkey"}),
     ("EDIT", postgres.editing.EDIT, (b"", b"", ONE), {"settled_pkey"}),
     (
@@ -258,6 +265,8 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ),
     ("LEAVE", postgres.members.LEAVE, (IDS[:2],), {"job_running"}),
     ("READY", postgres.queues.READY, {"skew": NO_TIME, "limit": 100, "queues": 100}, {"job_ready"}),
+    ("READY_NAMES", postgres.queues.READY_NAMES, (), {"job_ready"}),
+    ("READY_OF", postgres.queues.READY_OF, {"skew": NO_TIME, "limit": 100, "of": ["q1"] * 20}, {"job_ready"}),
     ("COUNT_SCHEDULED", postgres.queues.COUNT_SCHEDULED, (10_000,), {"job_scheduled"}),
     ("COUNT_RUNNING", postgres.queues.COUNT_RUNNING, (10_000,), {"job_running"}),
     ("COUNT_BLOCKED", postgres.queues.COUNT_BLOCKED, (10_000,), {"job_held_up"}),
@@ -320,9 +329,13 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
         {"settled_expires", "settled_pkey", "batch_count_batch"},
     ),
     ("ERASE", postgres.upkeep.ERASE, (IDS,), {"settled_pkey", "batch_count_batch"}),
+    ("DISCARD_DEAD", postgres.discarding.DISCARD_DEAD, LETTERS, NEEDED),
+    ("WHY_KEPT", postgres.discarding.WHY_KEPT, LETTERS, NEEDED),
     ("NAMED_STATUS", postgres.reports.NAMED_STATUS, {"ids": IDS}, {"job_pkey", "settled_pkey"}),
     ("STATUS", postgres.reports.STATUS, {"id": ONE}, {"job_pkey", "settled_pkey"}),
     ("SEALED_JOBS", postgres.seals.SEALED_JOBS, (ONE, 200), {"job_pkey"}),
+    ("SEALED_READY", postgres.seals.SEALED_READY, ("q1", 100), {"job_ready"}),
+    ("SEALED_SOON", postgres.seals.SEALED_SOON, (100,), {"job_scheduled"}),
     ("SEALED_SETTLED", postgres.seals.SEALED_SETTLED, (ONE, 200), {"settled_pkey"}),
     ("SEALED_LOGS", postgres.seals.SEALED_LOGS, (ONE, 1, 200), {"attempt_log_pkey"}),
     ("RENEW_JOB", postgres.seals.RENEW_JOB, (b"", b"", b"", b"", ONE, b"", b"", b"", b""), {"job_pkey"}),
@@ -342,13 +355,13 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     (
         "COMPLETE_OF_BATCH",
         postgres.settling.COMPLETE_OF_BATCH,
-        {**LEASES, "results": [b"1"] * 100, "keep": NO_TIME},
+        {**LEASES, "results": [b"1"] * 100, "ran": [1] * 100, "keep": NO_TIME},
         {"job_pkey"},
     ),
     (
         "COMPLETE_OF_BATCH_TELLING",
         postgres.settling.COMPLETE_OF_BATCH_TELLING,
-        {**LEASES, "results": [b"1"] * 100, "keep": NO_TIME},
+        {**LEASES, "results": [b"1"] * 100, "ran": [1] * 100, "keep": NO_TIME},
         {"job_pkey"},
     ),
     ("END_OF_BATCH", postgres.settling.END_OF_BATCH, LEASES | END, {"job_pkey"}),

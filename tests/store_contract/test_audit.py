@@ -205,7 +205,7 @@ def test_no_page_reads_all_lines(store: Store, analysed: bool) -> None:
         wanted = [
             (sqlite.audit.LIST, "PRIMARY KEY (rowid<?)"),
             (sqlite.audit.LIST_DEEDS, "audit_deeds"),
-            (sqlite.deeds.WRITE_START, "audit_subject (subject=?)"),
+            (sqlite.deeds.WRITE_STARTS, "audit_subject (subject=?)"),
             (sqlite.upkeep.PURGE_STARTS, "audit_action (action=?)"),
             (sqlite.audit.LIST_OF_SUBJECT, "audit_subject (subject=? AND number<?)"),
             (sqlite.audit.LIST_OF_ACTOR, "audit_actor (actor=? AND number<?)"),

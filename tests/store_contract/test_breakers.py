@@ -372,6 +372,19 @@ def test_what_an_operator_opens_nobody_need_be_told(store: Store) -> None:
     assert store.breakers.untold() == []
 
 
+def test_a_queue_tells_how_many_of_its_blocked_jobs_are_parked(store: Store, worker: Worker) -> None:
+    declare(store)
+    store.breakers.open("payments", by="ann")
+    added(store, call(), call(), call(queue="other"), call(task="free"))
+    worker.lease(10, GUARDED)
+    worker.lease(10, Line("other", Lane.GUARDED))
+
+    views = {view.name: view for view in store.queues.list()}
+
+    assert (views["default"].blocked, views["default"].parked) == (2, 2)
+    assert (views["other"].blocked, views["other"].parked, views["other"].rationed) == (1, 1, 0)
+
+
 def test_more_than_the_limit_are_not_counted(
     store: Store, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

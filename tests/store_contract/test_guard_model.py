@@ -40,7 +40,7 @@ class Guarded:
     session: str | None
     limit_key: str | None
     holds: bool
-    state: str = "waiting"  # waiting, delayed, running, retrying, or how it ended
+    state: str = "waiting"  # waiting, delayed, running, retrying, returning, or how it ended
     due: float = 0
     begun: bool = False  # leased and not ended since
     again: bool = False  # resubmitted after it had been leased
@@ -85,7 +85,7 @@ class GuardMachine(RuleBasedStateMachine):
                 other.state in ("running", "retrying") for other in mine
             ):
                 return False
-            if any(other.state == "waiting" and other.rank < job.rank for other in mine):
+            if any(other.state in ("waiting", "returning") and other.rank < job.rank for other in mine):
                 return False
         return all(
             sum(key in other.keys for other in others if other.state == "running") < LIMITS[key]
@@ -193,17 +193,19 @@ class GuardMachine(RuleBasedStateMachine):
     @rule(which=st.integers(0, 1000))
     def cancel(self, which: int) -> None:
         job = list(self.jobs.values())[which % len(self.jobs)]
-        if job.state in ("waiting", "delayed", "retrying"):
+        if job.state in ("waiting", "delayed", "retrying", "returning"):
             assert self.store.jobs.cancel([job.id], by="ana") == [job.id]
             job.state = "cancelled"
 
     @precondition(lambda self: any(job.state in ("dead", "cancelled") for job in self.jobs.values()))
-    @rule(which=st.integers(0, 1000))
-    def resubmit(self, which: int) -> None:
+    @rule(which=st.integers(0, 1000), delay=st.sampled_from([0, 0, 5]))
+    def resubmit(self, which: int, delay: int) -> None:
         ended = [job for job in self.jobs.values() if job.state in ("dead", "cancelled")]
         job = ended[which % len(ended)]
-        assert self.store.jobs.resubmit([job.id], by="ana") == [job.id]
-        job.state, job.begun = "waiting", False
+        delays = {job.id: timedelta(seconds=delay)} if delay else None
+        assert self.store.jobs.resubmit([job.id], by="ana", delays=delays) == [job.id]
+        later = "returning" if job.again else "delayed"  # one that never ran is not in the line yet
+        job.state, job.begun, job.due = later if delay else "waiting", False, self.now + delay
         for session, id in list(self.held.items()):
             if id == job.id:
                 del self.held[session]
@@ -214,7 +216,7 @@ class GuardMachine(RuleBasedStateMachine):
         self.now += seconds
         self.store.jobs.promote(1000)
         for job in self.jobs.values():
-            if job.state in ("delayed", "retrying") and job.due <= self.now:
+            if job.state in ("delayed", "retrying", "returning") and job.due <= self.now:
                 job.state = "waiting"
 
     @rule()

@@ -9,9 +9,10 @@ import pytest
 from lateshift.clock import ManualClock
 from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId
-from lateshift.model.job import Lane, Line, NewJob, Place, State
+from lateshift.model.job import Lane, Lease, Line, NewJob, Place, State
+from lateshift.model.outcome import Later
 from lateshift.store.contract import Store
-from tests.store_contract.driving import DONE, GUARDED, SOLO, Supervisor, Worker, added, make_job, see
+from tests.store_contract.driving import DONE, GUARDED, SOLO, Supervisor, Worker, added, make_job, query, see
 
 OTHER = Line("other", Lane.GUARDED)
 MINUTE = timedelta(minutes=1)
@@ -273,6 +274,77 @@ def test_who_comes_later_waits_behind_those_who_were_promised(
         store.jobs.promote(100)
         order += lease(worker)
     assert order == [ids[2], late]
+
+
+def test_who_waits_for_a_rate_has_waited_since_it_was_due_and_a_retry_since_its_own_time(
+    store: Store, worker: Worker, supervisor: Supervisor, clock: ManualClock
+) -> None:
+    store.rules.declare([Rule("queue", "default", None, 1, MINUTE)], by="code")
+    delayed = make_job(place=Place(), time_limit=None, delay=MINUTE)
+    ids = added(store, *(limited() for _ in range(3)), delayed)
+    due = {id: see(store, id).due_at for id in ids}
+
+    leases: dict[JobId, Lease] = {}
+    for _ in range(5 * 6):
+        store.jobs.promote(100)
+        supervisor.release_waiting()
+        for it in worker.lease(10, GUARDED):
+            leases[it.id] = it
+            assert see(store, it.id).due_at == due[it.id]
+        clock.move(seconds=10)
+        worker.beat()
+
+    assert list(leases) == ids
+    waited = [leases[id].waited for id in ids]
+    assert [round(it / 10) * 10 for it in waited] == pytest.approx([0, 60, 120, 120], abs=20)
+
+    worker.settle(leases[ids[1]], Later(timedelta(seconds=5), counts=True, history=b"[]"))
+    clock.move(seconds=30)
+    store.jobs.promote(100)
+    supervisor.release_waiting()
+    [again] = worker.lease(10, GUARDED)
+    assert 20 <= again.waited < 60
+
+
+@pytest.mark.parametrize("ends", ["is tried again", "is taken back"])
+def test_a_job_that_comes_back_has_waited_since_then_whatever_an_older_release_left_in_its_row(
+    store: Store, worker: Worker, other_worker: Worker, supervisor: Supervisor, clock: ManualClock, ends: str
+) -> None:
+    [id] = added(store, limited())
+    [held] = worker.lease(10, GUARDED)
+    query(
+        store, "UPDATE {job} SET was_due = due_at"
+    )  # a release that does not know it leases without a look at it
+    if ends == "is tried again":
+        worker.settle(held, Later(timedelta(seconds=5), counts=True, history=b"[]"))
+    clock.move(hours=1)
+    other_worker.beat()
+    supervisor.sweep()
+    store.jobs.promote(100)
+    clock.move(seconds=10)
+    other_worker.beat()
+    due = see(store, id).due_at
+
+    [again] = other_worker.lease(10, GUARDED)
+
+    assert see(store, id).due_at == due
+    assert query(store, "SELECT was_due FROM {job}") == [(None,)]
+    assert again.waited == pytest.approx((clock.now() - due).total_seconds(), abs=1)
+
+
+def test_a_queue_tells_how_many_of_its_blocked_jobs_wait_for_its_rate(store: Store, worker: Worker) -> None:
+    store.rules.declare(
+        [Rule("queue", "default", None, 1, MINUTE), Rule("task", "noop", None, 1, MINUTE)], by="code"
+    )
+    added(store, *(limited(task="any") for _ in range(5)), *(limited(queue="other") for _ in range(5)))
+    lease(worker)
+    lease(worker, line=OTHER)
+
+    views = {view.name: view for view in store.queues.list()}
+
+    assert views["default"].rationed == views["default"].blocked >= 3
+    assert (views["other"].rationed, views["other"].parked) == (0, 0)
+    assert views["other"].blocked >= 3
 
 
 def test_a_rated_job_does_not_block_those_behind_it(store: Store, worker: Worker) -> None:

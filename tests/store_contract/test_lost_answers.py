@@ -12,13 +12,18 @@ from psycopg import errors as pg
 from lateshift.clock import ManualClock
 from lateshift.errors import StoreUnavailable
 from lateshift.model.access import new_token
+from lateshift.model.discard import Kept
 from lateshift.model.edit import Edit
 from lateshift.model.job import Holds, JobFilter, Place, State
 from lateshift.model.outcome import Completed, DeadLettered, Later, Settlement
+from lateshift.model.workflow.run import Phase
+from lateshift.model.workflow.step import StepState
 from lateshift.store.contract import Want
 from lateshift.store.open import open_store
 from lateshift.store.postgres import PostgresStore, batches, database
+from lateshift.store.workflow_contract import Told
 from tests.store_contract.driving import (
+    DAY,
     DONE,
     GUARDED,
     HOUR,
@@ -37,6 +42,7 @@ from tests.store_contract.driving import (
     see,
 )
 from tests.store_contract.test_schedules import hourly
+from tests.store_contract.test_workflows import asleep
 
 Injured = Callable[..., None]
 
@@ -235,6 +241,30 @@ def test_resubmit_gives_what_it_resubmitted(store: PostgresStore, lose_next_answ
 
     assert store.jobs.resubmit(ids, by="bob") == ids[:1]
     assert len(Worker(store).lease(10)) == 2
+
+
+def test_a_resubmission_for_later_is_done_once(store: PostgresStore, lose_next_answer: Injured) -> None:
+    [id] = added(store, make_job())
+    store.jobs.cancel([id], by="ana")
+    lose_next_answer()
+
+    assert store.jobs.resubmit([id], by="bob", delays={id: DAY}) == [id]
+    assert see(store, id).state is State.SCHEDULED
+    assert len(query(store, "SELECT 1 FROM {audit} WHERE action = 'resubmit'")) == 1
+
+
+def test_discard_gives_what_it_discarded(
+    store: PostgresStore, lose_next_answer: Injured, clock: ManualClock
+) -> None:
+    ids, worker = added(store, make_job(), make_job()), Worker(store)
+    worker.settle(worker.lease_one(), DeadLettered("permanent", b"[]", DAY))
+    clock.move(minutes=5)
+    lose_next_answer()
+
+    done = store.jobs.discard(ids, by="bob")
+
+    assert (done.ids, done.kept) == (ids[:1], {ids[1]: Kept.OTHER})
+    assert [(row.action, row.subject) for row in store.audit.list(limit=10)] == [("discard", str(ids[0]))]
 
 
 def test_an_edit_is_written_once(store: PostgresStore, lose_next_answer: Injured) -> None:
@@ -466,6 +496,20 @@ def test_what_is_recorded_stands_there_once_and_what_is_done_twice_twice(
     lose_next_answer(skip=lost)
     store.audit.record("sign in", "dashboard", by="ana")
     assert len(store.audit.list(limit=10)) == 2
+
+
+@pytest.mark.parametrize("key", [None, "k1"])
+def test_a_run_is_told_something_once_and_who_did_it_is_told_so(
+    store: PostgresStore, lose_next_answer: Injured, key: str | None
+) -> None:
+    id = asleep(store, StepState.RUNNING, phase=Phase.FORWARD)
+    lose_next_answer()
+    assert store.workflows.signal(id, "picked", b"7", key=key, by="ana") is Told.KEPT
+    assert [(one.name, one.data) for one in store.workflows.told(id, 10)] == [("picked", b"7")]
+    assert [row.action for row in store.audit.list(limit=10)] == ["signal"]
+    if key is not None:
+        lose_next_answer()
+        assert store.workflows.signal(id, "picked", b"8", key=key, by="ana") is Told.CONFLICT
 
 
 def test_a_queue_is_paused_and_resumed_once_and_who_did_it_is_told_so(

@@ -98,6 +98,24 @@ def test_what_a_member_reports_is_shown(store: Store, worker: Worker) -> None:
     assert shown(store)[worker.id].stats == {"running": 3, "jobs": ["a"]}
 
 
+def test_how_old_the_loops_of_some_are_is_told_with_a_heartbeat_and_stays_until_it_is_told_again(
+    store: Store, worker: Worker, other_worker: Worker
+) -> None:
+    both = [worker.id, other_worker.id]
+    store.members.report(worker.id, {"running": 1})
+    assert shown(store)[worker.id].loops == {}
+
+    assert store.members.beat(both, TTL, {worker.id: {"Worker": (0.25, 1.0), "Ünïcödé": (3.5, 0.0)}}) == both
+    store.members.beat(both, TTL)
+    store.members.report(worker.id, {"running": 2})
+
+    view = shown(store)[worker.id]
+    assert view.loops == {"Worker": (0.25, 1.0), "Ünïcödé": (3.5, 0.0)}
+    assert view.stats == {"running": 2}
+    assert shown(store)[other_worker.id].loops == {}
+    assert {it.id: it.loops for it in store.reports.members(10)}[worker.id] == view.loops
+
+
 # -- what a member is there for --------------------------------------------------------------------------------------
 
 
@@ -135,6 +153,17 @@ def test_a_member_that_has_not_joined_is_not_heard_and_may_say_it_again(store: S
     assert store.members.introduce(me.id, serves(), SHOP)
     assert store.members.introduce(me.id, serves(), SHOP)
     assert programs(store) == {SHOP.digest: SHOP}
+
+
+def test_the_programs_of_living_members_are_listed_with_the_queues_that_they_declare(
+    store: Store, worker: Worker, other_worker: Worker
+) -> None:
+    more = Program(app="farm", version="1", tasks={}, queues=("barn", "field"))
+    store.members.introduce(worker.id, serves(more), more)
+    store.members.introduce(other_worker.id, serves(), SHOP)
+    assert sorted(program.queues for program in store.reports.programs()) == [(), ("barn", "field")]
+    worker.die()
+    assert store.reports.programs() == [SHOP]
 
 
 def test_members_of_the_same_code_share_one_row_of_it(

@@ -157,12 +157,13 @@ class StoreMachine(RuleBasedStateMachine):
         id = self.some_id(number)
         assert (self.store.jobs.cancel([id], by="ana") == [id]) == self.model.cancel(id, "ana")
 
-    @rule(number=NUMBER)
-    def resubmit(self, number: int) -> None:
+    @rule(number=NUMBER, delay=st.sampled_from([0, 0, 2]))
+    def resubmit(self, number: int, delay: int) -> None:
         self.step()
         settled = [job.id for job in self.model.jobs.values() if job.state in (State.DEAD, State.CANCELLED)]
         id = settled[number % len(settled)] if settled else self.some_id(number)
-        assert (self.store.jobs.resubmit([id], by="ana") == [id]) == self.model.resubmit(id)
+        done = self.store.jobs.resubmit([id], by="ana", delays={id: minutes(delay)})
+        assert (done == [id]) == self.model.resubmit(id, delay)
 
     @rule(queue=st.sampled_from("xy"))
     def pause_or_resume(self, queue: str) -> None:

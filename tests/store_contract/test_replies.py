@@ -251,8 +251,11 @@ def test_the_progress_that_comes_with_an_end_is_told_before_it_and_once(
 ) -> None:
     added(store, replying(on=("progress", "completed")), replying(on=("progress", "completed")))
     known, fresh = worker.lease(2, GUARDED)
-    store.jobs.save([Note(known, Progress(1))])
-    ended = [Settlement(known, DONE, Progress(1)), Settlement(fresh, DONE, Progress(2))]
+    store.jobs.save([Note(known, Progress(1), number=1)])
+    ended = [
+        Settlement(known, DONE, Note(known, Progress(1), number=1)),
+        Settlement(fresh, DONE, Note(fresh, Progress(2), number=1)),
+    ]
     for _ in range(2):  # said again, as after a lost answer
         assert store.jobs.exchange(worker.id, ended, []).lost == []
 
@@ -270,7 +273,9 @@ def test_a_late_settlement_tells_nothing(
     lease = worker.lease_one(GUARDED)
     clock.move(hours=2)
     supervisor.sweep()
-    assert store.jobs.exchange(worker.id, [Settlement(lease, DONE, Progress(1))], []).lost == [lease]
+    assert store.jobs.exchange(worker.id, [Settlement(lease, DONE, Note(lease, Progress(1)))], []).lost == [
+        lease
+    ]
 
     assert courier.read() == []
 

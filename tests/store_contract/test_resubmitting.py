@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from lateshift.clock import ManualClock
+from lateshift.model.edit import Edit
 from lateshift.model.history import append
 from lateshift.model.ids import new_job_id
 from lateshift.model.job import AttemptRecord, Note, Progress, State
@@ -122,3 +123,67 @@ def test_resubmitting_leaves_a_trace_of_who_did_it(store: Store) -> None:
 
     traces = query(store, "SELECT action, subject, actor FROM {audit} ORDER BY at")
     assert traces == [("cancel", str(id), "ana"), ("resubmit", str(id), "bob")]
+
+
+def test_a_job_with_a_delay_is_scheduled_and_ready_when_it_is_due(
+    store: Store, worker: Worker, clock: ManualClock
+) -> None:
+    ids = added(store, *[make_job() for _ in range(4)])
+    store.jobs.cancel(ids[:3], by="ana")
+    now, delays = clock.now(), {ids[1]: timedelta(seconds=2), ids[2]: HOUR, ids[3]: HOUR}
+
+    assert store.jobs.resubmit(ids, by="bob", delays=delays) == ids[:3]
+
+    views = [see(store, id) for id in ids]
+    assert [view.state for view in views] == [State.READY, State.SCHEDULED, State.SCHEDULED, State.READY]
+    waits = [(view.due_at - now).total_seconds() for view in views[:3]]
+    assert waits == pytest.approx([0, 2, 3600], abs=1)
+    assert {lease.id for lease in worker.lease(10)} == {ids[0], ids[3]}
+    next_in = store.jobs.promote(10).next_in
+    assert next_in is not None
+    assert next_in.total_seconds() == pytest.approx(2, abs=1)
+    clock.move(seconds=3)
+    store.jobs.promote(10)
+    assert [lease.id for lease in worker.lease(10)] == [ids[1]]
+    clock.move(hours=1)
+    store.jobs.promote(10)
+    assert [lease.id for lease in worker.lease(10)] == [ids[2]]
+    assert store.upkeep.check() == []
+
+
+@pytest.mark.parametrize("delay", [timedelta(0), timedelta(seconds=-5)], ids=repr)
+def test_a_delay_that_is_none_makes_it_ready(store: Store, worker: Worker, delay: timedelta) -> None:
+    [id] = added(store, make_job())
+    store.jobs.cancel([id], by="ana")
+    store.jobs.resubmit([id], by="ana", delays={id: delay})
+
+    assert worker.lease_one().id == id
+
+
+def test_one_that_was_resubmitted_for_later_is_not_resubmitted_again(store: Store) -> None:
+    [id] = added(store, make_job())
+    store.jobs.cancel([id], by="ana")
+    assert store.jobs.resubmit([id], by="ana", delays={id: HOUR}) == [id]
+    before = see(store, id)
+
+    assert store.jobs.resubmit([id], by="ana") == []
+    assert see(store, id) == before
+
+
+def test_one_that_was_resubmitted_for_later_can_be_cancelled(store: Store, worker: Worker) -> None:
+    [id] = added(store, make_job())
+    worker.settle(worker.lease_one(), DeadLettered("permanent", b"[]", DAY))
+    store.jobs.resubmit([id], by="ana", delays={id: HOUR})
+
+    assert store.jobs.cancel([id], by="bob") == [id]
+    assert see(store, id).state is State.CANCELLED
+
+
+def test_a_delay_and_other_arguments_go_together(store: Store, worker: Worker) -> None:
+    [id] = added(store, make_job(payload=b'{"a":1}'))
+    worker.settle(worker.lease_one(), DeadLettered("permanent", b"[]", DAY))
+    edit = Edit(b'{"a":1}', b'{"a":2}')
+
+    assert store.jobs.resubmit([id], by="ana", edits={id: edit}, delays={id: HOUR}) == [id]
+    view = see(store, id)
+    assert (view.state, view.payload) == (State.SCHEDULED, b'{"a":2}')

@@ -652,20 +652,45 @@ def test_a_schedule_is_late_while_nobody_decides_its_tick(
     assert store.schedules.late(2 * MINUTE, 10) == []
 
 
-def test_ticks_that_were_found_too_late_are_missed(store: Store, clock: ManualClock, begin: datetime) -> None:
-    store.schedules.add(hourly(begin, grace=MINUTE, catch_up="none"), by="test")
+def missed(store: Store, since: datetime, limit: int = 10) -> list[tuple[str, int]]:
+    """Which schedules, and how many ticks."""
+    return [(view.name, view.recent[0].count) for view in store.schedules.missed(since, limit)]
+
+
+def test_a_schedule_whose_last_ticks_were_found_too_late_has_missed_them_until_it_fires_again(
+    store: Store, clock: ManualClock, begin: datetime
+) -> None:
+    for name, rule in (("report", "none"), ("cured", "last")):
+        store.schedules.add(hourly(begin, name, grace=MINUTE, catch_up=rule), by="test")
     fire(store)
-    assert store.schedules.missed(begin - HOUR, 10) == []
-    clock.move(hours=3)
+    assert missed(store, begin - HOUR) == []
+    clock.move(
+        hours=5, minutes=45
+    )  # its first tick was half an hour after the begin; the last one a quarter ago
     fire(store)
 
-    missed = store.schedules.missed(begin - HOUR, 10)
+    assert missed(store, begin - HOUR) == [("report", 6)]
+    assert missed(store, clock.now() - timedelta(minutes=20)) == [("report", 6)]  # the last of them counts
+    assert missed(store, clock.now() - timedelta(minutes=10)) == []
 
-    assert {tick.schedule for tick in missed} == {"report"}
-    assert sum(tick.count for tick in missed) == outcomes_count(store)
-    assert store.schedules.missed(clock.now(), 10) == []
+    clock.move(minutes=45)
+    fire(store)
+    assert missed(store, begin - HOUR) == []
 
 
-def outcomes_count(store: Store) -> int:
-    """How many ticks were too late, as the schedule remembers them."""
-    return sum(tick.count for tick in seen(store).recent if tick.outcome is Outcome.TOO_LATE)
+def test_one_that_was_fired_by_hand_paused_or_removed_has_missed_nothing(
+    store: Store, clock: ManualClock, begin: datetime
+) -> None:
+    for name in ("by hand", "paused", "removed", "left"):
+        store.schedules.add(hourly(begin, name, grace=MINUTE, catch_up="none"), by="test")
+    clock.move(hours=2, minutes=45)
+    fire(store)
+    assert len(missed(store, begin)) == 4
+
+    store.schedules.fire_now("by hand", by="ann")
+    store.schedules.pause("paused", by="ann")
+    store.schedules.remove("removed", by="ann")
+
+    assert missed(store, begin) == [("left", 3)]
+    store.schedules.resume("paused", by="ann")
+    assert missed(store, begin, limit=1) == [("paused", 3)]  # the newest first: it goes on from now

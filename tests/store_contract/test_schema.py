@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 
 from lateshift.clock import ManualClock
-from lateshift.errors import SchemaTooNew, SchemaTooOld, StoreError
+from lateshift.errors import SchemaTooNew, SchemaTooOld, StoreError, StoreUnavailable
 from lateshift.model.job import State
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
@@ -78,8 +79,8 @@ def test_a_schema_that_is_too_new_is_refused_with_both_versions_and_the_remedy(s
 
 def make_newer(store: Store) -> None:
     if not store.url.startswith("postgresql"):
-        query(store, "PRAGMA user_version = 15")
-        assert NEXT == 15, "a new step: raise the number above"
+        query(store, "PRAGMA user_version = 16")
+        assert NEXT == 16, "a new step: raise the number above"
     else:
         query(store, "INSERT INTO {migration} (version) VALUES ({})", NEXT)
 
@@ -112,6 +113,24 @@ def test_an_older_database_waits_for_the_operator_and_keeps_its_jobs(
         store.ready()
     assert store.migrate() == [NEXT]
     store.ready()
+
+    assert see(store, id).state is State.READY
+    store.close()
+
+
+def test_a_migration_that_waits_for_a_table_gives_up_so_that_nobody_waits_behind_it(
+    postgres_url: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(postgres_url, clock)
+    store.ready()
+    [id] = added(store, make_job())
+    knows(monkeypatch, "ALTER TABLE lateshift.job ADD COLUMN note text")
+    monkeypatch.setattr(postgres_database, "LOCK_SECONDS", 0.01)
+    with psycopg.connect(postgres_url) as reader:
+        reader.execute("SELECT count(*) FROM lateshift.job")  # and its transaction stays open
+        with pytest.raises(StoreUnavailable):
+            store.migrate()
+    assert store.migrate() == [NEXT]
 
     assert see(store, id).state is State.READY
     store.close()

@@ -191,6 +191,56 @@ def test_a_dead_letter_holds_its_session_if_it_was_to_until_it_is_resubmitted(
     assert store.sessions.list(held=True, limit=10) == []
 
 
+@pytest.mark.parametrize("holds", [Holds.ON_DEAD, Holds.NOTHING])
+def test_a_session_waits_for_one_that_was_resubmitted_for_later(
+    store: Store, worker: Worker, supervisor: Supervisor, clock: ManualClock, holds: Holds
+) -> None:
+    first, second = added(store, in_session(holds=holds), in_session())
+    worker.settle(lease_one(worker), DEAD)
+    store.jobs.resubmit([first], by="ana", delays={first: timedelta(hours=1)})
+    [later] = added(store, in_session())
+    supervisor.release_waiting()
+    assert lease(worker) == []
+
+    clock.move(hours=1, seconds=1)
+    store.jobs.promote(10)
+    for id in (first, second, later):
+        running = lease_one(worker)
+        assert running.id == id
+        worker.settle(running)
+
+
+def test_a_session_goes_on_when_the_one_that_was_resubmitted_for_later_is_cancelled(
+    store: Store, worker: Worker
+) -> None:
+    first, second = added(store, in_session(holds=Holds.ON_DEAD), in_session())
+    worker.settle(lease_one(worker), DEAD)
+    store.jobs.resubmit([first], by="ana", delays={first: timedelta(hours=1)})
+    assert lease(worker) == []
+
+    store.jobs.cancel([first], by="ana")
+    assert lease_one(worker).id == second
+
+
+def test_who_runs_keeps_the_turn_when_an_earlier_one_is_resubmitted_for_later(
+    store: Store, worker: Worker, clock: ManualClock
+) -> None:
+    first, second, third = added(store, in_session(), in_session(), in_session())
+    worker.settle(lease_one(worker), DEAD)
+    running = lease_one(worker)
+    assert running.id == second
+    store.jobs.resubmit([first], by="ana", delays={first: timedelta(seconds=5)})
+    clock.move(seconds=6)
+    store.jobs.promote(10)
+    assert lease(worker) == []
+
+    worker.settle(running)
+    for id in (first, third):
+        running = lease_one(worker)
+        assert running.id == id
+        worker.settle(running)
+
+
 def test_a_job_whose_workers_died_holds_its_session_too(store: Store, supervisor: Supervisor) -> None:
     first, _ = added(store, in_session(holds=Holds.ON_DEAD, attempts=1), in_session())
     worker = Worker(store)

@@ -6,7 +6,7 @@ import pytest
 
 from lateshift.clock import ManualClock
 from lateshift.model.history import append
-from lateshift.model.job import AttemptRecord, Note, Place, Progress, State
+from lateshift.model.job import AttemptRecord, Line, Note, Place, Progress, State
 from lateshift.model.outcome import Cancelled, Completed, DeadLettered, Later, Outcome, Settlement
 from lateshift.store.contract import Store, Want
 from tests.store_contract.driving import (
@@ -41,6 +41,34 @@ def test_a_completed_job_keeps_its_result_and_what_it_was(store: Store, worker: 
     assert view.settled_at is not None
     assert view.started_at is not None
     assert view.settled_at >= view.started_at
+
+
+@pytest.mark.parametrize("line", [LINE, GUARDED], ids=["plain", "guarded"])
+@pytest.mark.parametrize("count", [1, 250])
+def test_how_long_a_body_ran_is_kept_as_the_time_of_its_start(
+    store: Store, worker: Worker, clock: ManualClock, line: Line, count: int
+) -> None:
+    place = Place() if line == GUARDED else None
+    ids = added(store, *(make_job(place=place, time_limit=None) for _ in range(3 * count)))
+    leases = worker.lease(3 * count, line)
+    clock.move(seconds=20)
+    ran = {**dict.fromkeys(ids[:count], 0.25), **dict.fromkeys(ids[count : 2 * count], 3600.0)}
+    ends = [
+        Settlement(it, Completed(None, DAY, None, ran[it.id]) if it.id in ran else Completed(None, DAY))
+        for it in leases
+    ]
+
+    assert store.jobs.exchange(worker.id, ends, []).lost == []
+
+    lasted = []
+    for id in (ids[0], ids[count], ids[-1]):
+        view = see(store, id)
+        assert view.settled_at is not None
+        assert view.started_at is not None
+        lasted.append((view.settled_at - view.started_at).total_seconds())
+    assert lasted[0] == pytest.approx(0.25, abs=0.001)
+    assert 20 <= lasted[1] < 25  # never before it was leased
+    assert 20 <= lasted[2] < 25  # where nobody said how long, since then
 
 
 def test_a_completed_job_may_have_no_result(store: Store, worker: Worker) -> None:
@@ -306,3 +334,43 @@ def test_a_settled_job_that_was_brought_back_by_hand_does_not_keep_others_from_b
 
     assert store.upkeep.check() == []
     assert [see(store, id).state for id in (first, second)] == [State.COMPLETED, State.COMPLETED]
+
+
+@pytest.mark.parametrize("outcome", [DONE, Later(timedelta(minutes=1), counts=True)])
+def test_the_last_word_of_progress_comes_with_the_end_of_any_job(
+    store: Store, worker: Worker, outcome: Outcome
+) -> None:
+    id = added(store, make_job())[0]
+    lease = worker.lease_one()
+    store.jobs.save([Note(lease, Progress(4, 5), number=1)])
+    word = Note(lease, Progress(5, 5), number=2, ago=timedelta(seconds=1))
+    assert store.jobs.exchange(worker.id, [Settlement(lease, outcome, word)], []).lost == []
+
+    seen = see(store, id)
+    assert seen.progress == Progress(5, 5)
+    assert seen.said is not None
+    assert (seen.said.fence, seen.said.number) == (lease.fence, 2)
+
+
+def test_a_word_of_progress_is_kept_with_its_number_and_time_and_once(
+    store: Store, worker: Worker, clock: ManualClock
+) -> None:
+    id = added(store, make_job())[0]
+    lease = worker.lease_one()
+    clock.move(minutes=1)
+    said = clock.now() - timedelta(seconds=30)
+    assert store.jobs.save([Note(lease, Progress(1, 2), number=1, ago=timedelta(seconds=30))]) == []
+    first = see(store, id).said
+    assert first is not None
+    assert first.at is not None
+    assert abs(first.at - said) < timedelta(seconds=5)
+
+    clock.move(minutes=1)
+    assert store.jobs.save([Note(lease, Progress(1, 2), number=1)]) == []  # its answer had been lost
+    assert see(store, id).said == first
+    assert store.jobs.save([Note(lease, Progress(1, 2), number=11)]) == []
+    later = see(store, id).said
+    assert later is not None
+    assert later.number == 11
+    assert later.at is not None
+    assert later.at > first.at

@@ -11,9 +11,18 @@ from msgspec.structs import replace
 
 from lateshift.clock import ManualClock
 from lateshift.errors import OptionInvalid, TokenNameTaken, TokenRevoked
-from lateshift.model.access import Scope, Token, new_token, parse, refusal, verify
+from lateshift.model.access import (
+    SIGN_IN_LINK,
+    Scope,
+    Token,
+    TokenState,
+    new_token,
+    parse,
+    refusal,
+    verify,
+)
 from lateshift.store import postgres, sqlite
-from lateshift.store.access_contract import TOKENS_AT_ONCE, USED_EVERY
+from lateshift.store.access_contract import TOKENS_AT_ONCE, USED_EVERY, TokenGroup, place_of
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
 from lateshift.store.taking import TOKEN_KEPT
@@ -219,6 +228,78 @@ def test_those_that_are_good_are_listed_first_and_the_newest_of_them(
     assert [token.name for token in store.tokens.list(2)] == ["e", "c"]
 
 
+def names(tokens: list[Token]) -> str:
+    return " ".join(token.name for token in tokens)
+
+
+def page_by_page(store: Store, size: int, **asked: Any) -> list[Token]:
+    found = page = store.tokens.list(size, **asked)
+    while page:
+        page = store.tokens.list(size, after=place_of(page[-1]), **asked)
+        found = found + page
+    return found
+
+
+def several(store: Store, clock: ManualClock) -> None:
+    """Good: with and without an end; expired and revoked."""
+    for name, life in (
+        ("old", None),
+        ("e1", HOUR),
+        ("e2", 2 * HOUR),
+        ("d1", DAY),
+        ("d2", 2 * DAY),
+        ("new", None),
+    ):
+        make(store, name, life=life)
+    for name in ("r1", "r2", "r3"):
+        token, _ = make(store, name, life=HOUR)
+        clock.move(seconds=1)
+        store.tokens.revoke(token.id, by="bob")
+    clock.move(hours=2)
+
+
+def test_those_that_have_expired_stand_behind_those_that_are_good(store: Store, clock: ManualClock) -> None:
+    several(store, clock)
+    assert names(store.tokens.list(100)) == "new old d2 d1 e2 e1 r3 r2 r1"
+    assert names(store.tokens.list(100, state=TokenState.GOOD)) == "new old d2 d1"
+    assert names(store.tokens.list(100, state=TokenState.EXPIRED)) == "e2 e1"
+    assert names(store.tokens.list(100, state=TokenState.REVOKED)) == "r3 r2 r1"
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 9, 10])
+def test_tokens_are_read_page_by_page_each_once(store: Store, clock: ManualClock, size: int) -> None:
+    several(store, clock)
+    for state in (None, *TokenState):
+        whole = store.tokens.list(100, state=state)
+        assert page_by_page(store, size, state=state) == whole
+
+
+def test_tokens_of_the_same_moment_are_all_listed(store: Store) -> None:
+    at = store.clock.now()
+    for number in range(5):
+        token, _ = new_token(f"t{number}", ["read"], [], at=at, by="ann", expires_at=at + HOUR)
+        store.tokens.create(token)
+    assert len({token.id for token in page_by_page(store, 2)}) == 5
+
+
+def test_browsers_sign_ins_are_listed_apart_however_many_there_are(store: Store, clock: ManualClock) -> None:
+    first, _ = make(store, "admin")
+    now = store.clock.now()
+    for number in range(12):
+        by, parent = (SIGN_IN_LINK, None) if number % 2 else ("token admin", first.id)
+        child, _ = new_token(
+            f"b{number}", ["read"], [], at=now, by=by, expires_at=now + (number + 1) * HOUR, parent=parent
+        )
+        store.tokens.create(child)
+        assert child.is_sign_in
+    assert not first.is_sign_in
+    clock.move(hours=6)
+    assert store.tokens.list(2) == [first]
+    assert names(store.tokens.list(3, sign_ins=True)) == "b11 b10 b9"
+    assert len(page_by_page(store, 5, sign_ins=True)) == 12
+    assert names(page_by_page(store, 5, sign_ins=True, state=TokenState.EXPIRED)) == "b5 b4 b3 b2 b1 b0"
+
+
 @pytest.mark.parametrize("limit", [0, -1, TOKENS_AT_ONCE + 1, True, None])
 def test_a_listing_is_bounded(store: Store, limit: Any) -> None:
     with pytest.raises(OptionInvalid, match="from 1 to 1,000"):
@@ -303,6 +384,7 @@ def test_no_statement_reads_all_tokens(store: Store, analysed: bool) -> None:
             " FROM generate_series(1, 5000) i",
         )
         tokens = postgres.tokens
+        listed = {"sign_in": 0, "above": "-infinity", "at": "infinity", "id": ONE, "limit": 10}
         wanted: list[tuple[str, Any, str]] = [
             (tokens.FIND, ([ONE],), "token_pkey"),
             (tokens.REVOKE, SKEW, "Index Cond: (id = "),
@@ -311,8 +393,9 @@ def test_no_statement_reads_all_tokens(store: Store, analysed: bool) -> None:
             (tokens.REVOKED_BY, SKEW, "token_pkey"),
             (tokens.USED, SKEW, "token_pkey"),
             (tokens.NAMED, ("ci",), "token_name"),
-            (tokens.LIVE, (10,), "token_live"),
-            (tokens.REVOKED, (10,), "token_revoked"),
+            (tokens.LISTED[TokenGroup.LASTING], listed, "token_lasting"),
+            (tokens.LISTED[TokenGroup.ENDING], listed, "token_ending"),
+            (tokens.LISTED[TokenGroup.REVOKED], listed, "token_gone"),
             (tokens.PURGE_REVOKED, SKEW, "token_revoked"),
             (tokens.PURGE_EXPIRED, SKEW, "token_expires"),
         ]
@@ -331,8 +414,17 @@ def test_no_statement_reads_all_tokens(store: Store, analysed: bool) -> None:
             (sqlite.tokens.STALE, (), "PRIMARY KEY (id=?)"),
             (sqlite.tokens.USED, (), "PRIMARY KEY (id=?)"),
             (sqlite.tokens.NAMED, (), "token_name (name=?)"),
-            (sqlite.tokens.LIVE, (), "token_live"),
-            (sqlite.tokens.REVOKED, (), "token_revoked"),
+            (sqlite.tokens.LISTED[TokenGroup.LASTING], (), "token_lasting (<expr>=? AND id<?)"),
+            (
+                sqlite.tokens.LISTED[TokenGroup.ENDING],
+                (),
+                "(<expr>=? AND expires_at>? AND (expires_at,id)<(?,?))",
+            ),
+            (
+                sqlite.tokens.LISTED[TokenGroup.REVOKED],
+                (),
+                "(<expr>=? AND revoked_at>? AND (revoked_at,id)<(?,?))",
+            ),
             (sqlite.tokens.PURGE_REVOKED, (), "token_revoked (revoked_at>? AND revoked_at<?)"),
             (sqlite.tokens.PURGE_EXPIRED, (), "token_expires (expires_at>? AND expires_at<?)"),
         ]

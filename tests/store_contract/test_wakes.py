@@ -80,6 +80,18 @@ def test_resubmitting_wakes_the_jobs_line(store: Store, ear: Ear, clock: ManualC
     assert ear.hears(LINE)
 
 
+def test_resubmitting_for_later_wakes_the_line_so_that_a_worker_knows_the_time(
+    store: Store, ear: Ear, clock: ManualClock
+) -> None:
+    [id] = added(store, make_job(delay=HOUR))
+    store.jobs.cancel([id], by="ana")
+    assert ear.hears(LINE)
+    clock.move(seconds=1)
+    store.jobs.resubmit([id], by="ana", delays={id: HOUR})
+
+    assert ear.hears(LINE)
+
+
 def test_resuming_a_queue_wakes_its_lines(store: Store, ear: Ear) -> None:
     store.queues.resume("default", by="me")
 

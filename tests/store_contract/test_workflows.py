@@ -10,6 +10,7 @@ from lateshift.model.job import State
 from lateshift.model.workflow.run import NEVER, Advance, Asleep, Phase
 from lateshift.model.workflow.step import Kind, StepRow, StepState, path_of
 from lateshift.store.contract import Store
+from lateshift.store.workflow_contract import Told
 from tests.store_contract.driving import Worker, added, make_job, see
 
 
@@ -132,3 +133,45 @@ def test_what_a_run_was_told_and_has_not_taken_is_shown_up_to_a_limit(store: Sto
         store.workflows.signal(id, f"s{number}", b"1", key=None, by="ana")
     assert [(one.name, one.data) for one in store.workflows.told(id, 2)] == [("s0", b"1"), ("s1", b"1")]
     assert store.workflows.told(new_job_id(), 2) == []
+
+
+def test_a_signal_under_a_key_that_another_has_is_told_so_and_not_kept(store: Store) -> None:
+    id, other = (asleep(store, StepState.RUNNING, phase=Phase.FORWARD) for _ in range(2))
+
+    def told(name: str, data: bytes | None) -> Told:
+        return store.workflows.signal(id, name, data, key="k1", by="ana")
+
+    assert told("first", b'{"by":"ann","of":[1,2]}') is Told.KEPT
+    assert told("first", b'{"by":"ann","of":[1,2]}') is Told.REPEATED
+    assert told("first", b'{"of":[1,2],"by":"ann"}') is Told.REPEATED  # the same, in another order
+    for name, data in [
+        ("picked", b'{"by":"ann","of":[1,2]}'),
+        ("first", b'{"by":"ann","of":[2,1]}'),
+        ("first", b'{"by":"ann","of":[1.0,2]}'),
+        ("first", b"null"),
+        ("first", None),
+    ]:
+        assert told(name, data) is Told.CONFLICT
+    assert [(one.name, one.data) for one in store.workflows.told(id, 10)] == [
+        ("first", b'{"by":"ann","of":[1,2]}')
+    ]
+    assert [row.action for row in store.audit.list(limit=10)] == ["signal"]
+    assert store.workflows.signal(id, "picked", None, key="k2", by="ana") is Told.KEPT
+    assert store.workflows.signal(id, "picked", b"1", key="k2", by="ana") is Told.CONFLICT
+    assert store.workflows.signal(other, "picked", b"2", key="k1", by="ana") is Told.KEPT  # a run's own
+
+
+def test_a_key_is_held_against_what_a_run_was_told_also_after_it_took_it_and_ended(store: Store) -> None:
+    [id] = added(store, make_job())
+    worker = Worker(store)
+    lease = worker.lease_one()
+    store.workflows.advance([Advance(lease=lease, begin=("order", "1"))])
+    assert store.workflows.signal(id, "picked", b"1", key="k1", by="ana") is Told.KEPT
+    [taken] = store.workflows.told(id, 10)
+    taking = StepRow(path=path_of("", 1), kind=Kind.SIGNAL, name="picked", state=StepState.COMPLETED)
+    store.workflows.advance([Advance(lease=lease, steps=[taking], taken=[(taken.number, taking.path)])])
+    for _ in range(2):
+        assert store.workflows.told(id, 10) == []
+        assert store.workflows.signal(id, "picked", b"1", key="k1", by="ana") is Told.REPEATED
+        assert store.workflows.signal(id, "picked", b"2", key="k1", by="ana") is Told.CONFLICT
+        worker.settle(lease)

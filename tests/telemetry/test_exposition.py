@@ -92,3 +92,20 @@ def test_a_metric_without_samples_is_left_out() -> None:
 def test_a_wrong_name_is_refused(name: str, kind: str) -> None:
     with pytest.raises(ValueError, match="is no name for a"):
         Family(name, kind, "", [])  # type: ignore[arg-type]
+
+
+def test_of_a_histogram_all_parts_are_told_or_none() -> None:
+    parts = ("_bucket", "_bucket", "_sum", "_count")
+    bounds: tuple[dict[str, str], ...] = ({"le": "1.0"}, {"le": "+Inf"}, {}, {})
+    samples = [
+        Sample(1, {"queue": str(number), **more}, part)
+        for number in range(SERIES_MOST // 4 + 3)
+        for part, more in zip(parts, bounds, strict=True)
+    ]
+
+    found = read(render([Family("lateshift_x_seconds", "histogram", "x", samples[2:])]))
+
+    told = [name for name, _ in found if name.startswith("lateshift_x_seconds")]
+    assert told.count("lateshift_x_seconds_count") == SERIES_MOST // 4
+    assert told.count("lateshift_x_seconds_bucket") == 2 * (SERIES_MOST // 4 - 1)
+    assert found[DROPPED, frozenset({("metric", "lateshift_x_seconds")})] == len(samples) - 2 - len(told)

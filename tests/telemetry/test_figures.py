@@ -1,5 +1,6 @@
 """Figures of what went on, on their way from workers and the supervisor to the store."""
 
+import asyncio
 import re
 from contextlib import suppress
 from datetime import timedelta
@@ -14,6 +15,7 @@ from lateshift.documents.figures import PeriodDocument
 from lateshift.errors import JobDead, StoreUnavailable
 from lateshift.model.figures import ALL, Figures, Grain, together
 from lateshift.model.ids import new_member_id
+from lateshift.model.job import JobFilter
 from lateshift.store.contract import Store
 from lateshift.supervisor.sweep import Sweep
 from lateshift.worker.control import Control
@@ -63,6 +65,36 @@ async def test_a_worker_that_stops_has_told_all_that_it_did(app: Lateshift) -> N
     everything = counted(app.store, ALL)
     assert (everything.started, everything.ran) == (3, orders.ran)
     assert everything.busy > 0
+    app.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", ["coroutine", "thread"])
+async def test_many_quick_jobs_that_were_leased_together_ran_no_longer_than_they_did(
+    app: Lateshift, kind: str
+) -> None:
+    async def pack_async(order: int) -> None: ...
+
+    def pack(order: int) -> None: ...
+
+    task = app.task(queue="orders", name="pack")(pack_async if kind == "coroutine" else pack)
+    begun = app.clock.monotonic()
+    async with app.running():
+        await app.aenqueue_many(task.call(number) for number in range(1000))
+        async with asyncio.timeout(SOON.total_seconds()):
+            while any(it.ready or it.running for it in app.store.queues.list(10)):  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.05)
+    took = app.clock.monotonic() - begun
+
+    orders, everything = counted(app.store, "orders"), counted(app.store, ALL)
+    assert orders.completed == 1000
+    assert orders.ran < took / 2
+    assert orders.ran < 0.5
+    assert everything.busy < took
+    shown = app.store.reports.jobs(JobFilter(queue="orders"), 1000)
+    lasted = sorted(it.settled_at - it.started_at for it in shown if it.settled_at and it.started_at)
+    assert len(lasted) == 1000
+    assert lasted[500] < timedelta(milliseconds=1)
     app.close()
 
 

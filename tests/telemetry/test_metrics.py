@@ -5,19 +5,25 @@ import re
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec import structs
 
 from lateshift import Breaker, Flow, Lateshift, Permanent
 from lateshift.clock import SYSTEM
 from lateshift.errors import JobDead
+from lateshift.model.ids import new_member_id
+from lateshift.operating.queues import empty
 from lateshift.runtime.loop import drive
+from lateshift.store.contract import MemberView
 from lateshift.telemetry import liveness, looking, measures
 from lateshift.telemetry.liveness import LATE_AFTER, LEAST_INTERVAL, ages, living
 from lateshift.telemetry.looking import look
 from lateshift.telemetry.measures import BUCKETS, OTHERS, TASKS_COUNTED, Histogram, Measures, Process
 from lateshift.telemetry.metrics import exposition, text_of
 from lateshift.testing import Kit
+from lateshift.worker.service import introduce
 from tests.clocks import midway
 from tests.telemetry.reading import of, read
 from tests.walks.commands import Cli
@@ -166,7 +172,7 @@ async def test_members_tell_of_their_attempts_and_the_process_of_its_own(app: La
         if order < 0:
             raise Permanent("no order")
 
-    before = measures.PROCESS.total().by_task().get("pack", {})
+    before = measures.PROCESS.total().by_queue().get("default", {}).get("pack", {})
     async with app.running():
         jobs = [await pack.aenqueue(number) for number in (1, 2, -1)]
         await jobs[1].aresult(SOON)
@@ -180,10 +186,25 @@ async def test_members_tell_of_their_attempts_and_the_process_of_its_own(app: La
     found = read(text)
 
     [member] = {dict(labels)["member"] for name, labels in found if name == "lateshift_attempts_total"}
-    assert of(found, "lateshift_attempts_total", member=member, task="pack", outcome="completed") == 2
-    assert of(found, "lateshift_attempts_total", member=member, task="pack", outcome="dead") == 1
-    own = of(found, "lateshift_process_attempts_total", task="pack", outcome="completed")
+    assert (
+        of(
+            found,
+            "lateshift_attempts_total",
+            member=member,
+            queue="default",
+            task="pack",
+            outcome="completed",
+        )
+        == 2
+    )
+    assert (
+        of(found, "lateshift_attempts_total", member=member, queue="default", task="pack", outcome="dead")
+        == 1
+    )
+    own = of(found, "lateshift_process_attempts_total", queue="default", task="pack", outcome="completed")
     assert own - before.get("completed", 0) == 2
+    assert of(found, "lateshift_start_seconds_count", member=member, queue="default") == 3
+    assert of(found, "lateshift_attempt_seconds_count", member=member, queue="default") == 3
     assert of(found, "lateshift_members", state="alive") == 1
     assert of(found, "lateshift_lease_seconds_count") >= 1
     assert of(found, "lateshift_settle_seconds_bucket", le="+Inf") == of(
@@ -253,32 +274,98 @@ def test_a_histogram_counts_up_to_each_bound() -> None:
 def test_the_busiest_tasks_are_told_of_and_the_rest_together() -> None:
     counted = Measures()
     for number in range(TASKS_COUNTED + 3):
-        counted.completed[f"task{number:03}"] += 100 - number
-        counted.others[f"task{number:03}", "dead"] += 1
+        counted.completed["mail", f"task{number:03}"] += 100 - number
+        counted.others[("mail", f"task{number:03}"), "dead"] += 1
 
-    told = counted.by_task()
+    told = counted.by_queue()
 
-    assert len(told) == TASKS_COUNTED + 1
-    assert told[OTHERS] == {"completed": 50 + 49 + 48, "dead": 3}
+    assert len(told["mail"]) == TASKS_COUNTED
+    assert told[OTHERS] == {OTHERS: {"completed": 50 + 49 + 48, "dead": 3}}
+
+
+def test_what_left_each_queue_and_what_completed_of_all_is_counted() -> None:
+    counted = Measures()
+    counted.completed["mail", "send"] += 5
+    counted.completed["images", "draw"] += 2
+    for outcome in ("dead", "cancelled", "retried", "snoozed", "lost"):
+        counted.others[("mail", "send"), outcome] += 1
+
+    assert counted.ended() == {"mail": 7, "images": 2, "": 7}
+
+
+def test_a_worker_of_an_older_release_is_told_of_without_queues() -> None:
+    old = worker_of(tasks={"pack": {"completed": 3}})
+
+    found = read(text_of(structs.replace(EMPTY, members=[old]), Measures(), []))
+
+    assert (
+        of(found, "lateshift_attempts_total", member=str(old.id), queue="", task="pack", outcome="completed")
+        == 3
+    )
 
 
 def test_what_a_process_has_counted_never_goes_down() -> None:
     process = Process()
     first, second = process.begin(), process.begin()
-    first.completed["pack"] += 2
-    second.completed["pack"] += 3
+    first.completed["mail", "pack"] += 2
+    second.completed["mail", "pack"] += 3
 
     process.retire(first)
     process.retire(first)
 
-    assert process.total().completed == {"pack": 5}
+    assert process.total().completed == {("mail", "pack"): 5}
 
 
 EMPTY = looking.Look(
     at=SYSTEM.now(), queues=[], members=[], breakers=[], triggers=[], cut=frozenset(), schedules=0, schedules_paused=0, schedules_late=0,
     latest_tick=timedelta(0), runs_held=0, runs_undoing=0, batches_open=0, batch_jobs_left=0, replies_waiting=0,
-    oldest_reply=timedelta(0),
+    oldest_reply=timedelta(0), without_key=0,
 )  # fmt: skip
+
+
+def worker_of(**stats: Any) -> MemberView:
+    return structs.replace(introduce(new_member_id(), "worker", "w", SYSTEM), stats=stats)
+
+
+def test_how_long_jobs_waited_and_ran_is_told_of_each_member_and_queue() -> None:
+    one = worker_of(
+        starts={"mail": [1, 0, 1, 0, 0, 1, 0, 90.5]}, runs={"mail": [0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 4.0]}
+    )
+    odd = worker_of(starts={"mail": [1, 2.0]}, runs={})  # of a release with other bounds
+
+    found = read(text_of(structs.replace(EMPTY, members=[one, odd]), Measures(), []))
+
+    mail = {"member": str(one.id), "queue": "mail"}
+    assert [
+        of(found, "lateshift_start_seconds_bucket", le=le, **mail) for le in ("0.01", "1.0", "600.0", "+Inf")
+    ] == [1, 2, 3, 3]
+    assert of(found, "lateshift_start_seconds_sum", **mail) == 90.5
+    assert of(found, "lateshift_attempt_seconds_bucket", le="1.0", **mail) == 0
+    assert (
+        of(found, "lateshift_attempt_seconds_bucket", le="5.0", **mail)
+        == of(found, "lateshift_attempt_seconds_count", **mail)
+        == 2
+    )
+    assert not any(dict(labels).get("member") == str(odd.id) for name, labels in found if "_seconds_" in name)
+
+
+def test_when_a_queue_will_be_empty_is_told_where_it_is_known() -> None:
+    mail, still, slow = (
+        structs.replace(empty(name), ready=30, paused_at=SYSTEM.now() if name == "still" else None)
+        for name in ("mail", "still", "slow")
+    )
+    told = structs.replace(
+        EMPTY, queues=[mail, still, slow, empty("idle")], limits={"slow": 0.5}, members=[worker_of(drains={"mail": 2.0, "still": 2.0})]
+    )  # fmt: skip
+
+    found = read(text_of(told, Measures(), []))
+
+    drains = {
+        dict(labels)["queue"]: value
+        for (name, labels), value in found.items()
+        if name == "lateshift_drain_seconds"
+    }
+    assert drains == {"mail": 15.0, "slow": 60.0, "idle": 0.0}
 
 
 def test_a_loop_that_does_not_turn_grows_old_and_late() -> None:

@@ -115,7 +115,7 @@ def incoming(delivery: Delivery) -> Incoming:
 )
 def test_the_raw_is_byte_for_byte_what_the_broker_gave(delivery: Delivery) -> None:
     came = incoming(delivery)
-    kept = refused(came, "for a test", "default")
+    kept = refused(came, "for a test", "default", ours=True)
     assert kept.raw == delivery.raw
     again = seen_again(kept.raw, kept.rest)
     assert isinstance(again, Message)
@@ -124,7 +124,7 @@ def test_the_raw_is_byte_for_byte_what_the_broker_gave(delivery: Delivery) -> No
 
 def test_headers_that_are_too_large_are_not_kept_either() -> None:
     came = incoming(delivered(b"{}", {"a": "x" * 2 * REFUSED_LIMIT}, None, None, tag=1, id="m"))
-    kept = refused(came, "w" * 5000, "default")
+    kept = refused(came, "w" * 5000, "default", ours=True)
     assert len(kept.rest) < 1000
     assert len(kept.reason) <= ERROR_LIMIT
     assert kept.reason.endswith("it cannot be retried)")

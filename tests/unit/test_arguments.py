@@ -246,7 +246,7 @@ class Part(msgspec.Struct, forbid_unknown_fields=True):
         (b'{"part":null,"colour":"sky"}', "paint: argument 'part': expected `object`, got `null`."),
         (
             b'{"part":{"size":1},"colour":"sky"}',
-            "paint: argument 'colour': 'sky' is none of the values that its type has.",
+            "paint: argument 'colour': 'sky' is none of red.",
         ),
         (
             b'{"part":{"size":1},"sizes":{"a":1}}',

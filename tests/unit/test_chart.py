@@ -47,9 +47,55 @@ def test_bars_stand_on_one_another_and_the_scale_is_a_round_number() -> None:
     )
 
 
-def test_of_the_period_under_way_is_shown_what_was_counted() -> None:
+def test_the_period_under_way_is_told_apart_and_looks_like_no_end() -> None:
+    counted = samples(Over.HOUR, last=Figures(completed=10, backlog=1))
+    counted[-2] = Sample(counted[-2].at, Figures(completed=20, backlog=2))
+    jobs, _, backlog, _ = charts(counted, Over.HOUR, workers=True)
+    assert jobs.series[0].last == "20"
+    assert jobs.series[0].drawn == "M581 100V0h8V100z"
+    assert jobs.series[0].under_way == "M591 100V50h8V100z"
+    assert jobs.hints[-1] == "12:34 UTC, not over yet: completed 10, failed 0"
+    assert "not over" not in jobs.hints[-2]
+    assert backlog.series[0].last == "2"
+    assert "L595" not in backlog.series[0].drawn
+    assert backlog.series[0].under_way == ""
+
+
+@pytest.mark.parametrize(
+    ("completed", "marks"),
+    [(1, ["1", "0.5", "0"]), (5, ["5", "2.5", "0"]), (9_000, ["10,000", "5,000", "0"])],
+)
+def test_the_marks_of_a_scale_are_what_they_say_and_differ(completed: int, marks: list[str]) -> None:
+    first = Figures(completed=completed)
+    assert charts(samples(Over.HOUR, first=first), Over.HOUR, workers=False)[0].marks == marks
+
+
+def test_at_first_the_period_under_way_is_all_there_is_to_tell() -> None:
     jobs = charts(samples(Over.HOUR, last=Figures(completed=30)), Over.HOUR, workers=False)[0]
     assert jobs.series[0].last == "30"
+
+
+@pytest.mark.parametrize(
+    ("over", "marks"), [(Over.DAY, ["0.1", "0.05", "0"]), (Over.WEEK, ["0.01", "0.005", "0"])]
+)
+def test_small_numbers_have_marks_too(over: Over, marks: list[str]) -> None:
+    jobs = charts(samples(over, first=Figures(completed=1)), over, workers=False)[0]
+    assert jobs.marks == marks
+    assert jobs.hints[0].endswith(
+        "completed 0.067, failed 0" if over is Over.DAY else "completed under 0.01, failed 0"
+    )
+
+
+def test_a_short_time_has_marks_that_differ() -> None:
+    waited = Figures(started=2, waited=0.008, waits=[2, 0, 0, 0, 0, 0, 0], longest=0.004)
+    starts = charts(samples(Over.HOUR, first=waited), Over.HOUR, workers=False)[1]
+    assert len(set(starts.marks)) == 3
+    assert starts.marks[:2] == ["5 ms", "2.5 ms"]
+
+
+def test_a_week_is_told_by_whole_days() -> None:
+    jobs = charts(samples(Over.WEEK), Over.WEEK, workers=False)[0]
+    assert jobs.ago == ("7 d ago", "6 d", "5 d", "4 d", "3 d", "2 d", "1 d", "now")
 
 
 def test_a_line_has_a_gap_where_nothing_started() -> None:
@@ -57,7 +103,7 @@ def test_a_line_has_a_gap_where_nothing_started() -> None:
     starts = charts(samples(Over.HOUR, first=waited, last=waited), Over.HOUR, workers=False)[1]
 
     assert starts.series[1].drawn.count("M") == 2
-    assert starts.marks == ["1 s", "500 ms", "0 ms"]
+    assert starts.marks == ["1 s", "500 ms", "0"]
 
 
 def test_a_point_of_a_line_that_stands_alone_is_a_dot() -> None:
@@ -74,8 +120,10 @@ def test_a_point_of_a_line_that_stands_alone_is_a_dot() -> None:
 
 
 def test_how_many_workers_were_there_is_told_of_whole_minutes() -> None:
-    last = Figures(present=240.0, busy=60.0)
-    workers = charts(samples(Over.HOUR, last=last), Over.HOUR, workers=True)[3]
+    first = Figures(present=240.0, busy=60.0)
+    counted = samples(Over.HOUR)
+    counted[-2] = Sample(counted[-2].at, first)
+    workers = charts(counted, Over.HOUR, workers=True)[3]
 
     assert [series.last for series in workers.series] == ["4", "1"]
 
@@ -89,11 +137,11 @@ def test_the_words_of_a_day_name_the_day() -> None:
 @pytest.mark.parametrize(
     ("ran", "marks"),
     [
-        (45, ["50 s", "25 s", "0 ms"]),
-        (55, ["1 min", "30 s", "0 ms"]),
-        (262, ["5 min", "2 min 30 s", "0 ms"]),
-        (1_300, ["1 h", "30 min", "0 ms"]),
-        (50_000, ["1 d", "12 h", "0 ms"]),
+        (45, ["50 s", "25 s", "0"]),
+        (55, ["1 min", "30 s", "0"]),
+        (262, ["5 min", "2 min 30 s", "0"]),
+        (1_300, ["1 h", "30 min", "0"]),
+        (50_000, ["1 d", "12 h", "0"]),
     ],
 )
 def test_a_scale_of_time_has_marks_that_people_read_clocks_by(ran: float, marks: list[str]) -> None:

@@ -4,6 +4,7 @@ from lateshift import Lateshift
 from lateshift.model.figures import Figures
 from lateshift.model.ids import new_job_id
 from lateshift.model.job import Lane, Lease
+from lateshift.telemetry.measures import OTHERS, QUEUES_SPREAD
 from lateshift.worker.attempt import Attempt
 from lateshift.worker.counting import QUEUES_TOLD, Counting
 
@@ -62,6 +63,23 @@ def test_what_runs_on_is_counted_up_to_now_and_its_rest_when_it_ends() -> None:
     assert second.busy == 5.0
 
 
+def test_a_body_that_ended_before_the_loop_heard_of_it_ran_until_its_end() -> None:
+    time = Time()
+    counting = Counting(time)
+    quick, told_between = attempt(time), attempt(time)
+    quick.finished = told_between.finished = time.now + 0.25
+    time.now += 3
+    counting.close(quick, time.now, last=False)
+    first = counting.telling([told_between])
+    counting.told()
+    time.now += 3
+    counting.close(told_between, time.now, last=True)
+
+    assert first is not None
+    assert first.queues["mail"].ran == 0.5
+    assert counting.telling([]) is None
+
+
 def test_what_was_handed_back_before_it_began_has_not_run() -> None:
     time = Time()
     counting = Counting(time)
@@ -108,3 +126,40 @@ def test_more_queues_than_are_told_at_once_are_told_the_next_time() -> None:
         counting.told()
 
     assert sizes == [QUEUES_TOLD, 5]
+
+
+def test_how_long_jobs_waited_and_ran_is_told_since_the_worker_began_whatever_was_told_before() -> None:
+    time = Time()
+    counting = Counting(time)
+    for waited in (0.005, 0.5):
+        done = attempt(time, waited=waited)
+        counting.start(done.lease)
+        time.now += 2
+        done.ended = True
+        counting.close(done, time.now, last=True)
+        counting.telling([])
+        counting.told()
+    counting.start(attempt(time, waited=90.0).lease)
+
+    assert counting.starts() == {"mail": [1, 0, 1, 0, 0, 1, 0, 90.505]}
+    assert counting.runs() == {"mail": [0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 4.0]}
+
+
+def test_what_is_told_of_many_queues_is_bounded_and_never_goes_down() -> None:
+    time = Time()
+    counting = Counting(time)
+    told = []
+    for _ in range(2):
+        for number in range(QUEUES_SPREAD + 5):
+            done = attempt(time, queue=f"q{number}")
+            counting.start(done.lease)
+            done.ended = True
+            counting.close(done, time.now, last=True)
+        told.append((counting.starts(), counting.runs()))
+        counting.telling([])
+        counting.told()
+
+    for first, second in zip(*told, strict=True):
+        assert len(first) == len(second) == QUEUES_SPREAD + 1
+        assert (sum(first[OTHERS][:-1]), sum(second[OTHERS][:-1])) == (5, 10)
+        assert all(sum(second[queue][:-1]) == 2 for queue in second if queue != OTHERS)

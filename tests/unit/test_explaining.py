@@ -57,6 +57,10 @@ WAITING: dict[str, tuple[JobView, dict[str, Any], list[str], str]] = {
         view(SCHEDULED, attempt=1, fence=1, due_at=after(seconds=40), history=[failed(1, 1, reason="complete_by")]),
         {}, ["retry_wait"], "ran past its complete-by",
     ),
+    "resubmitted at a rate": (
+        view(SCHEDULED, attempt=0, fence=2, due_at=after(seconds=40), history=[failed(1, 1), failed(2, 2)]),
+        {}, ["retry_wait"], "and the next one waits: it was resubmitted for later, or that attempt did not count.",
+    ),
     "snoozed after a failure": (
         view(SCHEDULED, attempt=1, fence=2, due_at=after(seconds=40), history=[failed(1, 1)]),
         {}, ["put_off"], "its task asked for that (Snooze), or that worker had no such task",

@@ -1,7 +1,7 @@
 """Nothing that goes wrong with one member, or with one beat, ends the heartbeat of the others."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, cast
 
@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from lateshift.model.ids import MemberId, new_member_id
+from lateshift.model.member import Loops
 from lateshift.runtime import host
 from lateshift.runtime.heartbeat import Heartbeat
 from lateshift.store.contract import Members
@@ -21,7 +22,9 @@ class FakeMembers:
         self.dead = dead
         self.answered = threading.Event()
 
-    def beat(self, ids: Sequence[MemberId], ttl: timedelta) -> list[MemberId]:
+    def beat(
+        self, ids: Sequence[MemberId], ttl: timedelta, loops: Mapping[MemberId, Loops]
+    ) -> list[MemberId]:
         self.beaten.append(list(ids))
         if len(self.beaten) <= self.failures:
             raise RuntimeError("not a StoreError")

@@ -1,7 +1,7 @@
 """A host that gets no process, and one that stops while the store is away."""
 
 import asyncio
-import os
+import socket
 import threading
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -24,14 +24,13 @@ def host_with(bury: Any = None) -> Host:
     return Host(cast(Store, store), "program:app", 1, Settings(), Clock())
 
 
-async def test_a_host_that_gets_no_process_tries_again_and_leaks_no_pipe(
+async def test_a_host_that_gets_no_process_tries_again_and_leaks_no_socket(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stopping = asyncio.Event()
     tries: list[int] = []
-    opened: list[int] = []
-    closed: list[int] = []
-    pipe, close = os.pipe, os.close
+    opened: list[socket.socket] = []
+    pair = socket.socketpair
 
     async def refuse(*_: Any, **__: Any) -> None:
         tries.append(1)
@@ -39,22 +38,18 @@ async def test_a_host_that_gets_no_process_tries_again_and_leaks_no_pipe(
             stopping.set()
         raise BlockingIOError("no more processes")
 
-    def watched_pipe() -> tuple[int, int]:
-        ends = pipe()
+    def watched_pair() -> tuple[socket.socket, socket.socket]:
+        ends = pair()
         opened.extend(ends)
         return ends
 
-    def watched_close(end: int) -> None:
-        closed.append(end)
-        close(end)
-
     monkeypatch.setattr(asyncio, "create_subprocess_exec", refuse)
-    monkeypatch.setattr(os, "pipe", watched_pipe)
-    monkeypatch.setattr(os, "close", watched_close)
+    monkeypatch.setattr(socket, "socketpair", watched_pair)
     async with asyncio.timeout(20):
         await host_with().run(stopping)
     assert len(tries) == 2
-    assert sorted(closed) == sorted(opened)
+    assert len(opened) == 4
+    assert {end.fileno() for end in opened} == {-1}
 
 
 @pytest.mark.parametrize("told", ["before", "meanwhile"])

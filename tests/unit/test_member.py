@@ -10,7 +10,15 @@ from lateshift.config import Settings
 from lateshift.errors import OptionInvalid
 from lateshift.model.ids import MemberId, new_member_id
 from lateshift.model.job import Lane
-from lateshift.model.member import TASKS_TOLD, VERSION_LIMIT, Program, Serves, program_of, served
+from lateshift.model.member import (
+    QUEUES_DECLARED,
+    TASKS_TOLD,
+    VERSION_LIMIT,
+    Program,
+    Serves,
+    program_of,
+    served,
+)
 from lateshift.worker.introduction import Introduction
 from lateshift.worker.starts import LINES_TOLD, WINDOW, Starts
 
@@ -67,6 +75,25 @@ def test_a_program_of_very_many_tasks_tells_some_and_counts_the_rest() -> None:
     assert program.knows("task 000000") is True
     assert program.knows("task 010004") is None
     assert program_of("shop", None, LANES).knows("task 010004") is False
+
+
+def test_a_program_tells_the_queues_that_it_declares_so_many_at_most() -> None:
+    app = Lateshift("shop")
+
+    @app.task(queue="mail")
+    def send() -> None: ...
+
+    app.queue("tight", max_ready=1)
+    assert app.program().queues == ("mail", "tight")
+    many = program_of("shop", "1", LANES, {f"q{number:05}" for number in range(QUEUES_DECLARED + 5)}).queues
+    assert (many[0], len(many)) == ("q00000", QUEUES_DECLARED)
+
+
+def test_a_worker_names_the_queues_that_it_serves_but_for_patterns() -> None:
+    serves = Serves(
+        app="shop", version="1", code="", queues=("mail", "img.*", "a?"), slots={}, heartbeat=30.0
+    )  # fmt: skip
+    assert serves.named == {"mail"}
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,15 @@ from datetime import timedelta
 
 from msgspec import structs
 
+from lateshift.clock import SYSTEM
 from lateshift.dashboard.pages.queues import _cut, _shown
-from lateshift.model.figures import BACKLOG_COUNTED
+from lateshift.model.figures import BACKLOG_COUNTED, Figures
+from lateshift.model.ids import new_member_id
 from lateshift.operating.attention import COUNTED_NOW
-from lateshift.operating.overview import drains_in, waiting
+from lateshift.operating.pace import Recent, of_queue, waiting
 from lateshift.operating.queues import empty
 from lateshift.store.contract import QueueView
+from lateshift.worker.service import introduce
 
 
 def queue(ready: int, *, blocked: int = 0, dead: int = 0) -> QueueView:
@@ -37,14 +40,33 @@ def test_counts_that_stopped_say_so() -> None:
     cut = _cut([many, few])
 
     assert cut == {"dead"}
-    assert _shown(few, 0, cut)["ready"] == "3"
-    assert _shown(few, 0, cut)["dead"] == "1+"
-    assert _shown(many, 54_321, cut)["ready"] == "about 54,321"
-    assert _shown(many, 0, cut)["ready"] == "1,000+"
+    assert _shown(few, 3, False, cut)["ready"] == "3"
+    assert _shown(few, 3, False, cut)["dead"] == "1+"
+    assert _shown(many, 54_321, False, cut)["ready"] == "about 54,321"
+    assert _shown(many, COUNTED_NOW, True, cut)["ready"] == "1,000+"
 
 
-def test_what_waits_drains_at_the_present_pace_or_never() -> None:
-    assert drains_in(0, 0.0) == timedelta(0)
-    assert drains_in(60, 2.0) == timedelta(seconds=30)
-    assert drains_in(60, 0.0) is None
-    assert drains_in(10**9, 1e-12) is not None
+def test_more_parked_jobs_than_are_counted_do_not_move_either() -> None:
+    member = structs.replace(
+        introduce(new_member_id(), "worker", "w", SYSTEM), stats={"drains": {"mail": 5.0}}
+    )
+    seen = Recent({"mail": Figures(backlog=5_000)}, Figures(), 60.0, [member], {})
+    view = structs.replace(queue(10, blocked=COUNTED_NOW), parked=COUNTED_NOW)
+
+    found = of_queue(view, seen).drain
+
+    assert (found.moving, found.held_up, found.why) == (10, 4_990, "parked")
+    assert found.takes == timedelta(seconds=2)
+
+
+def test_beside_a_worker_of_an_older_release_it_is_told_what_was_counted_of_all() -> None:
+    telling = structs.replace(
+        introduce(new_member_id(), "worker", "w", SYSTEM), stats={"drains": {"mail": 5.0}, "completed": 300}
+    )
+    older = structs.replace(introduce(new_member_id(), "worker", "w", SYSTEM), stats={"completed": 900})
+    seen = Recent({"mail": Figures(completed=1_200)}, Figures(), 60.0, [telling], {})
+
+    assert of_queue(queue(100), seen).per_second == 5.0
+    both = structs.replace(seen, workers=[telling, older])
+    assert of_queue(queue(100), both).per_second == 20.0
+    assert of_queue(queue(100), both).drain.takes == timedelta(seconds=5)

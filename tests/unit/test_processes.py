@@ -99,11 +99,14 @@ class FakeDesk:
         """The next checkpoint: a body's sign that it runs."""
         return await asyncio.wait_for(self._saved.get(), PATIENCE)
 
+    def now(self) -> float:
+        return time.monotonic()
+
 
 class Bench:
     """An executor, and what a test needs around it."""
 
-    def __init__(self, program: str = PROGRAM, slots: int = 1, **times: timedelta) -> None:
+    def __init__(self, program: str = PROGRAM, slots: int = 1, **times: Any) -> None:
         self.ear = Ear()
         self.desk = FakeDesk()
         self.processes = Processes(program, slots, self.ear, time.monotonic, **times)
@@ -246,6 +249,13 @@ async def test_a_body_without_a_time_limit_has_no_time_left_to_know(bench: Bench
 async def test_the_last_progress_arrives_however_fast_it_was_reported(bench: Bench) -> None:
     attempt = bench.submit("counts_then_waits")
     await until(lambda: attempt.progress == Progress(1000, 1000, "counting"))
+
+
+async def test_the_last_progress_arrives_before_the_end_however_soon_that_came(bench: Bench) -> None:
+    for _ in range(3):
+        attempt = bench.submit("counts")
+        assert await bench.ear.of(attempt) == Returned(None)
+        assert attempt.progress == Progress(1000, 1000)
 
 
 async def test_a_checkpoint_is_saved_by_the_worker_before_the_body_goes_on(bench: Bench) -> None:

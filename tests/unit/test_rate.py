@@ -1,9 +1,10 @@
-"""Rates: read from text, and turned into batches and pauses."""
+"""Rates: read from text, and turned into times."""
 
 import pytest
 
 from lateshift.errors import OptionInvalid
-from lateshift.model.rate import Rate
+from lateshift.model.ids import new_job_id
+from lateshift.model.rate import RATE_LEAST, RATE_MOST, Rate
 
 
 @pytest.mark.parametrize(
@@ -20,6 +21,16 @@ def test_what_is_no_rate_is_refused(text: str) -> None:
         Rate.read(text)
 
 
-def test_batches_are_small_enough_to_keep_the_rate_even() -> None:
-    assert (Rate(0.5).batch(200), Rate(10).batch(200), Rate(100_000).batch(200)) == (1, 2, 200)
-    assert Rate(10).time_for(2) == 0.2
+@pytest.mark.parametrize("text", ["0.9/h", "0.0001/s", "10001/s", "9" * 400 + "/s"])
+def test_a_rate_that_is_out_of_bounds_is_refused(text: str) -> None:
+    with pytest.raises(OptionInvalid, match="from 1/h to 10,000/s") as refused:
+        Rate.read(text)
+    assert refused.value.field == "rate"
+    assert Rate.read("1/h").per_second == RATE_LEAST
+    assert Rate.read("10000/s").per_second == RATE_MOST
+
+
+def test_each_is_due_after_the_one_before() -> None:
+    ids = [new_job_id() for _ in range(3)]
+    assert [delay.total_seconds() for delay in Rate(2).delays(ids).values()] == [0, 0.5, 1]
+    assert [delay.total_seconds() for delay in Rate(2).delays(ids, after=200).values()] == [100, 100.5, 101]

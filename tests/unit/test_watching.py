@@ -1,5 +1,6 @@
 """The events of a job as they follow from how it stands: each at its place, none twice, none after the end."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 
 from lateshift.errors import OptionInvalid
 from lateshift.model.events import Kind
-from lateshift.model.job import STRETCHES, JobView, Progress, State
+from lateshift.model.job import STRETCHES, JobView, Progress, Saying, State
 from lateshift.model.watching import BEGINNING, Position, events, news, read, written
 from tests.unit.explaining import AT, failed, view
 
@@ -65,18 +66,79 @@ def test_a_failure_says_what_was_raised_and_a_result_is_told() -> None:
 
 def test_only_progress_that_has_changed_is_told_again() -> None:
     before = running(progress=Progress(1))
-    assert [event.kind for _, event in news(None, (1, 2), before)] == ["progress"]
-    assert news(before, (1, 3), before) == []
-    assert [event.progress for _, event in news(before, (1, 3), running(progress=Progress(2)))] == [
+    assert [event.kind for _, event in news(None, (1, 2, 0), before)] == ["progress"]
+    assert news(before, (1, 3, 0), before) == []
+    assert [event.progress for _, event in news(before, (1, 3, 0), running(progress=Progress(2)))] == [
         Progress(2)
     ]
-    assert [event.kind for _, event in news(before, (1, 3), ended(progress=Progress(2)))] == ["completed"]
+    assert [event.kind for _, event in news(before, (1, 3, 0), ended(progress=Progress(2)))] == ["completed"]
+
+
+def said(number: int, *, fence: int = 1, seconds: float = 0.0) -> dict[str, Any]:
+    return {
+        "progress": Progress(number, 5),
+        "said": Saying(fence, number, AT + timedelta(seconds=seconds)),
+    }
+
+
+def test_each_word_of_progress_has_a_place_of_its_own_and_its_own_time() -> None:
+    words = [running(**said(number, seconds=number)) for number in (1, 2, 4)]
+    told = [events(word)[-1] for word in words]
+
+    assert [written(place) for place, _ in told] == ["1.3.1", "1.3.2", "1.3.4"]
+    assert len({event.id for _, event in told}) == 3
+    assert [event.at for _, event in told] == [AT + timedelta(seconds=number) for number in (1, 2, 4)]
+    assert news(None, (1, 3, 4), words[-1]) == []
+    assert [place for place, _ in news(None, (1, 3, 2), words[-1])] == [(1, 3, 4)]
+    assert [place for place, _ in news(words[0], (1, 3, 1), ended(**said(5)))] == [(1, 3, 5), (1, 5, 0)]
+
+
+def test_whoever_has_the_place_of_an_older_release_is_told_the_newest_progress_rather_than_none() -> None:
+    assert [place for place, _ in news(None, read("1.3"), running(**said(2)))] == [(1, 3, 2)]
+
+
+def test_progress_stays_with_the_attempt_that_told_it() -> None:
+    """A row keeps it until the next attempt has told something."""
+    again = running(2, history=[failed(1, 1)], **said(3))
+    told = events(again)
+
+    assert [event.kind for _, event in told] == ["received", "started", "progress", "retrying", "started"]
+    assert [event.attempt for _, event in told] == [0, 1, 1, 1, 2]
+    assert news(None, (2, 2, 0), again) == []
+
+
+def test_the_times_of_a_job_never_go_back_whatever_a_worker_s_clock_says() -> None:
+    for hours in (-2, 0, 2):
+        wrong = failed(1, 1, at=AT + timedelta(hours=hours))
+        for seen in (
+            running(2, history=[wrong], **said(1, fence=2, seconds=hours * 3600)),
+            ended(State.COMPLETED, 2, history=[wrong], **said(1, fence=2, seconds=hours * 3600)),
+        ):
+            times = [event.at for _, event in events(seen)]
+            assert times == sorted(times)
+            assert seen.settled_at is None or times[-1] == seen.settled_at
 
 
 def test_a_place_is_read_as_it_is_written() -> None:
-    for place in (BEGINNING, (0, 1), (12, 5)):
+    for place in (BEGINNING, (0, 1, 0), (12, 5, 0), (12, 3, 7)):
         assert read(written(place)) == place
-    for wrong in ("", ".", "1", "1.", "1.12", "1.6", "²5.1", "1.²", "-1.1", "9" * 19 + ".1"):
+    for wrong in (
+        "",
+        ".",
+        "1",
+        "1.",
+        "1.12",
+        "1.6",
+        "1.3.0",
+        "1.3.01",
+        "1.3.",
+        "1.2.1",
+        "1.3.1.1",
+        "²5.1",
+        "1.²",
+        "-1.1",
+        "9" * 19 + ".1",
+    ):
         with pytest.raises(OptionInvalid):
             read(wrong)
 
@@ -94,8 +156,9 @@ def life(steps: list[str], end: str) -> list[JobView]:
         now = replace(now, state=State.RUNNING, fence=fence, attempt=now.attempt + 1, started_at=AT)
         views.append(now)
         if step == "progress":
-            now = replace(now, progress=Progress(fence))
-            views.append(now)
+            for number in (1, 2):
+                now = replace(now, progress=Progress(number), said=Saying(fence, number, AT))
+                views.append(now)
         if step == "fail":
             now = replace(now, history=[*now.history, failed(now.attempt, fence)])
         if step == "hand back":

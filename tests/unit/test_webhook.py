@@ -80,6 +80,24 @@ def test_a_secret_that_is_none_is_refused_and_not_shown(secret: Any) -> None:
     assert not isinstance(secret, str) or not secret or secret == "whsec_" or secret not in str(refused.value)
 
 
+def test_a_secret_may_be_named_and_is_looked_up_when_it_is_used(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endpoint = Endpoint(receiver.url, ["env:HOOK_NEW", "env:HOOK_OLD"], internal=True)
+    with pytest.raises(WebhookFailed, match="HOOK_NEW or HOOK_OLD in the environment"):
+        endpoint.post("msg_1", b"{}", AT)
+    assert receiver.taken == []
+    monkeypatch.setenv("HOOK_OLD", SECRET)
+    endpoint.post("msg_1", b"{}", AT)
+    stamp = int(AT.timestamp())
+    [taken] = receiver.taken
+    assert taken.headers["webhook-signature"] == Secrets(SECRET).signatures("msg_1", stamp, b"{}")
+    monkeypatch.setenv("HOOK_OLD", "hunter2-hunter2")
+    with pytest.raises(WebhookFailed) as refused:
+        endpoint.post("msg_1", b"{}", AT)
+    assert "hunter2" not in str(refused.value)
+
+
 def test_nothing_that_is_shown_has_the_secret_or_the_path() -> None:
     secrets, endpoint = Secrets(SECRET), Endpoint("https://hooks.example.com/t0ken?key=t0ken", SECRET)
     for shown in (repr(secrets), str(secrets), repr(endpoint), str(endpoint)):

@@ -1,4 +1,6 @@
-"""A view of a web application answers 202 with where to look, in one call."""
+"""A view of a web application answers 202 with where to look, in one call; and examples/web.py, as it stands there."""
+
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -9,8 +11,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from examples import web as example
 from lateshift import Lateshift
 from lateshift.integrations.starlette import accepted
+from lateshift.model.access import Scope
+from tests.api.asking import token_of
 
 pytestmark = pytest.mark.anyio
 
@@ -58,3 +63,31 @@ async def test_without_a_word_the_api_is_taken_to_be_beside_it(app: Lateshift) -
 
     job = await thumbnail.aenqueue("cat.png")
     assert accepted(job).headers["location"] == f"/v1/jobs/{job.id}"
+
+
+async def test_the_example_answers_tells_how_a_job_stands_streams_it_and_has_the_api_beside(
+    store_url: str,
+) -> None:
+    example.app.settings = replace(example.app.settings, store=store_url)
+    transport = httpx.ASGITransport(example.web, client=("127.0.0.1", 50000))
+    async with (
+        example.life(example.web),
+        httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
+    ):
+        answer = await client.post("/thumbnails", json={"path": "cat.png"})
+        status = answer.json()["status"]
+        assert (answer.status_code, answer.headers["location"]) == (202, status)
+        streamed = await client.get(f"{status}/events")  # until its end
+        assert streamed.headers["content-type"].startswith("text/event-stream")
+        assert '"kind":"completed"' in streamed.text
+        assert (await client.get(status)).json() == {"state": "completed", "result": "cat.png at 200 pixels"}
+        for nothing in ("x", "01a1ee86-32c9-7000-8146-33f9dcd63a2d"):
+            assert (await client.get(f"/thumbnails/{nothing}")).status_code == 404
+        assert (await client.get("/jobs-api/v1/queues")).status_code == 401
+        headers = {"Authorization": f"Bearer {token_of(example.app, 'ann', [Scope.ENQUEUE, Scope.READ])}"}
+        made = await client.post(
+            "/jobs-api/v1/tasks/thumbnail/jobs", json={"arguments": {"path": "b"}}, headers=headers
+        )
+        assert made.headers["location"] == made.json()["status"] == f"/jobs-api/v1/jobs/{made.json()['id']}"
+        assert (await client.get(made.headers["location"], headers=headers)).json()["task"] == "thumbnail"
+    example.app.close()

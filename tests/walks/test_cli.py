@@ -184,7 +184,7 @@ def test_a_job_that_is_not_there_is_exit_code_4(cli: Cli) -> None:
 
 
 def test_queues_are_paused_resumed_and_listed(cli: Cli, shop: Lateshift) -> None:
-    assert cli("queues", "list").out == "No queue has a job.\n"
+    assert cli("queues", "list").out == "No queue has a job, and no worker that is alive declares one.\n"
     shop.find_task("pack").enqueue(1)
     assert cli("queues", "pause", "warehouse", "--json").document == {"queue": "warehouse", "paused": True}
     [queue] = cli("queues", "list", "--json").document["queues"]
@@ -195,6 +195,19 @@ def test_queues_are_paused_resumed_and_listed(cli: Cli, shop: Lateshift) -> None
     assert "goes on" in cli("queues", "resume", "warehouse").out
     assert "was not paused" in cli("queues", "resume", "warehouse").out
     assert cli("queues", "pause", "a queue?").code == 2
+
+
+async def test_queues_without_jobs_are_listed_while_a_worker_whose_code_declares_them_lives(
+    cli: Cli, shop: Lateshift
+) -> None:
+    shop.queue("tight", max_ready=3)
+    async with shop.running():
+        while not (queues := cli("queues", "list", "--json").document["queues"]):  # noqa: ASYNC110 - in a database
+            await asyncio.sleep(0.01)
+    assert [(queue["name"], queue["ready"], queue["paused"]) for queue in queues] == [
+        ("tight", 0, False),
+        ("warehouse", 0, False),
+    ]
 
 
 async def test_members_are_listed(cli: Cli, shop: Lateshift) -> None:
@@ -224,6 +237,8 @@ def test_the_store_is_migrated_checked_and_backed_up(cli: Cli, shop: Lateshift, 
     again = cli("store", "backup", str(copy))
     assert again.code == 2
     assert "never overwrites" in again.err
+    [line] = shop.store.audit.list(limit=10, action="backup")
+    assert line.subject == f"store to {copy}"
 
 
 def test_an_empty_postgres_database_is_migrated(
@@ -351,7 +366,7 @@ def test_a_program_is_run_until_ctrl_c(verb: str, cli: Cli, store_url: str, tmp_
             return [cli("jobs", "show", job["id"], "--json").document["result"] for job in done]
 
         eventually(lambda: results() == ["hello you"], "the job of on_start")
-        eventually(lambda: len(living(cli)) == 2, "two workers")
+        eventually(lambda: [it["kind"] for it in living(cli)].count("worker") == 2, "two workers")
         assert interrupted(process, 15) == 0
     assert "stopped after" in (tmp_path / "output").read_text()
     assert living(cli) == []

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from lateshift import Lateshift, State
+from lateshift import Lateshift, State, resubmission
 from lateshift import dead_letters as letters_module
-from lateshift.cli.resubmit import stoppable
+from lateshift.cli.stopping import stoppable
 from lateshift.clock import ManualClock
 from lateshift.errors import ArgumentsInvalid, OptionInvalid
 from lateshift.model.rate import Rate
@@ -311,28 +311,64 @@ def test_the_first_are_not_waited_for_forever(app: Lateshift) -> None:
     assert sum(passing.slept) < 31
 
 
-def test_a_rate_spreads_them_over_time(app: Lateshift) -> None:
-    bury(app, *[b"{}"] * 21)
+def test_a_rate_spreads_them_over_time_and_nobody_waits(app: Lateshift) -> None:
+    ids = bury(app, *[b"{}"] * 21)[::-1]
     passing = Passing()
-    begun = passing.clock.monotonic()
 
     done = go(app, passing, Course(rate=Rate.read("10/s")))
 
-    assert len(done.ids) == 21
-    assert passing.clock.monotonic() - begun >= 2.0
-    assert sum(passing.slept) < 2.1
+    assert (done.ids, done.spread, passing.slept) == (ids, timedelta(seconds=2), [])
+    views = [see(app.store, id) for id in ids]
+    assert [view.state for view in views] == [State.READY] + [State.SCHEDULED] * 20
+    waits = [(view.due_at - views[0].due_at).total_seconds() for view in views]
+    assert waits == pytest.approx([number / 10 for number in range(21)], abs=0.05)
 
 
-def test_whoever_stops_it_is_told_what_was_done(app: Lateshift) -> None:
+def test_a_rate_is_kept_from_one_batch_to_the_next(app: Lateshift, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resubmission, "BATCH", 2)
+    ids = bury(app, *[b"{}"] * 5)[::-1]
+
+    go(app, Passing(), Course(rate=Rate.read("1/min")))
+
+    due = [see(app.store, id).due_at for id in ids]
+    waits = [(each - due[0]).total_seconds() for each in due]
+    assert waits == pytest.approx([0, 60, 120, 180, 240], abs=5)
+    assert waits[1:] == sorted(waits[1:])
+
+
+def test_the_first_do_not_wait_for_the_rate(app: Lateshift) -> None:
+    ids = bury(app, *[b"{}"] * 4)[::-1]
+    worker = Worker(app.store)
+
+    def work() -> None:
+        leases = worker.lease(10)
+        assert {lease.id for lease in leases} == set(ids[:2])
+        worker.settle_all(leases, DONE)
+
+    done = go(app, Passing(work), Course(first=2, rate=Rate.read("1/min")))
+
+    assert (done.ids, done.spread) == (ids, timedelta(minutes=1))
+    assert [see(app.store, id).state for id in ids[2:]] == [State.READY, State.SCHEDULED]
+
+
+def test_one_that_waits_for_its_time_by_a_rate_says_so(cli: Cli, app: Lateshift) -> None:
+    ids = bury(app, b"{}", b"{}")
+    said = cli("jobs", "resubmit", "--all", "--yes", "--rate", "1/h")
+    assert said.out == "2 jobs ready again, the last due in 1h 0m.\n"
+    assert "resubmitted for later" in " ".join(cli("jobs", "explain", str(ids[0])).out.split())
+
+
+def test_whoever_stops_it_is_told_what_was_done(app: Lateshift, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resubmission, "BATCH", 2)
     ids = bury(app, *[b"{}"] * 10)
-    stops = iter([False] * 6 + [True] * 100)
+    stops = iter([False] * 3 + [True] * 100)
 
-    done = go(app, Passing(), Course(rate=Rate.read("1/s")), stopping=lambda: next(stops))
+    done = go(app, Passing(), Course(), stopping=lambda: next(stops))
 
     assert done.stopped == "interrupted"
-    assert 0 < len(done.ids) < 10
-    assert [see(app.store, id).state for id in done.ids] == [State.READY] * len(done.ids)
-    assert sum(see(app.store, id).state is State.DEAD for id in ids) == 10 - len(done.ids)
+    assert len(done.ids) == 6
+    assert [see(app.store, id).state for id in done.ids] == [State.READY] * 6
+    assert sum(see(app.store, id).state is State.DEAD for id in ids) == 4
 
 
 def test_ctrl_c_is_heard_once_and_then_is_itself_again() -> None:
@@ -363,22 +399,22 @@ async def test_on_live_workers_the_first_complete_and_the_rest_follows(cli: Cli,
             await shop.job(id).aresult(timeout=timedelta(seconds=20))
 
 
-def test_ctrl_c_ends_a_slow_resubmission_between_two_batches(
+def test_ctrl_c_ends_the_wait_for_the_first_and_leaves_the_rest(
     app: Lateshift, store_url: str, tmp_path: Path
 ) -> None:
-    ids = bury(app, *[b"{}"] * 100)
+    ids = bury(app, *[b"{}"] * 10)
 
     def ready() -> int:
         return sum(view.state is State.READY for view in app.store.reports.unsettled(None, 200))
 
     with started(
-        "jobs", "resubmit", "--all", "--yes", "--rate", "2/s", "--store", store_url, cwd=tmp_path
-    ) as process:
-        eventually(lambda: ready() > 1, "some are resubmitted")
+        "jobs", "resubmit", "--all", "--yes", "--first", "2", "--rate", "2/s", "--store", store_url, cwd=tmp_path
+    ) as process:  # fmt: skip
+        eventually(lambda: ready() == 2, "the first are resubmitted")
         assert interrupted(process, 15) == 130
     said = (tmp_path / "output").read_text()
-    assert f"{ready()} jobs ready again." in said
-    assert f"stopped, {len(ids) - ready()} jobs left as they were: interrupted." in said
+    assert "2 jobs ready again." in said
+    assert f"stopped, {len(ids) - 2} jobs left as they were: interrupted." in said
 
 
 # -- the same in Python ------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 from lateshift.cli import exits
 from lateshift.cli.options import operator
-from lateshift.model.access import TOKEN_NAME_LIMIT, Scope, parse, refusal, verify
+from lateshift.model.access import TOKEN_NAME_LIMIT, Scope, new_token, parse, refusal, verify
 from lateshift.store.access_contract import AUDIT_AT_ONCE, AUDIT_LOOKED_AT
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
@@ -88,6 +88,37 @@ def test_the_list_shows_what_each_is_good_for_and_nothing_that_is_secret(cli: Cl
     assert "digest" not in listed.out
     assert token.digest.hex() not in listed.out
     assert len(cli("tokens", "list", "--limit", "1", "--json").document["tokens"]) == 1
+
+
+def test_a_list_that_is_cut_says_so_and_all_shows_all(cli: Cli, store: Store) -> None:
+    for name in ("a", "b", "c"):
+        make(cli, name)
+    make(cli, "old", "--expires", "0.001s")
+    parent = store.tokens.named("a")
+    assert parent is not None
+    now = store.clock.now()
+    browser, _ = new_token(
+        "a:browser-1",
+        ["read"],
+        [],
+        at=now,
+        by="token a",
+        expires_at=now + timedelta(hours=1),
+        parent=parent.id,
+    )
+    store.tokens.create(browser)
+    cut = cli("tokens", "list", "--limit", "2")
+    assert cut.out.endswith("There are more: --all shows them.\n")
+    document = cli("tokens", "list", "--limit", "2", "--json").document
+    assert ([each["name"] for each in document["tokens"]], document["more"]) == (["c", "b"], True)
+    whole = cli("tokens", "list", "--limit", "2", "--all", "--json").document
+    assert ([each["name"] for each in whole["tokens"]], whole["more"]) == (["c", "b", "a", "old"], False)
+    assert "There are more" not in cli("tokens", "list", "--limit", "4").out
+    good = cli("tokens", "list", "--state", "good", "--json").document["tokens"]
+    assert [each["name"] for each in good] == ["c", "b", "a"]
+    assert cli("tokens", "list", "--state", "revoked").out == "There are no such tokens.\n"
+    assert "a:browser-1" in cli("tokens", "list", "--sign-ins").out
+    assert cli("tokens", "revoke", browser.id.hex[-8:]).out.startswith("a:browser-1 is revoked")
 
 
 @pytest.mark.parametrize("named", ["name", "id", "last digits", "the token itself"])

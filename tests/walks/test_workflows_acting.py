@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lateshift import Flow, State
+from lateshift import Flow, Permanent, State
 from lateshift.cli import exits
 from lateshift.cli.options import operator
 from lateshift.model.ids import new_job_id
@@ -57,6 +57,8 @@ def test_a_signal_with_a_key_is_kept_once(cli: Cli, kit: Kit, shop: Shop) -> Non
     assert first == {"run": str(job.id), "signal": "other", "kept": True}
     again = cli("workflows", "signal", str(job.id), "other", "--key", "k1")
     assert (again.code, "told this before, with the key k1" in again.out) == (0, True)
+    other = cli("workflows", "signal", str(job.id), "approve", "--key", "k1")
+    assert (other.code, "The key 'k1' was used for a signal to the run" in other.err) == (2, True)
     assert "told       other: not taken yet" in cli("workflows", "show", str(job.id)).out
     assert cli("workflows", "show", str(job.id), "--json").document["signals"] == [
         {"name": "other", "data": None}
@@ -230,6 +232,25 @@ def test_a_held_step_runs_again_with_the_arguments_that_it_is_given(cli: Cli, ki
     said = cli("workflows", "show", str(job.id)).out
     assert '2 charge(what="new")' in said
     assert "arguments of an operator" in said
+
+
+def test_what_a_step_is_given_is_shown_as_no_terminal_obeys_it(cli: Cli, kit: Kit, shop: Shop) -> None:
+    def fall(what: str) -> None:
+        raise Permanent(what)
+
+    @kit.app.workflow(on_failure="hold")
+    async def falling(flow: Flow) -> None:
+        await flow.step(fall, "old\x1b[31m\x9b2J")
+
+    job = falling.enqueue()
+    kit.drain()
+    said = cli(
+        "workflows", "resubmit-step", short(job), "1", "--args", '{"what": "\\u202enew\\u009b"}', "--dry-run"
+    )
+    assert said.code == 0
+    assert not {"\x1b", "\x9b", "\u202e"} & set(said.out)
+    assert "old" in said.out.splitlines()[0]
+    assert "new" in said.out.splitlines()[1]
 
 
 def test_a_held_step_runs_again_as_it_was(cli: Cli, kit: Kit, shop: Shop) -> None:

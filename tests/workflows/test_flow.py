@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from lateshift import Flow, Lateshift, Limit, Retry, State, StepFailed
-from lateshift.errors import OptionInvalid, Permanent, RunEnded, RunUnknown, TaskInvalid, WorkflowInvalid
+from lateshift.errors import (
+    KeyConflict,
+    OptionInvalid,
+    Permanent,
+    RunEnded,
+    RunUnknown,
+    TaskInvalid,
+    WorkflowInvalid,
+)
 from lateshift.model.ids import new_job_id
 from lateshift.testing import Kit, testing
 
@@ -117,6 +125,41 @@ def test_a_signal_told_twice_with_one_key_is_one(app: Lateshift, kit: Kit) -> No
     assert app.signal(job.id, "number", 2, key="b")
     kit.drain()
     assert kit.result(job) == [1, 2]
+
+
+def test_who_tells_a_run_again_after_it_ended_what_it_was_told_hears_that_it_was(
+    app: Lateshift, kit: Kit
+) -> None:
+    @app.workflow
+    async def read(flow: Flow) -> int:
+        return int(await flow.wait_for("number"))
+
+    job = read.enqueue()
+    assert app.signal(job.id, "number", 1, key="a")
+    kit.drain()
+    assert kit.result(job) == 1
+    assert app.signal(job.id, "number", 1, key="a") is False
+    with pytest.raises(RunEnded, match="has ended"):
+        app.signal(job.id, "number", 1, key="b")
+
+
+def test_one_key_is_not_two_signals(app: Lateshift, kit: Kit) -> None:
+    @app.workflow
+    async def read(flow: Flow) -> list[int]:
+        return [await flow.wait_for("first", type=int), await flow.wait_for("picked", type=int)]
+
+    job = read.enqueue()
+    assert app.signal(job.id, "first", 1, key="a")
+    for name, data in (("picked", 2), ("first", 2), ("first", None)):
+        with pytest.raises(KeyConflict, match="another name or other data"):
+            app.signal(job.id, name, data, key="a")
+    kit.drain()
+    assert not app.signal(job.id, "first", 1, key="a")
+    assert app.signal(job.id, "picked", 2, key="b")
+    kit.drain()
+    assert kit.result(job) == [1, 2]
+    with pytest.raises(KeyConflict):
+        app.signal(job.id, "picked", 1, key="b")
 
 
 def test_a_wait_that_is_too_long_raises_and_stays_so(app: Lateshift, kit: Kit) -> None:

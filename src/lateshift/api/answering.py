@@ -11,7 +11,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from lateshift.api.authentication import REALM, Doorkeeper
+from lateshift.api.authentication import REALM, Doorkeeper, held_in
 from lateshift.api.bounds import Bounds
 from lateshift.api.deadline import Deadline
 from lateshift.api.problem import ALWAYS, PROBLEM, RETRY_AFTER, Problem, Refused, fault, refused_by
@@ -33,6 +33,7 @@ from lateshift.errors import LateshiftError
 from lateshift.model.access import Token
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
+from lateshift.store.crashpoints import crashpoint
 from lateshift.telemetry.tracing import spans
 
 READ = {"Cache-Control": "private, no-cache"}  # instead, for what has an ETag
@@ -64,7 +65,7 @@ def endpoint_of(
             accepts=",".join(request.headers.getlist("accept")) if negotiates else "",
             query=query_of(request.query_params.multi_items() if request.scope["query_string"] else (), route.asks),
             body=await body_of(request, route, bounds) if posted else None,
-            headers=request.headers.items() if route.raw else (),
+            headers=request.headers.items() if route.raw else (), prefix=request.scope.get("root_path", ""),
         )  # fmt: skip
 
         async def do(begin: Callable[[], None] | None = None) -> Response:
@@ -82,7 +83,9 @@ def endpoint_of(
 
         if asked.key is None or not remembers or token is None:
             return await do()
-        return await repeating.once(route, token, asked, asked.key, do)
+        held = held_in(request.headers.getlist("authorization"))
+        assert held is not None, "it was let in by it"
+        return await repeating.once(route, token, held[1], asked, do)
 
     async def admitted(request: Request) -> Token | None:
         if route.scope == PUBLIC:
@@ -106,9 +109,11 @@ async def handled(route: Route, asked: Asked, begin: Callable[[], None] | None =
     if _is_coroutine(route.handler):
         if begin is not None:
             await aside(begin)
+        crashpoint("api.before_deed")
         given = await route.handler(asked)
     else:
         given = await aside(_begun, begin, route, asked)
+    crashpoint("api.after_deed")
     if route.reach is Reach.ONE and not asked.checked:
         raise RuntimeError(f"{route.method} {route.path} did not look at its queue")
     return given
@@ -117,6 +122,7 @@ async def handled(route: Route, asked: Asked, begin: Callable[[], None] | None =
 def _begun(begin: Callable[[], None] | None, route: Route, asked: Asked) -> Any:
     if begin is not None:
         begin()
+    crashpoint("api.before_deed")
     return route.handler(asked)
 
 
@@ -153,17 +159,24 @@ def answered(route: Route, request: Request, given: Any) -> Response:
     headers = {**ALWAYS, **answer.headers}
     if route.method != "GET" or status != 200:
         return Given(body, status, headers, kind)
-    tag = f'"{blake2b(body, digest_size=ETAG_BYTES).hexdigest()}"'
+    tag = _tag(route, answer.body, body)
     headers |= {"ETag": tag, **READ}
     if has(request, tag):
         return Given(None, 304, headers)
     return Given(body, status, headers, kind)
 
 
+def _tag(route: Route, given: Any, body: bytes) -> str:
+    if not route.untagged:
+        return f'"{blake2b(body, digest_size=ETAG_BYTES).hexdigest()}"'
+    lasting = {name: getattr(given, name) for name in given.__struct_fields__ if name not in route.untagged}
+    return f'W/"{blake2b(msgspec.json.encode(lasting), digest_size=ETAG_BYTES).hexdigest()}"'
+
+
 def has(request: Request, tag: str) -> bool:
     """Whether the caller has what this tag stands for; compared weakly, as RFC 9110 wants it here."""
     given = ",".join(request.headers.getlist("if-none-match"))
-    return any(each.strip().removeprefix("W/") in (tag, "*") for each in given.split(","))
+    return any(each.strip().removeprefix("W/") in (tag.removeprefix("W/"), "*") for each in given.split(","))
 
 
 def blamed(error: Exception, request: Request) -> Exception:

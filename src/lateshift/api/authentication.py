@@ -13,7 +13,7 @@ from lateshift.api.rates import Backoff, Rate, caller_at
 from lateshift.api.route import Route, may, no_queue
 from lateshift.app import Lateshift
 from lateshift.errors import LateshiftError
-from lateshift.model.access import Scope, Token, new_token, parse, verify
+from lateshift.model.access import Scope, Token, ended, new_token, parse, verify
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
 from lateshift.runtime.together import Together
@@ -44,7 +44,7 @@ class Doorkeeper:
         self._rate.take(token.id)
         match may(token, route, self._app):
             case "revoked" | "expired" as why:
-                raise _unknown(f"This token is {why}. Ask for another.")
+                raise _ended(why)
             case "queue":
                 raise no_queue(token, None, route)
             case "scope":
@@ -53,6 +53,13 @@ class Doorkeeper:
                     headers={"WWW-Authenticate": f'{REALM}, error="insufficient_scope", scope="{route.needs}"'},
                 )  # fmt: skip
         await self._note(token)
+        return token
+
+    async def admit_to_sign_in(self, header: str, address: str = "") -> Token:
+        """The token that somebody signs in with, if it is good for anything. Raises Refused."""
+        token = await self.who(header, address=address)
+        if (why := ended(token, self._app.store.clock.now())) is not None:
+            raise _ended(why)
         return token
 
     async def still(self, token: Token | None, route: Route) -> bool:
@@ -73,9 +80,7 @@ class Doorkeeper:
                 401, "unauthorized", "Send a token: `Authorization: Bearer lsh_…`. `lateshift tokens` makes them.",
                 headers={"WWW-Authenticate": REALM},
             )  # fmt: skip
-        scheme, _, text = headers[0].partition(" ")
-        held = parse(text.strip()) if len(headers) == 1 and scheme.lower() == "bearer" else None
-        if held is None:
+        if (held := held_in(headers)) is None:
             self._failed(caller)
             raise _unknown("This is no token: the header is `Authorization: Bearer lsh_…`, and stands once.")
         id, secret = held
@@ -112,6 +117,16 @@ class Doorkeeper:
             await aside(self._app.store.tokens.used, [token.id])
         except LateshiftError as error:
             log.warning("when a token was used could not be noted: %s", error)
+
+
+def held_in(headers: Sequence[str]) -> tuple[UUID, bytes] | None:
+    """The id and the secret that the Authorization of a request holds, whether they are known or not."""
+    scheme, _, text = headers[0].partition(" ") if len(headers) == 1 else ("", "", "")
+    return parse(text.strip()) if scheme.lower() == "bearer" else None
+
+
+def _ended(why: str) -> Refused:
+    return _unknown(f"This token is {why}. Ask for another.")
 
 
 def _unknown(detail: str) -> Refused:

@@ -2,12 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_address, ip_network
 from pathlib import Path
 
 from lateshift.api.application import LOOPBACK
-from lateshift.api.guard import Network
+from lateshift.api.guard import Network, host_name
 from lateshift.errors import OptionInvalid
+
+_EVERYBODY = (
+    IPv6Network("::ffff:0:0/96"),
+    IPv6Network("2000::/3"),
+)  # all of IPv4, and all that is given out of IPv6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +50,14 @@ def binding_of(
     for file in (certificate, key):
         if file is not None and not file.is_file():
             raise OptionInvalid(f"There is no file {file}. --tls-cert and --tls-key name files in PEM form.")
-    peers = tuple(_network(proxy) for proxy in proxies)
+    peers = _peers(proxies)
     local = _is_loopback(host)
     if not local and certificate is None and not peers:
         raise OptionInvalid(
             f"{host} can be reached from elsewhere, and tokens would be sent in the clear: give --tls-cert and --tls-key, or "
             "--behind-proxy with the addresses of the proxy that has TLS. Or leave --host out: then it is for this machine only."
         )
-    names = [*(LOOPBACK if local else ()), *allowed]
+    names = [*(LOOPBACK if local else ()), *map(host_name, allowed)]
     if not _is_any(host) and host not in names:
         names.append(host)
     if not names:
@@ -66,9 +71,26 @@ def require_tokens(binding: Binding, *, some: bool) -> None:
     """On this machine the first token is made at the first start. Elsewhere somebody has made one before. Raises OptionInvalid."""
     if not some and not binding.is_local:
         raise OptionInvalid(
-            f"The store has no token, and {binding.host} can be reached from elsewhere. Make one first: `lateshift tokens create`, "
+            f"The store has no token that is good, and {binding.host} can be reached from elsewhere. Make one first: `lateshift tokens create`, "
             "or start it once without --host."
         )
+
+
+def _peers(proxies: Sequence[str]) -> tuple[Network, ...]:
+    """Those who may ask. That everybody may is what --behind-proxy is there against: whoever asks says himself that he came by TLS, and
+    by which name."""
+    peers = tuple(_network(proxy) for proxy in proxies)
+    fours = [peer for peer in peers if isinstance(peer, IPv4Network)]
+    sixes = [peer for peer in peers if isinstance(peer, IPv6Network)]
+    everybody = any(not peer.prefixlen for peer in collapse_addresses(fours)) or any(
+        whole.subnet_of(peer) for peer in collapse_addresses(sixes) for whole in _EVERYBODY
+    )
+    if everybody:
+        raise OptionInvalid(
+            f"--behind-proxy {', '.join(proxies)} is everybody. Name the addresses of the proxy, such as 10.0.0.7 or 10.0.0.0/24: "
+            "whoever may ask without it sends tokens in the clear."
+        )
+    return peers
 
 
 def _network(text: str) -> Network:

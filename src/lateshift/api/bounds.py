@@ -6,9 +6,10 @@ from typing import Annotated, TypeAlias
 
 from msgspec import Meta
 
+from lateshift.model.depth import JSON_DEPTH as JSON_DEPTH
+
 BODY_LIMIT = 1024 * 1024  # bytes of a request's body
 DISCARDED = 4 * 1024 * 1024  # bytes over it that are read and thrown away, so that the answer is heard
-JSON_DEPTH = 64  # objects and lists inside one another
 URL_LIMIT = 8 * 1024  # bytes of a path and its query
 HEADERS_LIMIT = 16 * 1024  # bytes of all headers together
 HEADERS_MOST = 100
@@ -30,7 +31,7 @@ GROUPS_MOST = 1_000
 STREAMS_MOST = 1_000  # listeners of one process; more are answered 503
 STREAMS_OF_TOKEN = 500  # of them one token's, and those of its browsers; more are answered 429
 STREAM_TIME = timedelta(hours=1)  # that a stream is open; then its client asks again, and misses nothing
-CHECK_EVERY = timedelta(seconds=5)  # that the token of a stream is looked at again
+CHECK_EVERY = timedelta(seconds=5)  # that the token of a silent stream is looked at again
 HEARTBEAT = timedelta(seconds=15)  # of silence, after which a stream says that it is still there
 LAST_EVENT_LIMIT = 100  # characters of a Last-Event-ID
 BACKFILL_MOST = 10_000  # ticks that one request fills
@@ -44,6 +45,7 @@ BACKOFF_FIRST = timedelta(seconds=1)  # how long it has to wait then, twice as l
 BACKOFF_MOST = timedelta(minutes=5)
 FAILURES_FORGOTTEN = timedelta(minutes=15)  # without another
 CALLERS_REMEMBERED = 10_000  # addresses and tokens that are counted at a time
+RETRY_AFTER_MOST = timedelta(days=1)  # that `Retry-After` of a job says, however far away it is
 METRICS_EVERY = timedelta(seconds=1)  # scrapes within it share one look at the store
 SHOWN_OF_BULK = 20  # jobs that the preview of a bulk action shows
 READY_WITHIN = timedelta(seconds=5)  # until a store that does not answer counts as away
@@ -67,5 +69,13 @@ BOUNDS = Bounds()
 
 # PostgreSQL keeps no NUL in text, and no name has one.
 Text: TypeAlias = Annotated[str, Meta(min_length=1, max_length=FILTER_LIMIT, pattern=r"^[^\x00]*$")]
+RateText: TypeAlias = Annotated[
+    str,
+    Meta(
+        max_length=FILTER_LIMIT,
+        description="How fast they go: each is due at its time.",
+        examples=["10/s", "300/min", "5000/h"],
+    ),
+]
 PageSize: TypeAlias = Annotated[int, Meta(ge=1, le=PAGE_MOST)]
 Cursor: TypeAlias = Annotated[str, Meta(max_length=1_000)]

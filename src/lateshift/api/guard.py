@@ -3,6 +3,7 @@
 Local is who has a local socket. No header is believed about where a request comes from, behind a proxy or not; a name that
 somebody else's page was given for our address (DNS rebinding) is no name of ours."""
 
+import re
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address
@@ -14,6 +15,7 @@ from lateshift.api.answering import problem_of
 from lateshift.api.bounds import HEADERS_LIMIT, HEADERS_MOST, URL_LIMIT
 from lateshift.api.problem import Refused
 from lateshift.api.rates import Rate, caller_at
+from lateshift.errors import OptionInvalid
 from lateshift.runtime.aside import for_a_caller
 
 Network: TypeAlias = IPv4Network | IPv6Network
@@ -33,7 +35,7 @@ class Guard:
     ) -> None:
         self._inner = inner
         self._rate = rate
-        self._hosts = frozenset(host.lower() for host in hosts)
+        self._hosts = frozenset(host_name(host) for host in hosts)
         self._peers = peers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -65,6 +67,9 @@ class Guard:
                 "headers-too-large",
                 f"There are at most {HEADERS_MOST} headers, of {HEADERS_LIMIT:,} bytes together.",
             )
+        # Patterns of routes end with `$`, which passes over a line break: it would be a second way to the same.
+        if scope["path"].endswith("\n"):
+            raise Refused(404, "not-found", "There is nothing at a path that ends with a line break.")
         if {b"content-length", b"transfer-encoding"} <= {name for name, _ in headers}:
             raise Refused(
                 400, "length-ambiguous", "Content-Length and Transfer-Encoding: where the body ends is said twice.",
@@ -75,7 +80,7 @@ class Guard:
             raise Refused(
                 421,
                 "host-unknown",
-                "This server is not known by that name. `lateshift serve --allow-host NAME` adds one.",
+                "This server is not known by that name. `lateshift serve --allow-host NAME` adds one, or hosts= of make_api.",
             )
 
     def _check_peer(self, scope: Scope) -> None:
@@ -101,3 +106,19 @@ def host_in(header: str) -> str:
         return inside if bracket and (not rest or (rest[1:].isdigit() and rest[0] == ":")) else ""
     name, colon, port = host.partition(":")
     return name if not colon or port.isdigit() else ""
+
+
+def host_name(given: str) -> str:
+    """A name or an address, as it stands in Host before the port. Raises OptionInvalid."""
+    host = given.lower().removeprefix("[").removesuffix("]")
+    try:
+        return str(ip_address(host))
+    except ValueError:
+        pass
+    if not host or re.search(r"[:/\\@?#\s\[\]*]", host):
+        name = host_in(host.rpartition("://")[2].partition("/")[0]) or "jobs.example.com"
+        raise OptionInvalid(
+            f"{given!r} is no name by which clients call a server: it is one host, without a scheme, a port or a path, such as {name}, and good "
+            "for every port."
+        )
+    return host

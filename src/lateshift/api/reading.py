@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,6 +10,7 @@ from lateshift.api.bounds import DISCARDED, JSON_DEPTH, LAST_EVENT_LIMIT, Bounds
 from lateshift.api.problem import Refused
 from lateshift.api.route import Route
 from lateshift.model import mismatch
+from lateshift.model.depth import depth_of
 from lateshift.task import KEY_LIMIT
 
 if TYPE_CHECKING:
@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 
 JSON = "application/json"
 READING = "lateshift.reading"  # in the scope of a request: whether its body is being read
-# Texts, also one without an end: each byte is looked at once, whatever is sent.
-_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
-_SQUARE = bytes.maketrans(b"{}", b"[]")
-_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
-_STEP = [1 if byte == ord("[") else -1 for byte in range(256)]
 _KEY = re.compile(rf"[\x21-\x7e]{{1,{KEY_LIMIT}}}")
 
 
@@ -33,17 +28,36 @@ async def body_of(request: "Request", route: Route, bounds: Bounds) -> Any:
         return raw
     if not raw.strip():
         raw = b"{}"
-    elif (kind := request.headers.get("content-type", "")).partition(";")[0].strip().lower() != JSON:
-        raise Refused(
-            415,
-            "unsupported-media-type",
-            f"The body is JSON, so its Content-Type is {JSON}, not {kind or 'left out'}.",
-        )
+    else:
+        _refuse_other_media(request)
     if depth_of(raw) > JSON_DEPTH:
         raise Refused(
             422, "too-deep", f"The body has objects or lists more than {JSON_DEPTH} deep inside one another."
         )
     return _fitting(raw, route.takes or NoBody)
+
+
+def _refuse_other_media(request: "Request") -> None:
+    """JSON is in UTF-8, and comes as it is. Raises Refused: what is read otherwise than it was written is another request."""
+    given = request.headers.get("content-type", "")
+    kind, *more = [part.strip().lower() for part in given.split(";")]
+    if kind != JSON:
+        raise Refused(
+            415, "unsupported-media-type", f"The body is JSON, so its Content-Type is {JSON}, not {given or 'left out'}.",
+            field="Content-Type",
+        )  # fmt: skip
+    charsets = [value.strip().strip('"') for name, _, value in (part.partition("=") for part in more) if name.strip() == "charset"]  # fmt: skip
+    if any(charset not in ("utf-8", "utf8") for charset in charsets):
+        raise Refused(
+            415, "unsupported-media-type", f"JSON is in UTF-8, and this is said to be in {charsets[0]}. Write it in UTF-8.",
+            field="Content-Type",
+        )  # fmt: skip
+    coded = ",".join(request.headers.getlist("content-encoding")).lower()
+    if any(each.strip() not in ("", "identity") for each in coded.split(",")):
+        raise Refused(
+            415, "unsupported-media-type", f"The body is said to be encoded ({coded}), and is not unpacked here. Send it as it is.",
+            field="Content-Encoding", headers={"Accept-Encoding": "identity"},
+        )  # fmt: skip
 
 
 class NoBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -99,16 +113,6 @@ def last_event_of(request: "Request") -> str | None:
     return given or None
 
 
-def depth_of(raw: bytes) -> int:
-    """How deep objects and lists stand in one another. Right for JSON; for anything else the decoder says what is wrong."""
-    if raw.count(b"[") + raw.count(b"{") <= JSON_DEPTH:
-        return 0  # not deep, whatever it is
-    left = _STRINGS.sub(b"", raw).translate(_SQUARE, _NO_BRACKETS)
-    if b"[" * (JSON_DEPTH + 1) in left:
-        return JSON_DEPTH + 1  # deeper than allowed: how deep need not be known
-    return max(accumulate(map(_STEP.__getitem__, left)), default=0)
-
-
 def _fitting(raw: bytes, kind: Any) -> Any:
     try:
         return msgspec.json.decode(raw, type=kind)
@@ -128,7 +132,7 @@ def fitting_form(typed: Any, kind: Any) -> Any:
 
 def _unfit(error: msgspec.ValidationError, what: str, kind: Any) -> Refused:
     """Of what is wrong with the whole, the fields that it may have are named."""
-    where, why = mismatch.told(error)
+    where, why = mismatch.told(error, kind)
     fields = "" if where else ", ".join(getattr(kind, "__struct_fields__", ()))
     field = ".".join(part for part in (where, _named_in(str(error))) if part) or None
     return Refused(
@@ -155,7 +159,7 @@ def query_of(pairs: Iterable[tuple[str, str]], kind: Any) -> Any:
     try:
         return msgspec.convert(given, kind or NoBody, strict=False)
     except msgspec.ValidationError as error:
-        where, what = mismatch.told(error)
+        where, what = mismatch.told(error, kind)
         field = where or _named_in(str(error)) or None
         known = ", ".join((kind or NoBody).__struct_fields__) or "none"
         raise Refused(

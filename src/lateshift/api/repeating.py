@@ -3,6 +3,9 @@
 What was begun goes on when its deadline has passed, and keeps its answer. Where nobody can know any more whether it was done, who
 asks is told so, and it is not done again.
 
+What was asked is kept as a digest that is made with the token's secret, which no store has: of a plain one, whoever reads the table finds out
+by trying what arguments somebody has changed. The same token makes the same digest, on every server.
+
 For a job to start and a signal the key is the job's and the signal's own. Of what shows a secret, or writes nothing, no answer is kept."""
 
 import asyncio
@@ -22,6 +25,7 @@ from lateshift.model.access import Token
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
 from lateshift.store.answer_contract import ANSWER_LIMIT, ANSWER_WITHIN, Answered, Begun
+from lateshift.store.crashpoints import crashpoint
 
 REPLAYED = "Idempotency-Replayed"
 SENT_AGAIN = ("location", "retry-after", "content-type")  # of the headers; the others every answer has
@@ -40,9 +44,11 @@ class Repeating:
         self._app = app
         self._under_way: set[asyncio.Task[Response]] = set()
 
-    async def once(self, route: Route, token: Token, asked: Asked, key: str, do: Do) -> Response:
-        """What `do` gives, or gave before; it calls what it is given right before it begins. Raises Refused."""
-        work = asyncio.create_task(self._once(_id(route, token, key), _request(asked), do))
+    async def once(self, route: Route, token: Token, secret: bytes, asked: Asked, do: Do) -> Response:
+        """What `do` gives, or gave before; it calls what it is given right before it begins. `secret`: the token's. Raises Refused."""
+        work = asyncio.create_task(
+            self._once(_id(route, token, asked.key), _request(asked, secret), _request(asked), do)
+        )
         self._under_way.add(work)
         work.add_done_callback(self._under_way.discard)
         try:
@@ -51,9 +57,10 @@ class Repeating:
             work.add_done_callback(_tell)
             raise
 
-    async def _once(self, id: bytes, request: bytes, do: Do) -> Response:
+    async def _once(self, id: bytes, request: bytes, older: bytes, do: Do) -> Response:
         answers, turn = self._app.store.answers, randbits(62)
-        begun: Begun = await aside(lambda: answers.begin(id, request, turn=turn))
+        crashpoint("answer.before_begin")
+        begun: Begun = await aside(lambda: answers.begin(id, request, turn=turn, older=older))
         if begun.answer is not None:
             kept = begun.answer
             return Response(kept.body, kept.status, {**ALWAYS, **kept.headers, REPLAYED: "true"})
@@ -85,6 +92,7 @@ class Repeating:
         answer = _kept(response)
         with suppress(StoreError):  # it was done, and that is the answer
             await aside(lambda: answers.keep(id, answer, turn=turn))
+        crashpoint("answer.after_keep")
         return response
 
     async def _hold(self, id: bytes, turn: int) -> None:
@@ -134,13 +142,15 @@ def _nothing_was_done(error: Refused | LateshiftError) -> bool:
     return refused is not None and refused.problem.status < 500
 
 
-def _id(route: Route, token: Token, key: str) -> bytes:
+def _id(route: Route, token: Token, key: str | None) -> bytes:
+    """Without the secret, as it was before there was one in it: else nobody would know again what was done then."""
     return _digest([str(token.id), route.method, route.path, key])
 
 
-def _request(asked: Asked) -> bytes:
-    return _digest([asked.path, asked.query, asked.body])
+def _request(asked: Asked, secret: bytes = b"") -> bytes:
+    """Without a secret as older releases have kept it, for a day."""
+    return _digest([asked.path, asked.query, asked.body], secret)
 
 
-def _digest(parts: list[object]) -> bytes:
-    return blake2b(msgspec.json.encode(parts), digest_size=32).digest()
+def _digest(parts: list[object], secret: bytes = b"") -> bytes:
+    return blake2b(msgspec.json.encode(parts), digest_size=32, key=secret).digest()

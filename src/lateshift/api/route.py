@@ -2,7 +2,7 @@
 permissions are all made of these."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
@@ -42,7 +42,8 @@ class Route:
     """`takes`: the type of the body. `asks`: the type of the query. `gives`: the type of the answer, and `status` its status.
     `keyed`: an Idempotency-Key has a meaning of its own. `raw`: the body is taken as it comes. `forgets`: no answer
     of it is kept, whatever the key: it shows a secret, or changes nothing. `media`: the kinds in which the answer may come. `links`: names of
-    handlers that its answer leads to, and where in it stands what they are asked for by. `ends`: of a stream, that it has an end; whoever has seen it is answered 204. `besides`: a second scope that it asks for; `besides_for`: only
+    handlers that its answer leads to, and where in it stands what they are asked for by. `ends`: of a stream, that it has an end; whoever has seen it is answered 204. `untagged`: fields of the answer that are left out of its ETag, as they change while
+    nothing has; the tag is weak then. `besides`: a second scope that it asks for; `besides_for`: only
     where one of these fields of the body is given. The first line of the handler's docstring says what it does."""
 
     method: Literal["GET", "POST"]
@@ -61,6 +62,7 @@ class Route:
     ends: bool = False
     forgets: bool = False
     media: tuple[str, ...] = ("application/json",)
+    untagged: tuple[str, ...] = ()
     links: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -130,9 +132,10 @@ class Asked:
 
     def __init__(
         self, *, app: Lateshift, route: Route, token: Token | None, path: Mapping[str, str], query: Any, body: Any, key: str | None,
-        last_event: str | None = None, accepts: str = "", headers: Sequence[tuple[str, str]] = (),
+        last_event: str | None = None, accepts: str = "", headers: Sequence[tuple[str, str]] = (), prefix: str = "",
     ) -> None:  # fmt: skip
         self._app = app
+        self.prefix = prefix  # before all paths, where this is mounted in another application
         self.token = token
         self.query = query
         self.body = body
@@ -243,7 +246,9 @@ class Asked:
             return UUID(text)
         except ValueError:
             raise Refused(
-                404, "id-unknown", f"{text!r} is no id: 32 hexadecimal digits, as listings give them."
+                404,
+                "id-unknown",
+                f"{text!r} is no id: one looks like 01936f2e-8c1a-7000-8000-5b1d6c0e9a42, as listings give them.",
             ) from None
 
     def jobs(self, ids: Sequence[JobId]) -> list[JobView | None]:
@@ -324,9 +329,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Messages without an end, or until there are no more. `begin`: what to go on after if none is received."""
+    """Messages without an end, or until there are no more, those together that were read together. `begin`: what to go on after if none
+    is received."""
 
-    frames: AsyncIterator[bytes]
+    frames: AsyncIterator[Iterable[bytes]]
     begin: str | None
 
 

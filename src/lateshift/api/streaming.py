@@ -1,6 +1,7 @@
 """Answers without an end: server-sent events, which a client goes on with by `Last-Event-ID`, on any process.
 
-A stream ends when its token is good for it no more, when it has lived for long enough, and when the server stops."""
+A stream ends when its token is good for it no more, when it has lived for long enough, and when the server stops. The token is looked
+at after whatever is to be sent was read: of what happened after it was revoked, nothing is told."""
 
 import asyncio
 from collections import Counter
@@ -18,6 +19,7 @@ from lateshift.api.route import EVENT_STREAM, Stream
 from lateshift.model.access import Token
 
 RECONNECT = 1_000  # milliseconds after which a browser asks again
+GOOD_NO_MORE = b": this token is good for this no more\n\n"
 
 T = TypeVar("T")
 Still = Callable[[], Awaitable[bool]]
@@ -30,9 +32,10 @@ def ending() -> asyncio.Event:
     return _endings.setdefault(asyncio.get_running_loop(), asyncio.Event())
 
 
-def frame(id: str, data: bytes) -> bytes:
-    """One message; the data is JSON, on one line."""
-    return b"id: %s\ndata: %s\n\n" % (id.encode(), data)
+def frame(id: str, data: bytes, kind: str | None = None) -> bytes:
+    """One message; the data is JSON, on one line. `kind`: what it is, where it is no event of a job."""
+    named = b"" if kind is None else b"event: %s\n" % kind.encode()
+    return b"id: %s\n%sdata: %s\n\n" % (id.encode(), named, data)
 
 
 class EventStream(StreamingResponse):
@@ -82,19 +85,20 @@ class Streams:
         checked = written = loop.time()
         begin = "" if stream.begin is None else f"id: {stream.begin}\n"
         yield f"{begin}retry: {RECONNECT}\n\n".encode()
-        async for some in _paced(stream.frames, self._bounds.check.total_seconds(), end):
-            now = loop.time()
-            if now - checked >= self._bounds.check.total_seconds():
-                checked = now
-                if not await still():
-                    yield b": this token is good for this no more\n\n"
-                    return
-            if some is not None:
-                written = now
-                yield some
-            elif now - written >= HEARTBEAT.total_seconds():
-                written = now
-                yield b": still here\n\n"
+        every = self._bounds.check.total_seconds()
+        async for some in _paced(stream.frames, every, end):
+            # One look for all that was read together, and again where a client takes long to read it.
+            looked = False
+            for one in (None,) if some is None else some:
+                now = loop.time()
+                if now - checked >= every or not (looked or one is None):
+                    checked, looked = now, True
+                    if not await still():
+                        yield GOOD_NO_MORE
+                        return
+                if one is not None or now - written >= HEARTBEAT.total_seconds():
+                    written = now
+                    yield b": still here\n\n" if one is None else one
 
 
 async def _paced(source: AsyncIterator[T], seconds: float, end: float) -> AsyncIterator[T | None]:

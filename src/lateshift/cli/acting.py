@@ -1,4 +1,4 @@
-"""What cancel and resubmit say about the jobs they were given."""
+"""What cancel, resubmit and discard say about the jobs they were given."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -136,7 +137,7 @@ def opened_door(app: "Lateshift", place: Place, *, or_free: bool = False) -> Ite
     from lateshift.dashboard.site import Site
 
     binding = place.binding()
-    some = bool(app.store.tokens.list(1))
+    some = _has_good_token(app)
     require_tokens(binding, some=some)
     app.declare_webhooks()
     tell_of_missing_secrets(app)
@@ -151,6 +152,13 @@ def opened_door(app: "Lateshift", place: Place, *, or_free: bool = False) -> Ite
             url=url, link=url + site.sign_in_path() if binding.is_local else None, has_tokens=some,
             elsewhere=binding.port not in (0, port), _site=site, _server=server_of(site.application, binding), _socket=at,
         )  # fmt: skip
+
+
+def _has_good_token(app: "Lateshift") -> bool:
+    """One that is revoked or expired lets nobody in."""
+    from lateshift.model.access import TokenState
+
+    return bool(app.store.tokens.list(1, state=TokenState.GOOD))
 
 
 def tell_of_missing_secrets(app: "Lateshift") -> None:
@@ -182,7 +190,11 @@ def show_first_token(app: "Lateshift") -> None:
     """Shown once: what is kept is a digest of it."""
     from lateshift.model.access import Scope, new_token
 
-    token, text = new_token(FIRST_TOKEN, [Scope.ADMIN], [], at=app.store.clock.now(), by=operator())
+    names = chain(
+        [FIRST_TOKEN], (f"{FIRST_TOKEN}-{number}" for number in count(2))
+    )  # one that has expired keeps its name
+    name = next(name for name in names if app.store.tokens.named(name) is None)
+    token, text = new_token(name, [Scope.ADMIN], [], at=app.store.clock.now(), by=operator())
     app.store.tokens.create(token)
     click.echo(f"\nThe first token, which may do all. It is shown this once, and kept nowhere:\n{text}")
 

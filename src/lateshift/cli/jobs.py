@@ -1,4 +1,4 @@
-"""`lateshift jobs`: look at jobs, cancel them, run them again."""
+"""`lateshift jobs`: look at jobs, cancel them, run them again, discard them."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -9,6 +9,7 @@ import msgspec
 
 from lateshift.cli.acting import complain, report, resolved, untouched
 from lateshift.cli.dead import dead
+from lateshift.cli.discard import discard
 from lateshift.cli.explain import explain
 from lateshift.cli.logs import logs, tell_of_logs
 from lateshift.cli.missing import unheard_of, unseen
@@ -40,7 +41,7 @@ STATES = [state.label for state in State]
 
 @click.group()
 def jobs() -> None:
-    """Look at jobs, cancel them, run them again."""
+    """Look at jobs, cancel them, run them again, discard dead letters."""
 
 
 @jobs.command("list")
@@ -152,6 +153,7 @@ jobs.add_command(explain)
 jobs.add_command(logs)
 jobs.add_command(dead)
 jobs.add_command(resubmit)
+jobs.add_command(discard)
 
 
 def _state(label: str | None) -> State | None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import click
 
 from lateshift.cli import exits
-from lateshift.cli.options import common, listing, opened, wants_json
+from lateshift.cli.options import common, leave_a_line, listing, opened, wants_json
 from lateshift.cli.output import counted, print_json, print_table, say
 from lateshift.cli.progress import bar
 from lateshift.config import load
@@ -47,7 +47,10 @@ def list_keys() -> None:
         return
     print_table(
         ("key", "in the ring", ">sealed values"),
-        [[id, _standing(id, ring), f"{found.get(id, 0):,}"] for id in _all(ring, found)],
+        [
+            [id, _standing(id, ring), f"{found.get(id, 0):,}" if id != DIGEST else "none"]
+            for id in _all(ring, found)
+        ],
         "There are no keys: neither in the ring nor in the store.",
     )
 
@@ -59,6 +62,8 @@ def reencrypt() -> None:
     Exit code 1 if some is left."""
     ring = ring_of(load())
     with opened() as store, bar("sealing anew", None) as told:
+        if ring.current is not None:  # also of one that is interrupted
+            leave_a_line(store, "reencrypt", f"keys to {ring.current}")
         done = renew(store, ring, told)
     left = {id: number for id, number in done.by_key.items() if id != ring.current}
     if wants_json():
@@ -80,14 +85,21 @@ def _by_date(ring: Ring) -> str:
 
 
 def _all(ring: Ring, found: dict[str, int]) -> list[str]:
-    return [*ring.ids, *(id for id in found if id not in ring.ids)]
+    return [*ring.ids, *([DIGEST] if ring.has_digest else []), *(id for id in found if id not in ring.ids)]
 
 
 def _standing(id: str, ring: Ring) -> str:
     if id == ring.current:
         return "yes, seals"
+    if id == DIGEST:
+        return "yes, for digests"
     return "yes" if id in ring.ids else "no"
 
 
 def _document(id: str, ring: Ring, sealed: int) -> dict[str, object]:
-    return {"id": id, "in_ring": id in ring.ids, "seals": id == ring.current, "sealed": sealed}
+    return {
+        "id": id,
+        "in_ring": id in ring.ids or id == DIGEST,
+        "seals": id == ring.current,
+        "sealed": sealed,
+    }

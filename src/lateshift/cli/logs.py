@@ -10,9 +10,9 @@ from lateshift.cli.short_ids import digits, one, unknown
 from lateshift.documents.logs import log_document
 from lateshift.errors import JobUnknown
 from lateshift.model.attempt_log import AttemptLog
+from lateshift.model.escaping import escaped
 from lateshift.model.ids import JobId
 from lateshift.model.sealed import masked_log
-from lateshift.runtime.log import escaped
 
 STYLES = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "bold red"}
 

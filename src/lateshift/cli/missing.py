@@ -17,8 +17,8 @@ REASONS = (*DIED_OF, SHED)
 CANCELLED_BY = "cancelled by "
 
 
-def nothing_found(store: Store, filters: Mapping[str, str | None]) -> NoReturn:
-    """Raises JobUnknown."""
+def nothing_found(store: Store, filters: Mapping[str, str | None], done: str) -> NoReturn:
+    """Raises JobUnknown. `done`: what was to be done to them."""
     given = {name: value for name, value in filters.items() if value is not None}
     asked = ", ".join(f"{name} {value}" for name, value in given.items())
     groups = DeadLetters(store, {}, SYSTEM).groups().largest_first
@@ -33,7 +33,7 @@ def nothing_found(store: Store, filters: Mapping[str, str | None]) -> NoReturn:
         for name, value in given.items()
         if there[name] and value not in there[name]
     ]
-    raise JobUnknown(" ".join([f"No dead letters with {asked}; nothing was resubmitted.", *hints]))
+    raise JobUnknown(" ".join([f"No dead letters with {asked}; nothing was {done}.", *hints]))
 
 
 def unseen(store: Store, queue: str) -> str:

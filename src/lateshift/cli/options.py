@@ -11,7 +11,7 @@ from uuid import UUID
 import click
 
 from lateshift.config import Settings, load
-from lateshift.errors import OptionInvalid, StoreUnavailable
+from lateshift.errors import OptionInvalid, StoreError, StoreUnavailable
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
 from lateshift.store.urls import in_memory, shown
@@ -119,6 +119,14 @@ def operator() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # a user without a name, as in some containers
         return f"user {os.getuid()}"
+
+
+def leave_a_line(store: Store, action: str, subject: str) -> None:
+    """In the audit, of what is done to the store as a whole. Whoever may only read does what he may without it, and is told."""
+    try:
+        store.audit.record(action, subject, by=operator())
+    except StoreError as error:
+        click.echo(f"lateshift: the audit has no line of this: {error}", err=True)
 
 
 def job_id(text: str) -> UUID:

@@ -7,15 +7,18 @@ from typing import Any
 import click
 import msgspec
 
+from lateshift.model.escaping import OBEYED, escaped
 from lateshift.model.job import JobView
 from lateshift.model.words import counted as counted
 from lateshift.model.words import duration as duration
 from lateshift.model.words import short as short
 
+_IN_JSON = {code: f"\\u{code:04x}" for code in OBEYED if code > 126}  # the encoder escapes those below
+
 
 def print_json(document: Any) -> None:
     encoded = msgspec.json.format(msgspec.json.encode(document), indent=2)
-    click.echo(encoded.decode())
+    click.echo(encoded.decode().translate(_IN_JSON))
 
 
 LEAST = 20  # characters of the last column, however narrow the terminal
@@ -23,10 +26,12 @@ PADDING = 3  # between two columns
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], nothing: str) -> None:
-    """A column whose name begins with `>` is set to the right. Only the last gives way when the line is too long."""
+    """A column whose name begins with `>` is set to the right. Only the last gives way when the line is too long. Nothing in a cell is
+    obeyed by the terminal."""
     if not rows:
         click.echo(nothing)
         return
+    rows = _plain(rows)
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -48,13 +53,17 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], nothing: 
     output.print(table, no_wrap=True, overflow="ignore", crop=False)
 
 
+def _plain(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    return [[escaped(cell) for cell in row] for row in rows]
+
+
 COMFORT = 40  # characters that a sentence in the last column wants
 INDENT = "  "
 
 
 def print_sentences(columns: Sequence[str], rows: Sequence[Sequence[str]], nothing: str) -> None:
     """A table whose last column holds sentences. Where there is little room beside the others, they stand below."""
-    output = console()
+    rows, output = _plain(rows), console()
     widths = [
         max(len(cell) for cell in (column.lstrip(">"), *(row[number] for row in rows)))
         for number, column in enumerate(columns)
@@ -94,9 +103,9 @@ def console() -> Any:
     """rich's console on stdout; a pipe gets plain text, wide enough for every column."""
     import sys
 
-    from rich.console import Console
+    from lateshift.cli.plain_console import PlainConsole
 
-    return Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    return PlainConsole(width=None if sys.stdout.isatty() else 160, highlight=False)
 
 
 STYLES = {

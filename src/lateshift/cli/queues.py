@@ -7,6 +7,7 @@ from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import amount, duration, print_json, print_table
 from lateshift.documents.queues import queue_document
 from lateshift.operating.names import check_queue
+from lateshift.operating.queues import all_queues
 from lateshift.store.contract import COUNT_LIMIT, QueueView
 
 
@@ -18,16 +19,17 @@ def queues() -> None:
 @queues.command("list")
 @listing
 def list_queues() -> None:
-    """Every queue that has jobs or was paused. A count stops at 10,000."""
+    """Every queue that has jobs, was paused or ran something in the last day, or that living workers serve by name or declare. A count
+    stops at 10,000."""
     with opened() as store:
-        found = store.queues.list()
+        found = all_queues(store)
     if wants_json():
         print_json({"queues": [queue_document(view) for view in found], "count_limit": COUNT_LIMIT})
         return
     print_table(
         ("queue", ">ready", ">scheduled", ">running", ">blocked", ">dead", ">oldest", "paused"),
         [_row(view) for view in found],
-        "No queue has a job.",
+        "No queue has a job, and no worker that is alive declares one.",
     )
 
 

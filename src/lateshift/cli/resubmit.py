@@ -1,8 +1,6 @@
 """`lateshift jobs resubmit`: dead letters run again, with other arguments if need be, seen first, a few before the rest."""
 
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -11,12 +9,13 @@ import click
 from lateshift.cli import exits
 from lateshift.cli.acting import complain, report, resolved, untouched
 from lateshift.cli.changing import read_change, refuse_unused
+from lateshift.cli.letters import is_narrowed, refuse_unless_named, which_letters
 from lateshift.cli.missing import nothing_found
 from lateshift.cli.options import listing, opened, opened_for, operator, wants_json
-from lateshift.cli.output import counted
+from lateshift.cli.output import counted, duration
 from lateshift.cli.planned import print_plan
 from lateshift.cli.progress import bar
-from lateshift.cli.short_ids import digits
+from lateshift.cli.stopping import stoppable
 from lateshift.clock import SYSTEM
 from lateshift.dead_letters import DEAD_LOOKED_AT, DeadLetters, refuse_problems
 from lateshift.model.ids import JobId
@@ -27,26 +26,9 @@ from lateshift.operating.step_jobs import steps_left_out, why_step
 from lateshift.resubmission import Course, Plan, Resubmission, Resubmitted, up_to
 from lateshift.store.contract import Store
 
-FILTERS = ("queue", "task", "reason", "like")
-
 
 @click.command()
-@click.argument("named", type=digits, metavar="[ID]...", nargs=-1)
-@click.option("--queue", metavar="NAME", help="Dead letters of this queue.")
-@click.option("--task", metavar="NAME", help="Dead letters of this task.")
-@click.option("--reason", metavar="REASON", help="Dead letters with this reason, such as worker_lost.")
-@click.option(
-    "--like", metavar="FINGERPRINT", help="Dead letters that died of this: `lateshift jobs dead` shows it."
-)
-@click.option("--all", "every", is_flag=True, help="Every dead letter.")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=1000,
-    show_default=True,
-    help="How many at most.",
-)
+@which_letters
 @click.option("--app", metavar="PROGRAM", help="Check all arguments by this program's types first.")
 @click.option("--set", "sets", metavar="NAME=JSON", multiple=True, help="Change an argument. Needs --app.")
 @click.option("--unset", "unsets", metavar="NAME", multiple=True, help="Leave an argument out. Needs --app.")
@@ -57,7 +39,9 @@ FILTERS = ("queue", "task", "reason", "like")
               help="Let N go first, and the rest only when these have completed.")  # fmt: skip
 @click.option("--wait", type=click.FloatRange(min=0), metavar="SECONDS", default=300, show_default=True,
               help="How long the first may take.")  # fmt: skip
-@click.option("--rate", metavar="N/s", help="How fast the rest go: 10/s, 300/min, 5000/h.")
+@click.option(
+    "--rate", metavar="N/s", help="How fast the rest go: 10/s, 300/min, 5000/h. Each is due at its time."
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @listing
 def resubmit(
@@ -65,9 +49,7 @@ def resubmit(
     show: bool, first: int | None, wait: float, rate: str | None, yes: bool, **filters: str | None,
 ) -> None:  # fmt: skip
     """Make dead letters (and cancelled jobs, by id) ready again, with fresh attempts: by id, or by a filter."""
-    narrowed = any(value is not None for value in filters.values())
-    if bool(named) + every + narrowed != 1:
-        raise click.UsageError("Give job ids, or a filter (--task, --queue, --reason, --like), or --all.")
+    refuse_unless_named(named, every, filters)
     change = read_change(sets, unsets)
     if change is not None and app is None:
         raise click.UsageError(
@@ -124,11 +106,10 @@ class Asked:
         if self._show and plan.count:
             print_plan(plan, limit)
         elif not plan.count:
-            narrowed = any(value is not None for value in filters.values())
-            if wants_json() or not narrowed:
+            if wants_json() or not is_narrowed(filters):
                 _report(Resubmitted(), {}, plan)
-            if narrowed:
-                nothing_found(self._store, filters)
+            if is_narrowed(filters):
+                nothing_found(self._store, filters, "resubmitted")
             click.echo("No dead letters.", err=True)
         elif question is None or _confirmed(plan, limit, self._course, question):
             done = self._carry_out(up_to(plan.count, letters.resubmittable()), plan)
@@ -178,9 +159,13 @@ def _confirmed(plan: Plan, limit: int, course: Course, pace: str) -> bool:
 
 
 def _report(done: Resubmitted, others: dict[str, str | None], plan: Plan) -> None:
-    more = {"edited": done.edited, "failed": [str(id) for id in done.failed], "stopped": done.stopped}
+    more = {
+        "edited": done.edited, "failed": [str(id) for id in done.failed], "stopped": done.stopped,
+        "spread": done.spread.total_seconds(),
+    }  # fmt: skip
     edited = f", {done.edited:,} of them with other arguments" if done.edited else ""
-    report("resubmitted", f"ready again{edited}", done.ids, others, more)
+    last = f", the last due in {duration(done.spread)}" if done.spread else ""
+    report("resubmitted", f"ready again{edited}{last}", done.ids, others, more)
     left = plan.count - len(done.ids) - len(done.skipped)
     match done.stopped:
         case "failed":
@@ -194,25 +179,3 @@ def _report(done: Resubmitted, others: dict[str, str | None], plan: Plan) -> Non
             return
     click.echo(f"lateshift: stopped, {counted(left, 'job')} left as they were: {said}", err=True)
     raise click.exceptions.Exit(exits.INTERRUPTED if done.stopped == "interrupted" else exits.FOUND)
-
-
-@contextmanager
-def stoppable() -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C asks to stop after what is under way; the second is one as usual."""
-    import signal
-
-    asked = False
-
-    def ask(number: int, frame: object) -> None:
-        nonlocal asked
-        asked = True
-        signal.signal(signal.SIGINT, before)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    before = signal.signal(signal.SIGINT, ask)
-    try:
-        yield lambda: asked
-    finally:
-        signal.signal(signal.SIGINT, before)

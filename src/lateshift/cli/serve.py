@@ -13,8 +13,9 @@ from lateshift.cli.door import Place, opened_door, place_options, require_extra,
 from lateshift.cli.options import common, patience, refuse_memory, remembered
 from lateshift.cli.output import print_table
 from lateshift.model.access import Scope
-from lateshift.runtime.log import set_up
+from lateshift.runtime.log import log_level, set_up
 from lateshift.store.urls import shown
+from lateshift.telemetry.structured import identify
 
 if TYPE_CHECKING:
     from lateshift.app import Lateshift
@@ -41,13 +42,19 @@ def _show_matrix(context: click.Context, parameter: click.Parameter, wanted: boo
     callback=_show_matrix,
     help="Print who may use which route, and end.",
 )
+@click.option(
+    "--show-secrets",
+    is_flag=True,
+    help="Print the first token and the link that signs in also where it is no terminal, which may be a log.",
+)
 @place_options
 @common
-def serve(program: str, place: Place) -> None:
+def serve(program: str, place: Place, show_secrets: bool) -> None:
     """Serve PROGRAM's HTTP API, for this machine only unless said otherwise. Ctrl-C stops gracefully."""
     require_extra()
     from lateshift.worker.program import find_app
 
+    level = log_level("INFO")
     place.binding()  # what must not be is told before the program is imported
     if remembered("store"):
         os.environ["LATESHIFT_STORE"] = str(remembered("store"))
@@ -57,27 +64,36 @@ def serve(program: str, place: Place) -> None:
         app.ring()  # one that cannot be read is said now
         _ = app.store
     try:
-        _serve(app, place)
+        _serve(app, place, level, show_secrets=show_secrets)
     finally:
         app.close()
 
 
-def _serve(app: "Lateshift", place: Place) -> None:
+def _serve(app: "Lateshift", place: Place, level: str, *, show_secrets: bool) -> None:
     from lateshift.api.application import matrix
     from lateshift.api.route import PUBLIC
     from lateshift.runtime.stopping import stop_on_signals
 
     with opened_door(app, place) as door:
-        set_up(os.environ.get("LATESHIFT_LOG", "INFO"))
-        counts = Counter(scope for _, _, scope, _ in matrix())
+        set_up(level, app.settings)
+        identify(app=app.name, version=app.version)
+        asked = [scopes.split(", ") for _, _, scopes, _ in matrix()]
+        counts, more = Counter(first for first, *_ in asked), sum(len(each) > 1 for each in asked)
         scopes = ", ".join(f"{counts[scope]} {scope}" for scope in (PUBLIC, *Scope) if counts[scope])
         click.echo(
-            f"{counts.total()} routes, by who may use them: {scopes}. All of them: lateshift serve --matrix"
+            f"{counts.total()} routes, by the scope that they ask for: {scopes} ({more} of these for another besides). All of them: "
+            "lateshift serve --matrix"
         )
-        if not door.has_tokens:
+        seen = show_secrets or sys.stdout.isatty()
+        if not door.has_tokens and seen:
             show_first_token(app)
         click.echo(f"\n{app.name} on {shown(app.settings.store)}: {door.url}")
-        show_link(door)
+        if seen:
+            show_link(door)
+        elif not door.has_tokens:
+            click.echo(
+                "There is no token yet, and none is made where this may be a log. Make one: lateshift tokens create admin --scope admin"
+            )
         sys.stdout.flush()
 
         async def run() -> None:

@@ -11,9 +11,7 @@ if TYPE_CHECKING:
 
 def known_queues(app: "Lateshift") -> set[str]:
     """Those that its tasks name, those it declares, and those in the store. A bounded look."""
-    from lateshift.operating.queues import declared
-
-    return declared(app) | {view.name for view in app.store.queues.list()}
+    return app.declared_queues() | {view.name for view in app.store.queues.list()}
 
 
 def unmatched(patterns: Iterable[str], queues: Iterable[str]) -> list[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from lateshift.cli import exits
-from lateshift.cli.options import listing, opened, wants_json
+from lateshift.cli.options import leave_a_line, listing, opened, wants_json
 from lateshift.cli.output import print_json, without_password
 
 
@@ -20,6 +20,8 @@ def migrate() -> None:
     """Bring the store's schema up to this Lateshift's version. Safe to repeat."""
     with opened(checked=False) as target:
         applied = target.migrate()
+        if applied and applied[0] > 1:  # not one that is made
+            leave_a_line(target, "migrate", f"store to schema {applied[-1]}")
         name = without_password(target.url)
     if wants_json():
         print_json({"store": name, "applied": applied})
@@ -63,6 +65,8 @@ def roles(prefix: str, applied: bool) -> None:
     with opened() as target:
         script = target.upkeep.roles(prefix)
         count = target.upkeep.apply_roles(prefix) if applied else 0
+        if applied:
+            leave_a_line(target, "apply roles", f"store {prefix}")
         name = without_password(target.url)
     if wants_json():
         print_json({"store": name, "applied": count, "sql": script})
@@ -81,6 +85,7 @@ def backup(file: Path) -> None:
         raise click.UsageError(f"There is no folder {file.absolute().parent} to hold {file.name}.")
     with opened() as target:
         target.upkeep.backup(file)
+        leave_a_line(target, "backup", f"store to {file.absolute()}")
     size = file.stat().st_size
     if wants_json():
         print_json({"file": str(file), "bytes": size})

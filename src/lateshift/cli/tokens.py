@@ -1,6 +1,8 @@
 """`lateshift tokens`: who may use the API, for what and until when. The text of a token is printed once, when it is made."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
+from itertools import islice
 from uuid import UUID
 
 import click
@@ -11,10 +13,10 @@ from lateshift.cli.output import instant, print_json, print_table, short
 from lateshift.cli.short_ids import NAMED
 from lateshift.documents.tokens import shown_token, state_of, token_document
 from lateshift.errors import OptionInvalid, TokenUnknown
-from lateshift.model.access import PREFIX, Scope, Token, looks_like_token, new_token, parse
+from lateshift.model.access import PREFIX, Scope, Token, TokenState, looks_like_token, new_token, parse
 from lateshift.operating.digits import WHOLE, digits_in
 from lateshift.operating.names import others
-from lateshift.store.access_contract import TOKENS_AT_ONCE
+from lateshift.store.access_contract import TOKENS_AT_ONCE, TokenPlace, place_of
 from lateshift.store.contract import Store
 
 SHOWN = 200  # tokens in a listing, unless --limit says otherwise
@@ -75,20 +77,31 @@ def create(name: str, scopes: tuple[str, ...], queues: tuple[str, ...], expires:
     show_default=True,
     help="How many at most.",
 )
+@click.option("--all", "all_of_them", is_flag=True, help="All, however many there are.")
+@click.option("--state", type=click.Choice([each.value for each in TokenState]), help="Only those.")
+@click.option(
+    "--sign-ins", is_flag=True, help="Those of browsers, made when somebody signs in, instead of the others."
+)
 @listing
-def list_tokens(limit: int) -> None:
-    """The newest first, and after them those that were revoked. Of what they are made of nothing is shown."""
+def list_tokens(limit: int, all_of_them: bool, state: str | None, sign_ins: bool) -> None:
+    """Those that are good first, then those that have expired, then those that were revoked. Of what they are made of nothing is
+    shown."""
+    wanted = None if state is None else TokenState(state)
     with opened() as store:
         now = store.clock.now()
-        found = store.tokens.list(limit)
+        each = _each(store, state=wanted, sign_ins=sign_ins)
+        found = list(each if all_of_them else islice(each, limit))
+        more = next(each, None) is not None
     if wants_json():
-        print_json({"tokens": [token_document(token, now) for token in found]})
+        print_json({"tokens": [token_document(token, now) for token in found], "more": more})
         return
     print_table(
         ("token", "name", "state", "scopes", "created", "by", "expires", "last used", "queues"),
         [_row(token, now) for token in found],
-        "There are no tokens.",
+        "There are no such tokens." if state or sign_ins else "There are no tokens.",
     )
+    if more:
+        click.echo("There are more: --all shows them.")
 
 
 @tokens.command()
@@ -105,6 +118,14 @@ def revoke(named: str) -> None:
         click.echo(f"{token.name} is revoked: whoever has it is refused from now on.")
     else:
         click.echo(f"{token.name} was revoked before.")
+
+
+def _each(store: Store, *, state: TokenState | None = None, sign_ins: bool = False) -> Iterator[Token]:
+    """Page by page, so that as many are read as are looked at."""
+    after: TokenPlace | None = None
+    while found := store.tokens.list(TOKENS_AT_ONCE, state=state, sign_ins=sign_ins, after=after):
+        yield from found
+        after = place_of(found[-1])
 
 
 def _row(token: Token, now: datetime) -> list[str]:
@@ -127,8 +148,8 @@ def _meant(store: Store, named: str) -> Token:
         return _of_text(store, named)
     if token := store.tokens.named(named):
         return token
-    known = store.tokens.list(TOKENS_AT_ONCE)
     digits = digits_in(named)
+    known = [*_each(store), *_each(store, sign_ins=True)]
     if digits is None:
         found = [token for token in known if token.name == named][:1]  # the last one of this name, revoked
     elif len(digits) == WHOLE:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 import os
 import signal
 import sys
@@ -14,7 +13,7 @@ import click
 from lateshift.cli.door import Door, Place, answering, beside_workers, place_options, require_extra, show_link
 from lateshift.cli.options import common, patience, refuse_memory, remembered
 from lateshift.errors import AppInvalid, LateshiftError, OptionInvalid, StoreError
-from lateshift.runtime.log import log, set_up
+from lateshift.runtime.log import log, log_level, set_up
 from lateshift.store.urls import shown
 from lateshift.telemetry.structured import identify
 
@@ -122,9 +121,7 @@ def _hand_down(settings: dict[str, Any]) -> None:
     for name, value in given.items():
         if value is not None:
             os.environ[f"LATESHIFT_{name.upper()}"] = str(value)
-    level = os.environ.setdefault("LATESHIFT_LOG", "INFO")
-    if level not in logging.getLevelNamesMapping():
-        raise OptionInvalid(f"LATESHIFT_LOG cannot be {level!r}: DEBUG, INFO, WARNING or ERROR.")
+    os.environ["LATESHIFT_LOG"] = log_level("INFO")
 
 
 async def _run_parts(
@@ -136,6 +133,7 @@ async def _run_parts(
     from lateshift.runtime.loop import Part, drive, resign
     from lateshift.runtime.stopping import stop_on_signals
     from lateshift.supervisor.sweep import Sweep
+    from lateshift.worker.gatekeeper import warn_of_no_key
 
     stopping, over = asyncio.Event(), asyncio.Event()
     stop_on_signals(stopping, *_stop_signals())
@@ -158,6 +156,7 @@ async def _run_parts(
         ", ".join(app.settings.queues) or "all",
         os.getpid(),
     )
+    warn_of_no_key(app.tasks, app.settings)
     if app.settings.queues:
         with contextlib.suppress(StoreError):  # the workers will say so
             await aside(_tell_unmatched, app)

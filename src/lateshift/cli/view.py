@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import IO, TYPE_CHECKING
 
 from rich import box
-from rich.console import Console, ConsoleDimensions, Group, RenderableType
+from rich.console import ConsoleDimensions, Group, RenderableType
 from rich.layout import Layout
 from rich.live import Live
 from rich.panel import Panel
@@ -23,6 +23,7 @@ from rich.text import Text
 
 from lateshift.cli.breakers import summary
 from lateshift.cli.output import amount, duration, short, without_password
+from lateshift.cli.plain_console import PlainConsole
 from lateshift.cli.watch import HELD_READ, Watch
 from lateshift.model.explaining.words import one_line
 from lateshift.model.job import JobView
@@ -53,7 +54,7 @@ class View(Watch):
         self._door = door
         self._terminal = terminal
         self._lines = lines
-        self._console = Console(file=terminal, force_terminal=True)
+        self._console = PlainConsole(file=terminal, force_terminal=True)
         self._live = Live(console=self._console, screen=True, auto_refresh=False, redirect_stdout=False,
                           redirect_stderr=False)  # fmt: skip
 
@@ -133,8 +134,8 @@ class View(Watch):
         table = _table(("queue", "1"), ("ready", ">"), ("later", ">"), ("run", ">"), ("block", ">"), ("dead", ">"),
                        ("oldest", ">"))  # fmt: skip
         for queue in _most_urgent(self.sight.queues, rows):
-            name = Text("paused " if queue.paused_at is not None else "", style="bold yellow")
-            name.append(queue.name, style="not bold default")
+            name = Text(queue.name)  # first: it is what is read where the column is narrow
+            name.append(" paused" if queue.paused_at is not None else "", style="bold yellow")
             late = queue.oldest_ready is not None and queue.oldest_ready > timedelta(minutes=1)
             table.add_row(
                 name, _count(queue.ready, ""), _count(queue.scheduled, "blue"), _count(queue.running, "cyan"),

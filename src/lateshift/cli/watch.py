@@ -16,6 +16,7 @@ from lateshift.model.ids import MemberId
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.sealed import masked_view
 from lateshift.model.workflow.run import Phase, RunView
+from lateshift.operating.queues import with_empty
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
 from lateshift.store.contract import MemberView, QueueView
@@ -167,9 +168,7 @@ class Watch:
 
     def _with_the_empty(self, queues: list[QueueView]) -> list[QueueView]:
         """The store lists queues that have something in them; the app's own are shown all the time."""
-        found = {view.name: view for view in queues}
-        names = {*found, *(task.limits.queue for task in self._app.tasks.values())}
-        return [found.get(name) or _empty(name) for name in sorted(names)]
+        return with_empty(queues, self._app.declared_queues())
 
     def count(self, completed: Mapping[MemberId, int], now: float) -> None:
         """What members had done before our first look is not of this shift; one that comes later begins at nothing."""
@@ -202,17 +201,3 @@ class Watch:
             f" {counted(sight.dead_count, 'dead letter')}"
             + (", as last seen: the store does not answer." if self.trouble else ".")
         )
-
-
-def _empty(name: str) -> QueueView:
-    return QueueView(
-        name=name,
-        ready=0,
-        scheduled=0,
-        running=0,
-        blocked=0,
-        dead=0,
-        oldest_ready=None,
-        paused_by=None,
-        paused_at=None,
-    )

@@ -78,10 +78,6 @@ def remedies(view: RunView) -> Iterator[str]:
     id, state = short(view.run.id), state_of(view)
     held = [step for step in view.steps if step.state is StepState.HELD]
     if state == "held" or (held and state == "waiting"):
-        undone = view.run.phase.is_undone or view.run.cancel_by is not None
-        if undone:
-            yield f"Undo it, with code that fits: lateshift workflows resume {id}"
-            return
         if view.run.phase.is_undone or view.run.cancel_by is not None:
             yield f"Undo it, with code that fits: lateshift workflows resume {id}"
             return
@@ -90,7 +86,9 @@ def remedies(view: RunView) -> Iterator[str]:
         if mendable:
             step, path = mendable[0], shown_path(mendable[0].path)
             what, form = (
-                ("another list", "'[…]'") if step.kind is Kind.GATHER else ("other arguments", "JSON")
+                ("another list", "'[…]'")
+                if step.kind is Kind.GATHER
+                else ("other arguments, checked first", "JSON --app PROGRAM")
             )
             yield f"Go on with {what}: lateshift workflows resubmit-step {id} {path} --args {form}"
         yield f"Undo what was done: lateshift workflows undo {id} --why TEXT"

@@ -35,6 +35,7 @@ from lateshift.documents.reading import readable
 from lateshift.documents.workflows import STATES, in_words, run_document, state_of, whole_document
 from lateshift.errors import RunUnknown
 from lateshift.model import checks
+from lateshift.model.escaping import escaped
 from lateshift.model.ids import JobId
 from lateshift.model.outcome import MESSAGE_LIMIT
 from lateshift.model.sealed import hidden, masked_view
@@ -118,7 +119,11 @@ def show(named: str, tracebacks: bool) -> None:
 @click.argument("named", type=run_digits, metavar="ID")
 @click.argument("name", metavar="NAME")
 @click.option("--data", metavar="JSON", help="What the run is given with it. Text stands in double quotes.")
-@click.option("--key", metavar="KEY", help="The same key again is the same signal: it is kept once.")
+@click.option(
+    "--key",
+    metavar="KEY",
+    help="The same key again is the same signal: it is kept once. With another name or other data it is refused.",
+)
 @listing
 def signal(named: str, name: str, data: str | None, key: str | None) -> None:
     """Tell a run something: its `flow.wait_for(NAME)` gives the data. One that comes early is kept."""
@@ -214,10 +219,10 @@ def resubmit_step(named: str, number: str, given: str | None, program: str | Non
             "after": readable(after), "resubmitted": not dry_run,
         })  # fmt: skip
         return
-    click.echo(f"- {step.name}({arguments_in_words(step)})")
+    click.echo(escaped(f"- {step.name}({arguments_in_words(step)})"))
     if payload is not None:
         mended = msgspec.structs.replace(step, payload=payload, mended=True)
-        click.echo(f"+ {step.name}({arguments_in_words(mended)})")
+        click.echo(escaped(f"+ {step.name}({arguments_in_words(mended)})"))
     else:
         click.echo("  with the same arguments")
     said = "would begin anew. Nothing was written" if dry_run else "begins anew, and the run goes on"

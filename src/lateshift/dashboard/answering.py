@@ -4,42 +4,37 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import quote
 
 from starlette.datastructures import URL
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route as StarletteRoute
-from starlette.routing import compile_path
 
 from lateshift.api.answering import blamed, handled, problem_in
 from lateshift.api.application import not_there
 from lateshift.api.authentication import Doorkeeper
 from lateshift.api.bounds import BOUNDS
 from lateshift.api.problem import Problem, Refused, refused_by
-from lateshift.api.reading import address_of, bytes_of, fitting_form, paths_of, query_of
-from lateshift.api.route import Answer, Asked, Route, may
+from lateshift.api.reading import address_of, fitting_form, paths_of, query_of
+from lateshift.api.route import Answer, Asked, Reach, Route, may
 from lateshift.app import Lateshift
+from lateshift.dashboard.door import Door
+from lateshift.dashboard.forms import form_of
 from lateshift.dashboard.page import Action, Page, navigation
-from lateshift.dashboard.rendering import render
-from lateshift.dashboard.session import Cookies, form_proof, require_own_page, require_proof
+from lateshift.dashboard.rendering import HEADERS, HTML, render
+from lateshift.dashboard.session import CROSS_SITE, Cookies, form_proof, require_own_page, require_proof
 from lateshift.dashboard.signing_in import SignIn
 from lateshift.errors import LateshiftError
-from lateshift.model.access import Token, standing
-from lateshift.runtime.aside import aside
+from lateshift.model.access import Scope, Token, standing
 
-HTML = "text/html; charset=utf-8"
-HEADERS = {
-    "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
-}  # fmt: skip
-FIELDS_MOST = 1_000  # of one form
-NEXT_LIMIT = 2_000  # characters of where somebody was going
+TOLD_INSIDE = (403, 404, 409, 415, 422)  # what is told beside the menu
 MISREAD = (403, 404, 422)  # what a query that is refused may be answered with
 
 Handler = Callable[[Request], Awaitable[Response]]
+NOWHERE = Page(
+    path="", title="", section="", template="refused.html", handler=lambda asked: {}, scope=Scope.READ, reach=Reach.OWN
+)  # fmt: skip
 
 
 class NotSignedIn(Exception):
@@ -54,16 +49,15 @@ class Pages:
     ) -> None:
         self._app = app
         self._doorkeeper = doorkeeper
-        self._sign_in = sign_in
         self._cookies = cookies
         self._pages = pages
-        self._paths = [compile_path(page.path)[0] for page in pages]
+        self._door = Door(app, doorkeeper, sign_in, cookies, [page.path for page in pages])
 
     def routes(self) -> list[StarletteRoute]:
         made = [
-            _route("GET", "/sign-in", self._guarded(self._show_sign_in)),
-            _route("POST", "/sign-in", self._guarded(self._signed_in)),
-            _route("POST", "/sign-out", self._guarded(self._sign_out)),
+            _route("GET", "/sign-in", self._guarded(self._door.show)),
+            _route("POST", "/sign-in", self._guarded(self._door.enter)),
+            _route("POST", "/sign-out", self._guarded(self._door.leave)),
         ]
         for page in self._pages:
             page.route.check()
@@ -85,31 +79,34 @@ class Pages:
                 self._cookies.heard(response)
             return response
 
-        return self._guarded(show)
+        return self._guarded(show, page)
 
     def _doing(self, page: Page, name: str, action: Action) -> Handler:
         async def do(request: Request) -> Response:
             require_own_page(request)
             text, token = await self._admitted(request, action.route)
-            form = await _form(request)
+            form = await form_of(request)
             require_proof(text, form.pop("proof", ""))
             asked = self._asked(request, action.route, token)
             try:
                 asked.body = fitting_form(action.body(form), action.route.takes)
                 given = await handled(action.route, asked)
             except (Refused, LateshiftError) as error:
+                if may(token, page.route, self._app) is not None:
+                    raise  # who may send the form need not be one who may see the page
                 problem, _ = problem_in(error, page.action_path("…"))
-                return await self._shown(request, page, text, token, problem=problem, typed=form)
+                return await self._shown(
+                    request, page, text, token, problem=problem, typed=form, place=action.place, here=_own_path(request, name)
+                )  # fmt: skip
             result = given.body if isinstance(given, Answer) else given
             if action.shows is not None:
                 return self._rendered(page, action.shows, text, token, {"result": result, "typed": form})
-            own = quote(request.scope["path"].rsplit("/", name.count("/") + 1)[0]) or "/"
-            to = action.leads(result) if action.leads else own
+            to = action.leads(result) if action.leads else _own_path(request, name)
             response = RedirectResponse(URL(to), 303, HEADERS)
             self._cookies.say(response, text, action.says(result))
             return response
 
-        return self._guarded(do)
+        return self._guarded(do, page)
 
     async def _shown(
         self,
@@ -122,14 +119,23 @@ class Pages:
         problem: Problem | None = None,
         typed: Mapping[str, str] | None = None,
         misread: bool = False,
+        place: str = "",
+        here: str = "",
     ) -> Response:
         """The page; after a form that was refused, with what was typed. Fields of a filter that were left empty say nothing. `misread`:
-        it is the filter that was refused."""
+        it is the filter that was refused. `here`: where the page is, if not at the address that was asked."""
         asked = self._asked(request, page.route, token)
         pairs = request.query_params.multi_items() if problem is None else ()
         asked.query = query_of([(name, value) for name, value in pairs if value != ""], page.asks)
         context = await handled(page.route, asked)
-        more = {"said": said, "problem": problem, "typed": typed or {}, "misread": misread}
+        more = {
+            "said": said,
+            "problem": problem,
+            "typed": typed or {},
+            "misread": misread,
+            "place": place,
+            "here": here,
+        }
         return self._rendered(
             page, page.template, text, token, context | more, problem.status if problem else 200
         )
@@ -139,9 +145,19 @@ class Pages:
         wants_page = request.method == "GET" and "text/html" in request.headers.get("accept", "")
         if not wants_page or getattr(error, "status_code", None) != 404:
             return await not_there(request, error)
-        lost = Refused(404, "not-found", "There is no page at this address.").problem
-        html = render("problem.html", app_name=self._app.name, problem=lost)
-        return Response(html, 404, HEADERS, HTML)
+        return await self._told(
+            request, Refused(404, "not-found", "There is no page at this address.").problem, NOWHERE
+        )
+
+    async def _told(self, request: Request, problem: Problem, page: Page) -> Response:
+        """What went wrong, beside the menu for whoever is signed in. Where the server itself is at a loss nobody is looked up, and to
+        what another site has sent nothing of anybody is shown."""
+        inside = problem.status in TOLD_INSIDE and not problem.type.endswith(CROSS_SITE)
+        there = await self._door.who(request) if inside else None
+        if there is not None:
+            return self._rendered(page, "refused.html", *there, {"problem": problem}, problem.status)
+        html = render("problem.html", app_name=self._app.name, problem=problem)
+        return Response(html, problem.status, HEADERS, HTML)
 
     async def _misread(
         self, request: Request, page: Page, text: str, token: Token, error: Refused | LateshiftError
@@ -154,7 +170,9 @@ class Pages:
             raise error
         problem = refused.problem
         try:
-            return await self._shown(request, page, text, token, problem=problem, typed=typed, misread=True)
+            return await self._shown(
+                request, page, text, token, problem=problem, typed=typed, misread=True, place=page.place
+            )
         except (Refused, LateshiftError):
             raise error from None
 
@@ -171,7 +189,7 @@ class Pages:
         sees = {each.path for each in self._pages if may(token, each.route, self._app) is None}
         html = render(
             template,
-            **{"said": None, "problem": None, "typed": {}, "misread": False} | dict(context),
+            **{"said": None, "problem": None, "typed": {}, "misread": False, "place": "", "here": ""} | dict(context),
             page=page, sees=sees, navigation=navigation(self._pages, sees), app_name=self._app.name, token=token, proof=form_proof(text),
             now=now, allowed=lambda name, besides=False: _allowed(token, page.actions[name].route, now, besides=besides),
         )  # fmt: skip
@@ -193,71 +211,20 @@ class Pages:
                 raise NotSignedIn from None
             raise
 
-    async def _show_sign_in(self, request: Request) -> Response:
-        """Looking changes nothing: the link is used up by the button."""
-        asked = request.query_params
-        return self._sign_in_page(asked.get("code", ""), self._own_page(asked.get("next", "")))
-
-    async def _signed_in(self, request: Request) -> Response:
-        require_own_page(request)
-        form = await _form(request)
-        to = self._own_page(form.get("next", ""))
-        try:
-            token, text = await self._sign_in.by(form, address_of(request))
-        except (Refused, LateshiftError) as error:
-            return self._sign_in_page("", to, problem_in(error, "/sign-in")[0])
-        await aside(self._app.store.audit.record, "sign in", f"token {token.name}", by=f"token {token.name}")
-        response = RedirectResponse(URL(to or "/"), 303, HEADERS)
-        self._cookies.sign_in(response, text)
-        return response
-
-    async def _sign_out(self, request: Request) -> Response:
-        """The browser's own token is good for nothing from then on."""
-        require_own_page(request)
-        text = self._cookies.token(request)
-        require_proof(text, (await _form(request)).get("proof", ""))
-        token = await self._doorkeeper.who(f"Bearer {text}", address=address_of(request))
-        await aside(self._app.store.tokens.revoke, token.id, by=f"token {token.name}")
-        response = RedirectResponse(URL("/sign-in"), 303, HEADERS)
-        self._cookies.sign_out(response)
-        return response
-
-    def _sign_in_page(self, code: str, to: str, problem: Problem | None = None) -> Response:
-        html = render("sign_in.html", app_name=self._app.name, code=code, to=to, problem=problem)
-        return Response(html, problem.status if problem else 200, HEADERS, HTML)
-
-    def _own_page(self, asked: str) -> str:
-        """Where somebody was going, if that is a page of ours; else nothing. What it is led to is made of the parts that were looked
-        at, so that no browser reads another server into it."""
-        try:
-            parts = urlsplit(asked if len(asked) <= NEXT_LIMIT else "")
-        except ValueError:
-            return ""
-        if parts.scheme or parts.netloc or not any(each.fullmatch(parts.path) for each in self._paths):
-            return ""
-        return quote(unquote(parts.path)) + (f"?{parts.query}" if parts.query else "")
-
-    def _door_before(self, request: Request) -> str:
-        """Where one signs in, to go on from there to what was asked for. A form is not sent again."""
-        if request.method != "GET" or request.url.path == "/":
-            return "/sign-in"
-        query = request.scope["query_string"].decode("latin-1")
-        to = self._own_page(quote(request.scope["path"]) + (f"?{query}" if query else ""))
-        return f"/sign-in?{urlencode({'next': to})}" if to else "/sign-in"
-
-    def _guarded(self, inner: Handler) -> Handler:
+    def _guarded(self, inner: Handler, page: Page = NOWHERE) -> Handler:
         async def answer(request: Request) -> Response:
             try:
                 async with asyncio.timeout(BOUNDS.deadline.total_seconds()):
                     return await inner(request)
             except NotSignedIn:
-                return RedirectResponse(URL(self._door_before(request)), 303, HEADERS)
+                return RedirectResponse(URL(self._door.before(request)), 303, HEADERS)
             except ClientDisconnect:
                 return Response(None, 400)  # nobody reads it
             except Exception as error:
                 problem, headers = problem_in(blamed(error, request), f"{request.method} {request.url.path}")
-                html = render("problem.html", app_name=self._app.name, problem=problem)
-                return Response(html, problem.status, {**HEADERS, **headers}, HTML)
+                response = await self._told(request, problem, page)
+                response.headers.update(headers)
+                return response
 
         return answer
 
@@ -266,20 +233,9 @@ def _route(method: str, path: str, handler: Handler) -> StarletteRoute:
     return StarletteRoute(path, handler, methods=[method])
 
 
-async def _form(request: Request) -> dict[str, str]:
-    """What was typed. A field that stands more than once is the texts joined by commas. Raises Refused."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/x-www-form-urlencoded":
-        raise Refused(415, "unsupported-media-type", "Forms are sent as browsers send them.")
-    raw = await bytes_of(request, BOUNDS.body)
-    try:
-        pairs = parse_qsl(raw.decode(), keep_blank_values=True, max_num_fields=FIELDS_MOST)
-    except ValueError as error:
-        raise Refused(422, "form-invalid", f"The form cannot be read: {error}.") from None
-    form: dict[str, str] = {}
-    for name, value in pairs:
-        form[name] = f"{form[name]},{value}" if name in form else value
-    return form
+def _own_path(request: Request, action: str) -> str:
+    """Of the page whose form was sent."""
+    return quote(request.scope["path"].rsplit("/", action.count("/") + 1)[0]) or "/"
 
 
 def _allowed(token: Token, route: Route, now: datetime, *, besides: bool) -> bool:

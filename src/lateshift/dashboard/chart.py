@@ -6,7 +6,7 @@ from math import ceil, floor, log10
 
 from msgspec import Struct
 
-from lateshift.dashboard.rendering import duration
+from lateshift.dashboard.rendering import duration, rate
 from lateshift.model.figures import Figures, Over, Sample
 from lateshift.operating.overview import merged
 
@@ -30,18 +30,20 @@ TIMES = (
 AGO = {
     Over.HOUR: ("1 h ago", "45 min", "30 min", "15 min", "now"),
     Over.DAY: ("1 d ago", "18 h", "12 h", "6 h", "now"),
-    Over.WEEK: ("7 d ago", "5 d 6 h", "3 d 12 h", "1 d 18 h", "now"),
+    Over.WEEK: ("7 d ago", "6 d", "5 d", "4 d", "3 d", "2 d", "1 d", "now"),
 }
 
 
 class Series(Struct, frozen=True, kw_only=True):
-    """`kind`: bars, area or line. `meaning`: by which it is coloured. `drawn`: a path. `dots`: another, of the points
-    of a line that have none beside them."""
+    """`kind`: bars, area or line. `meaning`: by which it is coloured. `drawn`: a path, of the periods that are over. `under_way`: the
+    bar of the one that is not, which would look like an end. `dots`: of the points of a line that have none beside them. `last`: of the
+    last period that is over, if there is anything in those."""
 
     name: str
     kind: str
     meaning: str
     drawn: str
+    under_way: str
     dots: str
     last: str
 
@@ -63,12 +65,14 @@ Value = Callable[[Figures, float], float | None]
 
 
 class Wanted(Struct, frozen=True):
-    """One series: its name, how it is drawn, by which meaning it is coloured, and what it takes of a period's figures."""
+    """One series: its name, how it is drawn, by which meaning it is coloured, and what it takes of a period's figures. `partly`: which
+    means something of a period that is not over, too."""
 
     name: str
     kind: str
     meaning: str
     value: Value
+    partly: bool = False
 
 
 def charts(samples: Sequence[Sample], over: Over, *, workers: bool) -> list[Chart]:
@@ -82,8 +86,8 @@ def charts(samples: Sequence[Sample], over: Over, *, workers: bool) -> list[Char
             Wanted("failed", "bars", "bad", lambda it, seconds: it.failed / seconds * 60),
         ]),
         ("Time until a job starts", duration, [
-            Wanted("95 % within", "line", "busy", lambda it, _: it.wait_within(0.95)),
-            Wanted("mean", "line", "soft", lambda it, _: it.mean_wait),
+            Wanted("95 % within", "line", "busy", lambda it, _: it.wait_within(0.95), partly=True),
+            Wanted("mean", "line", "soft", lambda it, _: it.mean_wait, partly=True),
         ]),
         ("Backlog", _number, [Wanted("jobs that wait", "area", "late", lambda it, _: it.backlog)]),
     ]  # fmt: skip
@@ -117,24 +121,29 @@ def _chart(
     below = [0.0] * len(samples)
     series = []
     for each, column in zip(wanted, columns, strict=True):
-        drawn = _drawn(each.kind, column, below, top)
-        dots = _dots(column, top) if each.kind == "line" else ""
+        over_with: list[float | None] = column if each.partly else column[:-1]
+        drawn = _drawn(each.kind, over_with, below[: len(over_with)], top)
+        dots = _dots(over_with, top) if each.kind == "line" else ""
+        under_way = _bar(len(over_with), below[-1], column[-1] or 0, top) if each.kind == "bars" else ""
         if stacked:
             below = [low + (value or 0) for low, value in zip(below, column, strict=True)]
-        last = next((value for value in reversed(column) if value is not None), None)
-        series.append(
-            Series(name=each.name, kind=each.kind, meaning=each.meaning, drawn=drawn, dots=dots, last="–" if last is None else told(last))
-        )  # fmt: skip
+        told_of = (
+            over_with if any(over_with) else column
+        )  # at first there is nothing but the period under way
+        last = next((value for value in reversed(told_of) if value is not None), None)
+        series.append(Series(
+            name=each.name, kind=each.kind, meaning=each.meaning, drawn=drawn, under_way=under_way, dots=dots, last=_or_none(last, told)
+        ))  # fmt: skip
     pattern = "%H:%M" if over is Over.HOUR else "%b %d %H:%M"
     hints = [
-        f"{sample.at.strftime(pattern)} UTC: "
+        f"{sample.at.strftime(pattern)} UTC{', not over yet' if place == len(samples) - 1 else ''}: "
         + ", ".join(
             f"{each.name} {_or_none(column[place], told)}"
             for each, column in zip(wanted, columns, strict=True)
         )
         for place, (sample, _) in enumerate(samples)
     ]
-    marks = [told(top), told(top / 2), told(0)]
+    marks = [_mark_of_time(at) if told is duration else f"{at:,g}" for at in (top, top / 2, 0)]
     said = f"{title} over the last {over.name.lower()}: " + "; ".join(
         f"{each.name}, at most {_or_none(max((it for it in column if it is not None), default=None), told)}, "
         f"at the end {series[place].last}"
@@ -154,12 +163,8 @@ def _chart(
 def _drawn(kind: str, values: Sequence[float | None], below: Sequence[float], top: float) -> str:
     """A path in a drawing that is HIGH high, where nothing is at the bottom. A line has gaps where there is no value."""
     if kind == "bars":
-        parts = [
-            f"M{place * WIDE + 1} {_y(low, top)}V{_y(low + value, top)}h{WIDE - 2}V{_y(low, top)}z"
-            for place, (value, low) in enumerate(zip(values, below, strict=True))
-            if value
-        ]
-        return "".join(parts)
+        pairs = zip(values, below, strict=True)
+        return "".join(_bar(place, low, value or 0, top) for place, (value, low) in enumerate(pairs))
     if kind == "area":
         points = [f"{place * WIDE + WIDE // 2} {_y(value or 0, top)}" for place, value in enumerate(values)]
         return f"M{WIDE // 2} {HIGH}L{'L'.join(points)}V{HIGH}z" if any(values) else ""
@@ -169,6 +174,12 @@ def _drawn(kind: str, values: Sequence[float | None], below: Sequence[float], to
             parts.append(f"{'M' if gap else 'L'}{place * WIDE + WIDE // 2} {_y(value, top)}")
         gap = value is None
     return "".join(parts)
+
+
+def _bar(place: int, low: float, value: float, top: float) -> str:
+    """Of nothing there is none."""
+    bar = f"M{place * WIDE + 1} {_y(low, top)}V{_y(low + value, top)}h{WIDE - 2}V{_y(low, top)}z"
+    return bar if value else ""
 
 
 def _dots(values: Sequence[float | None], top: float) -> str:
@@ -200,7 +211,14 @@ def _round_up_time(seconds: float) -> float:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}".removesuffix(".0")
+    return "under 0.01" if 0 < value < 0.01 else rate(value)
+
+
+def _mark_of_time(seconds: float) -> str:
+    """Exactly: two marks are never the same."""
+    if not seconds:
+        return "0"
+    return f"{seconds * 1000:g} ms" if seconds < 1 else duration(seconds)
 
 
 def _or_none(value: float | None, told: Callable[[float], str]) -> str:

@@ -23,19 +23,21 @@ def _nothing_to_say(result: Any) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
     """A form on a page. `body`: of the route's body, made of what was typed. `says`: what the page then says at its top. `leads`:
-    to which page, if not the same. `shows`: a template for the answer itself, where it is to be seen once and kept nowhere."""
+    to which page, if not the same. `shows`: a template for the answer itself, where it is to be seen once and kept nowhere. `place`:
+    of its form on the page, where it is said why it was refused; else at the top."""
 
     route: Route
     body: Callable[[Form], Any] = _as_typed
     says: Callable[[Any], str] = _nothing_to_say
     leads: Callable[[Any], str] | None = None
     shows: str | None = None
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """`section`: under which heading of the navigation it stands. `asks`: the type of its query. `actions`: by the last part of
-    the path that their forms are sent to."""
+    """`section`: under which heading of the navigation it stands. `asks`: the type of its query, `place`: where the form of it is, if
+    not at the top. `actions`: by the last part of the path that their forms are sent to."""
 
     path: str
     title: str
@@ -45,6 +47,7 @@ class Page:
     scope: Permission
     reach: Reach
     asks: Any = None
+    place: str = ""
     actions: Mapping[str, Action] = field(default_factory=dict)
 
     @property

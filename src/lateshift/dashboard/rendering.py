@@ -1,4 +1,5 @@
-"""Templates: everything that is not ours is escaped, and a name that is not there is an error."""
+"""Templates: everything that is not ours is escaped and made plain, wherever it stands, and a name that is not there is an error. And what every
+page forbids."""
 
 import json
 import re
@@ -9,28 +10,40 @@ from urllib.parse import urlencode
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from lateshift.dashboard.files import address_of, has_vendor
 from lateshift.dashboard.tables import labelled
+from lateshift.model.escaping import OBEYED
 
+HTML = "text/html; charset=utf-8"
+HEADERS = {
+    "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+}  # fmt: skip
 _ID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+_WORD_ENDS = re.compile(r"([_.:/-]+)")
 BRIEF = 100  # characters of a value in a table
 _SEQUENCES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 _CONTROLS = {
     code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code not in (9, 10)
-} | dict.fromkeys((0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "�")  # fmt: skip
+} | dict.fromkeys((code for code in OBEYED if code > 255), "�")  # fmt: skip
+_IN_JSON = {code: f"\\u{code:04x}" for code in OBEYED if code > 126}
 COUNTED_TO = 10_000  # counts stop here, and say so
 
 
 @cache
 def templates() -> Environment:
     made = Environment(
-        loader=PackageLoader("lateshift.dashboard"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=PackageLoader("lateshift.dashboard"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        finalize=_finalized,
     )  # fmt: skip
     made.filters |= {
         "duration": duration, "count": count, "instant": instant, "pretty": pretty, "short": short, "share": share, "rate": rate,
         "short_ids": short_ids, "with_cursor": with_cursor, "plain": plain, "brief": brief, "count_whole": count_whole,
-        "labelled": labelled,
+        "labelled": labelled, "named": named, "told": told,
     }  # fmt: skip
     made.globals |= {"file": address_of, "has_vendor": has_vendor}
     return made
@@ -41,14 +54,14 @@ def render(name: str, **context: Any) -> str:
 
 
 def duration(span: timedelta | float | None) -> str:
-    """In the one or two units that matter: `340 ms`, `12.4 s`, `3 min 20 s`, `2 d 4 h`."""
+    """In the one or two units that matter: `80 µs`, `340 ms`, `12.4 s`, `3 min 20 s`, `2 d 4 h`."""
     if span is None:
         return "–"
     seconds = span.total_seconds() if isinstance(span, timedelta) else float(span)
     if seconds < 0:
         return f"−{duration(-seconds)}"
     if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
+        return f"{seconds * 1e6:.0f} µs" if 0 < seconds < 0.000_999_5 else f"{seconds * 1000:.0f} ms"
     if seconds < 60:
         return f"{seconds:.1f}".removesuffix(".0") + " s"
     whole = round(seconds)
@@ -57,6 +70,16 @@ def duration(span: timedelta | float | None) -> str:
             rest = whole % size // smaller
             return f"{whole // size} {unit}" + (f" {rest} {less}" if rest else "")
     raise AssertionError
+
+
+def told(at: datetime, now: datetime) -> str:
+    """When, as people say it: `just now`, `58 s ago`, `4 min ago`, `2 h 5 min ago`, `in 3 min`. The rest stands in the title."""
+    seconds = abs((now - at).total_seconds())
+    if seconds < 1:
+        return "just now" if at <= now else "now"
+    whole = f"{int(seconds)} s" if seconds < 60 else f"{int(seconds // 60)} min"
+    span = whole if seconds < 3600 else duration(seconds // 60 * 60)
+    return f"{span} ago" if at <= now else f"in {span}"
 
 
 def count(number: int) -> str:
@@ -74,8 +97,8 @@ def instant(at: datetime | None) -> str:
 
 
 def pretty(value: Any) -> str:
-    """A value as JSON for people to read."""
-    return json.dumps(msgspec.to_builtins(value), indent=2, ensure_ascii=False)
+    """A value as JSON for people to read, and to send back as it is: what must not be obeyed is written as JSON writes it."""
+    return json.dumps(msgspec.to_builtins(value), indent=2, ensure_ascii=False).translate(_IN_JSON)
 
 
 def brief(value: Any) -> str:
@@ -89,6 +112,13 @@ def plain(text: str | None) -> str:
     return "" if text is None else _SEQUENCES.sub("", text).translate(_CONTROLS)
 
 
+def _finalized(value: Any) -> Any:
+    """Whatever a template writes; markup is what another one has written. Browsers send the lines of a form with two characters between."""
+    if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable():
+        return value
+    return plain(value.replace("\r\n", "\n"))
+
+
 def short(id: Any) -> str:
     """The end of an id, by which jobs made together differ."""
     return str(id)[-8:]
@@ -99,8 +129,15 @@ def short_ids(text: str) -> str:
     return _ID.sub(lambda found: short(found.group()), text)
 
 
+def named(name: str) -> Markup:
+    """A name that may be broken into lines where its words end. It is markup now, so that it is made plain here."""
+    return Markup(_WORD_ENDS.sub(r"\1<wbr>", str(escape(plain(name)))))
+
+
 def share(part: float) -> str:
-    return f"{part * 100:.1f}".removesuffix(".0") + " %"
+    """What is not nothing, and not all, is not told so."""
+    percent = min(max(part * 100, 0.1), 99.9) if 0 < part < 1 else part * 100
+    return f"{percent:.1f}".removesuffix(".0") + " %"
 
 
 def rate(number: float) -> str:

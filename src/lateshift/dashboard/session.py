@@ -17,6 +17,7 @@ from lateshift.api.problem import Refused
 SESSION = timedelta(hours=12)  # after which one signs in again
 SAID_LIMIT = 1_000  # characters that an action says on the next page
 SAFE = "__Host-lateshift"
+CROSS_SITE = "cross-site"  # why a form is refused
 
 
 class Cookies:
@@ -75,7 +76,7 @@ def require_own_page(request: Request) -> None:
         return
     if site is None and origin.partition("://")[2] == request.headers.get("host", "") != "":
         return
-    raise Refused(403, "cross-site", "This was sent from a page that is not of this server.")
+    raise Refused(403, CROSS_SITE, "This was sent from a page that is not of this server.")
 
 
 def require_proof(token: str, given: str) -> None:

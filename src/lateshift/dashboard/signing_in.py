@@ -10,10 +10,14 @@ from lateshift.api.authentication import Doorkeeper
 from lateshift.api.problem import Refused
 from lateshift.app import Lateshift
 from lateshift.dashboard.session import SESSION
-from lateshift.model.access import Scope, Token, new_token
+from lateshift.model.access import PREFIX, SIGN_IN_LINK, Scope, Token, new_token, parse
 from lateshift.runtime.aside import aside
 
-LINK = "sign-in-link"
+LINK_USED = "This link was used, or is of an earlier start of the server."
+NO_TOKEN = f"This is no token. A token begins with {PREFIX}: was it copied whole?"
+CODE_BYTES = (
+    16  # random ones, good once: more would not be guessed less, and the link fits a line of 80 columns
+)
 
 
 class SignIn:
@@ -26,7 +30,7 @@ class SignIn:
 
     def new_code(self) -> str:
         """For whoever sees the terminal. An earlier one is good for nothing from then on."""
-        code = token_urlsafe(32)
+        code = token_urlsafe(CODE_BYTES)
         self._code = sha256(code.encode()).digest()
         return code
 
@@ -39,15 +43,22 @@ class SignIn:
         """A token for this browser, and its text. `address`: the socket's; who guesses has to wait. Raises Refused."""
         if form.get("code"):
             return await self._by_code(form["code"])
-        parent = await self._doorkeeper.who(f"Bearer {form.get('token', '').strip()}", address=address)
+        typed = form.get("token", "").strip()
+        try:
+            parent = await self._doorkeeper.admit_to_sign_in(f"Bearer {typed}", address)
+        except Refused as refused:
+            if parse(typed) is None and refused.problem.status == 401:
+                raise Refused(401, "unauthorized", NO_TOKEN) from None
+            raise
         return await self._made(parent)
 
+    def knows(self, code: str) -> bool:
+        """Whether a link with this code is still good."""
+        return self._code is not None and compare_digest(self._code, sha256(code.encode()).digest())
+
     async def _by_code(self, code: str) -> tuple[Token, str]:
-        right = self._code is not None and compare_digest(self._code, sha256(code.encode()).digest())
-        if not right:
-            raise Refused(
-                401, "link-used", "This link was used, or is of an earlier start. Sign in with a token, or start the server again."
-            )  # fmt: skip
+        if not self.knows(code):
+            raise Refused(401, "link-used", LINK_USED)
         self._code = None
         return await self._made(None)
 
@@ -56,10 +67,10 @@ class SignIn:
         ends = now + SESSION
         if parent is not None and parent.expires_at is not None:
             ends = min(ends, parent.expires_at)
-        name = f"{LINK if parent is None else parent.name[:60]}:browser-{token_hex(6)}"
+        name = f"{SIGN_IN_LINK if parent is None else parent.name[:60]}:browser-{token_hex(6)}"
         scopes, queues = ([Scope.ADMIN], []) if parent is None else (parent.scopes, parent.queues)
         token, text = new_token(
-            name, scopes, queues, at=now, by=LINK if parent is None else f"token {parent.name}", expires_at=ends,
+            name, scopes, queues, at=now, by=SIGN_IN_LINK if parent is None else f"token {parent.name}", expires_at=ends,
             parent=None if parent is None else parent.parent or parent.id,
         )  # fmt: skip
         await aside(self._app.store.tokens.create, token)

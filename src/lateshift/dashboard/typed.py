@@ -7,8 +7,8 @@ import msgspec
 
 from lateshift.api.bounds import JSON_DEPTH
 from lateshift.api.problem import Refused
-from lateshift.api.reading import depth_of
 from lateshift.dashboard.page import Form
+from lateshift.model.depth import depth_of
 
 UNITS = {"minutes": 60, "hours": 3_600, "days": 86_400}
 
@@ -30,6 +30,14 @@ def json_in(form: Form, field: str) -> Any:
         raise Refused(
             422, "form-invalid", f"{field} is no JSON: {why}. Names and texts stand in double quotes.", field=field
         ) from None  # fmt: skip
+
+
+def whole_in(form: Form, field: str) -> int | None:
+    """None if it was left empty."""
+    text = form.get(field, "").strip()
+    if text and not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise Refused(422, "form-invalid", f"{field}: a whole number, such as 10.", field=field)
+    return int(text) if text else None
 
 
 def words_in(form: Form, field: str) -> list[str]:

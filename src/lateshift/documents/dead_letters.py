@@ -1,14 +1,21 @@
-"""Dead letters in groups, and what a resubmission of them would do."""
+"""Dead letters in groups, what a resubmission of them would do, and what a discard of them did."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 from msgspec import Struct
 
+from lateshift.discarding import DiscardPlan
+from lateshift.documents.jobs import JobBrief, job_brief
 from lateshift.documents.reading import readable
+from lateshift.model.discard import Discarded, Kept
 from lateshift.model.groups import Group, Groups
+from lateshift.model.ids import JobId
 from lateshift.model.sealed import shown_payload
 from lateshift.resubmission import Plan
+
+KEPT_NAMED = 20  # dead letters of one reason that are named
 
 
 class GroupsDocument(Struct, frozen=True, kw_only=True):
@@ -37,6 +44,38 @@ class PlanDocument(Struct, frozen=True, kw_only=True):
     examples: list[PlannedDocument]
 
 
+class KeptDocument(Struct, frozen=True, kw_only=True):
+    """Dead letters that stay, and why: `says` goes on after the name of each. So many, of which the first are named."""
+
+    why: str
+    says: str
+    count: int
+    ids: list[UUID]
+
+
+class DiscardPlanDocument(Struct, frozen=True, kw_only=True):
+    """What would be discarded; nothing was. `ids`: which, and what to send then, so that no other goes with them."""
+
+    would_discard: int
+    ids: list[UUID]
+    examples: list[JobBrief]
+    kept: list[KeptDocument]
+
+
+class DiscardedDocument(Struct, frozen=True, kw_only=True):
+    """Which are gone, and why the others are not."""
+
+    discarded: list[UUID]
+    kept: list[KeptDocument]
+
+
+class GroupPage(GroupsDocument, frozen=True, kw_only=True):
+    """Groups of dead letters, the largest first. `left_out`: dead letters of still other groups. `cut`: there are older ones than were
+    looked at, and they come, in groups of their own, when these are read. `next`: the cursor of the next page, if there may be one."""
+
+    next: str | None
+
+
 def groups_document(groups: Groups, limit: int) -> GroupsDocument:
     return GroupsDocument(
         groups=groups.largest_first[:limit],
@@ -55,3 +94,23 @@ def plan_document(plan: Plan) -> PlanDocument:
         for each in plan.examples
     ]  # fmt: skip
     return PlanDocument(would_resubmit=plan.count, would_edit=plan.edited, examples=examples)
+
+
+def discard_plan_document(plan: DiscardPlan) -> DiscardPlanDocument:
+    examples = [job_brief(view) for view in plan.examples]
+    return DiscardPlanDocument(
+        would_discard=len(plan.ids), ids=plan.ids, examples=examples, kept=kept_documents(plan.kept)
+    )
+
+
+def discarded_document(done: Discarded) -> DiscardedDocument:
+    return DiscardedDocument(discarded=done.ids, kept=kept_documents(done.kept))
+
+
+def kept_documents(kept: Mapping[JobId, Kept]) -> list[KeptDocument]:
+    by_reason = {why: [id for id, each in kept.items() if each is why] for why in Kept}
+    return [
+        KeptDocument(why=why.value, says=why.says, count=len(ids), ids=ids[:KEPT_NAMED])
+        for why, ids in by_reason.items()
+        if ids
+    ]

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from lateshift.model.access import Scope, Token
+from lateshift.model.access import Scope, Token, TokenState, ended
 
 
 class TokenDocument(Struct, frozen=True, kw_only=True):
@@ -40,9 +40,7 @@ def shown_token(token: Token, text: str, now: datetime) -> ShownToken:
 
 
 def state_of(token: Token, now: datetime) -> str:
-    if token.revoked_at is not None:
-        return "revoked"
-    return "expired" if token.expires_at is not None and token.expires_at <= now else "good"
+    return ended(token, now) or TokenState.GOOD
 
 
 def _fields(token: Token, now: datetime) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from lateshift.handle import Job
 LOOK_AFTER = 1  # seconds until a first look is worth it
 
 
-def accepted(job: Job[Any], *, api: str = "/v1") -> Response:
-    """202 with the job's id and the URL of its status, in `Location` too. `api`: where Lateshift's API is, as clients see it."""
-    status = f"{api.rstrip('/')}/jobs/{job.id}"
+def accepted(job: Job[Any], *, api: str = "/v1", status: str | None = None) -> Response:
+    """202 with the job's id and the URL of its status, in `Location` too. `api`: where Lateshift's API is, as clients see it. `status`: of a
+    view of one's own instead, for clients without a token."""
+    status = status or f"{api.rstrip('/')}/jobs/{job.id}"
     body = {"id": str(job.id), "task": job.task, "created": job.created, "status": status}
     headers = {"Location": status, "Retry-After": str(LOOK_AFTER), "Cache-Control": "no-store"}
     return Response(msgspec.json.encode(body), 202, headers, "application/json")

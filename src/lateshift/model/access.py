@@ -27,6 +27,7 @@ TOKEN_QUEUES_MOST = 50  # patterns of one token
 TOKEN_PATTERN_LIMIT = 100  # characters of one pattern, as many as a queue's name may have
 PREFIX = "lsh_"  # so that scanners for secrets find a token that was left somewhere
 SECRET_BYTES = 32
+SIGN_IN_LINK = "sign-in-link"  # who made the token of a browser that signed in by a link, which has no parent
 
 _NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.:@\-]{{0,{TOKEN_NAME_LIMIT - 1}}}")
 _TEXT = re.compile(
@@ -52,6 +53,12 @@ _INCLUDED = {
 }
 
 
+class TokenState(StrEnum):
+    GOOD = "good"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+
+
 class Token(Struct, frozen=True, kw_only=True):
     """What is kept of a token. `queues` are patterns such as `images.*`; none is all queues. `parent`: the token that a browser
     signed in with, which this one is revoked with."""
@@ -68,6 +75,11 @@ class Token(Struct, frozen=True, kw_only=True):
     revoked_by: str | None = None
     last_used_at: datetime | None = None
     parent: UUID | None = None
+
+    @property
+    def is_sign_in(self) -> bool:
+        """Whether it is a browser's own, made when somebody signed in."""
+        return self.parent is not None or self.created_by == SIGN_IN_LINK
 
     def __repr__(self) -> str:
         return f"Token(id={self.id}, name={self.name!r}, scopes={','.join(self.scopes)!r}, queues={self.queues!r})"
@@ -119,12 +131,18 @@ def refusal(token: Token, scope: Scope, queue: str | None, now: datetime) -> str
 
 def standing(token: Token, scope: Scope, now: datetime) -> str | None:
     """The part of `refusal` that needs no queue. Not enough to let anybody at a queue's jobs."""
+    why = ended(token, now)
+    if why is None and not any(scope in _INCLUDED[each] for each in token.scopes):
+        return "scope"
+    return why
+
+
+def ended(token: Token, now: datetime) -> str | None:
+    """Why a token is good for nothing any more: `revoked` or `expired`; None if it is not."""
     if token.revoked_at is not None:
         return "revoked"
     if token.expires_at is not None and token.expires_at <= now:
         return "expired"
-    if not any(scope in _INCLUDED[each] for each in token.scopes):
-        return "scope"
     return None
 
 
@@ -135,11 +153,14 @@ def looks_like_token(text: str) -> bool:
 
 def _name(name: Any) -> str:
     if isinstance(name, str) and looks_like_token(name):
-        raise OptionInvalid(f"The name of a token must not begin with {PREFIX}, as tokens themselves do.")
+        raise OptionInvalid(
+            f"The name of a token must not begin with {PREFIX}, as tokens themselves do.", "name"
+        )
     if not isinstance(name, str) or not _NAME.fullmatch(name) or _ID.fullmatch(name):
         raise OptionInvalid(
             f"{name!r} is no name of a token: 1 to {TOKEN_NAME_LIMIT} letters, digits and any of _ . : @ - with a letter or "
-            "digit first, and no id."
+            "digit first, and no id.",
+            "name",
         )
     return name
 
@@ -150,7 +171,7 @@ def _scopes(scopes: Iterable[Any]) -> tuple[Scope, ...]:
     unknown = [each for each in asked if each not in list(Scope)]
     if unknown or not asked:
         said = f"not {unknown[0]!r}" if unknown else "and there is none"
-        raise OptionInvalid(f"A token has one or more of these scopes: {known}; {said}.")
+        raise OptionInvalid(f"A token has one or more of these scopes: {known}; {said}.", "scopes")
     return tuple(scope for scope in Scope if scope in asked)
 
 
@@ -158,7 +179,7 @@ def _queues(queues: Iterable[Any]) -> tuple[str, ...]:
     patterns = _several("queues", queues)
     if len(patterns) > TOKEN_QUEUES_MOST:
         raise OptionInvalid(
-            f"A token has at most {TOKEN_QUEUES_MOST} patterns of queues, not {len(patterns)}."
+            f"A token has at most {TOKEN_QUEUES_MOST} patterns of queues, not {len(patterns)}.", "queues"
         )
     for pattern in patterns:
         if (
@@ -167,14 +188,15 @@ def _queues(queues: Iterable[Any]) -> tuple[str, ...]:
             or not QUEUE_PATTERN.fullmatch(pattern)
         ):
             raise OptionInvalid(
-                f"{pattern!r} is no pattern of queues: up to {TOKEN_PATTERN_LIMIT} characters such as images.* or mail-?."
+                f"{pattern!r} is no pattern of queues: up to {TOKEN_PATTERN_LIMIT} characters such as images.* or mail-?.",
+                "queues",
             )
     return tuple(dict.fromkeys(patterns))
 
 
 def _several(name: str, given: Any) -> list[Any]:
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise OptionInvalid(f"{name} is a list of text, not {given!r}.")
+        raise OptionInvalid(f"{name} is a list of text, not {given!r}.", name)
     return list(given)
 
 
@@ -184,5 +206,5 @@ def _expiry(at: datetime, expires_at: Any) -> datetime | None:
     if not isinstance(expires_at, datetime) or expires_at.tzinfo is None:
         raise OptionInvalid(f"expires_at is a datetime with a time zone, not {expires_at!r}.")
     if checks.duration("The life of a token", expires_at - at) <= timedelta(0):
-        raise OptionInvalid("A token must expire after it is made: give it longer than nothing.")
+        raise OptionInvalid("A token must expire after it is made: give it longer than nothing.", "expires")
     return expires_at

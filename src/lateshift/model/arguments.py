@@ -37,6 +37,10 @@ def _decode_foreign(kind: type, value: Any) -> Any:
     raise TypeError(f"a {kind.__qualname__} cannot be read from JSON")
 
 
+def _schema_of_foreign(kind: type) -> dict[str, Any]:
+    return {"title": kind.__name__}
+
+
 _encoder = msgspec.json.Encoder(enc_hook=_encode_foreign)
 _in_order = msgspec.json.Encoder(enc_hook=_encode_foreign, order="deterministic")
 
@@ -85,6 +89,16 @@ class Arguments:
     def required(self) -> list[str]:
         """Those without a default, in their order."""
         return [name for name in self.names if name in self._required]
+
+    def schema(self) -> dict[str, Any]:
+        """What they are as JSON Schema: an object by name. Of a type that says nothing of itself, anything."""
+        try:
+            made = msgspec.json.schema(self._struct, schema_hook=_schema_of_foreign)
+        except Exception as error:  # types are user code
+            return {"type": "object", "description": f"They cannot be told: {type(error).__name__}."}
+        kinds = made.pop("$defs", {})
+        mine = kinds.pop(str(made.get("$ref", "")).rpartition("/")[2], made)
+        return {**mine, "title": self.task, **({"$defs": kinds} if kinds else {})}
 
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
         """The payload of a call, by name. Raises ArgumentsInvalid or PayloadTooLarge."""
@@ -193,7 +207,7 @@ class Arguments:
 
     def _misfit(self, payload: bytes, error: Exception) -> tuple[str, str | None]:
         """In words, and of which argument."""
-        where, what = mismatch.told(error)
+        where, what = mismatch.told(error, self._struct)
         if where:
             return f"argument {where!r}: {what}.", where
         with suppress(msgspec.DecodeError):

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lateshift.model import history
+from lateshift.model import history, saying
 from lateshift.model.job import AttemptRecord, Progress
 from lateshift.model.sealed import MASK, hidden_record, hidden_text, is_sealed, masked_progress, masked_text
 
@@ -79,20 +79,18 @@ class Told(Struct, frozen=True, kw_only=True):
     reply: str
 
 
-_progress = msgspec.json.Decoder(Progress)
-
-
 def event_of(told: Told, now: datetime, correlation_id: str | None, *, hide: bool = False) -> JobEvent:
-    """`now`: for what was written without a time. `hide`: its queue is sensitive."""
+    """`now`: for what was written without a time, and no event of the job that follows was before it. `hide`: its queue is sensitive."""
     last = _last(told)
+    progress, said = saying.read(told.progress)
     if last is not None and hide:
         last = hidden_record(last)
     reason = told.reason or (None if last is None else last.reason)
     result, left_out = result_told(told.result, hide=hide) if told.kind is Kind.COMPLETED else (None, False)
     return JobEvent(
         id=f"{told.job.hex}-{told.number}", kind=told.kind.label, job_id=told.job, task=told.task, queue=told.queue,
-        at=told.at or (now if last is None else last.at), attempt=told.attempt, correlation_id=correlation_id,
-        progress=None if told.progress is None else masked_progress(_progress.decode(told.progress), hide=hide), result=result,
+        at=told.at or min(now, last.at if last is not None else said.at if said is not None and said.at is not None else now), attempt=told.attempt, correlation_id=correlation_id,
+        progress=masked_progress(progress, hide=hide), result=result,
         result_left_out=left_out, reason=_reason(told.kind.label, reason, hide=hide), error=error_of(last),
     )  # fmt: skip
 

@@ -33,6 +33,7 @@ class Groups:
         self.looked_at = 0
         self.left_out = 0  # dead letters of more groups than are kept
         self.cut = False  # there are more dead letters than were looked at
+        self.last: JobId | None = None  # that was looked at, the oldest of them
         self._groups: dict[str, Group] = {}
 
     def add(self, view: JobView) -> None:
@@ -50,7 +51,12 @@ class Groups:
 
     @property
     def largest_first(self) -> list[Group]:
-        return sorted(self._groups.values(), key=lambda group: -group.count)
+        return sorted(self._groups.values(), key=place_of)
+
+
+def place_of(group: Group) -> tuple[int, str]:
+    """By which groups are in order."""
+    return -group.count, group.fingerprint
 
 
 def _begun(print: str, view: JobView, at: datetime) -> Group:

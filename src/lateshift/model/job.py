@@ -240,6 +240,7 @@ class JobView(Struct, frozen=True, kw_only=True):
     limit_key: str | None = None
     tags: tuple[str, ...] = ()
     parent: JobId | None = None
+    said: "Saying | None" = None  # its progress
     sensitive: bool = False  # its queue is: what it holds is shown to nobody, sealed or not
 
     @property
@@ -254,6 +255,15 @@ class Progress(Struct, frozen=True):
     done: float
     total: float | None = None
     note: str | None = None
+
+
+class Saying(Struct, frozen=True):
+    """Which of a job's words on its progress one is: the lease under which it was said, which of that lease's it is, from 1 on, and
+    when by the store's clock. 0 and None: an older release has written it, and nobody knows."""
+
+    fence: int
+    number: int
+    at: datetime | None
 
 
 class AttemptRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -273,11 +283,14 @@ class AttemptRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Note(Struct, frozen=True):
-    """What a running attempt wants kept: its progress, its checkpoint, or both. Fenced like any other write."""
+    """What a running attempt wants kept: its progress, its checkpoint, or both. Fenced like any other write. `number`: which of its
+    words on its progress that is; the same is not written twice. `ago`: how long since it was said."""
 
     lease: Lease
     progress: Progress | None = None
     checkpoint: bytes | None = None
+    number: int = 0
+    ago: timedelta = timedelta(0)
 
 
 class JobFilter(Struct, frozen=True, kw_only=True):

@@ -1,30 +1,36 @@
 """A live process as others see it: who it is, what it is there for, and which code it runs. Plain data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
 from lateshift.model.ids import MemberId
 from lateshift.model.job import Lane
+from lateshift.model.queue import QUEUE_NAME
 
 TASKS_TOLD = 10_000  # names that a program tells; more are counted only
+QUEUES_DECLARED = 1_000  # names of queues that it tells, the first of them
 VERSION_LIMIT = 100  # characters of an app's version
 VERSION_DIGITS = 8  # of the digest that stands for a version where none was given
 
+Loops: TypeAlias = dict[str, tuple[float, float]]
+"""Of a process, by the name of each loop: seconds since its last turn, and how long it meant to pause."""
+
 
 class Program(Struct, frozen=True, kw_only=True):
-    """The code that a worker runs: its app, the version, and for each task the lane where its body runs. Workers of the
-    same code have the same `digest`, and share one row."""
+    """The code that a worker runs: its app, the version, for each task the lane where its body runs, and the queues that it declares.
+    Workers of the same code have the same `digest`, and share one row."""
 
     app: str
     version: str
     tasks: dict[str, str]
     left_out: int = 0
+    queues: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -35,13 +41,16 @@ class Program(Struct, frozen=True, kw_only=True):
         return True if task in self.tasks else None if self.left_out else False
 
 
-def program_of(app: str, version: str | None, lanes: Mapping[str, Lane]) -> Program:
+def program_of(
+    app: str, version: str | None, lanes: Mapping[str, Lane], queues: Iterable[str] = ()
+) -> Program:
     """Without a version, one that changes whenever a task is added, is gone, or runs elsewhere."""
     tasks = {name: lanes[name].label for name in sorted(lanes)}
     if version is None:
         version = sha256(msgspec.json.encode(tasks)).hexdigest()[:VERSION_DIGITS]
     told = dict(list(tasks.items())[:TASKS_TOLD])
-    return Program(app=app, version=version, tasks=told, left_out=len(tasks) - len(told))
+    named = tuple(sorted(set(queues))[:QUEUES_DECLARED])
+    return Program(app=app, version=version, tasks=told, left_out=len(tasks) - len(told), queues=named)
 
 
 class Serves(Struct, frozen=True, kw_only=True):
@@ -62,6 +71,11 @@ class Serves(Struct, frozen=True, kw_only=True):
     def takes_from(self, queue: str) -> bool:
         return served(queue, self.queues or None)
 
+    @property
+    def named(self) -> set[str]:
+        """The queues that it names; a pattern names none."""
+        return {queue for queue in self.queues if QUEUE_NAME.fullmatch(queue)}
+
 
 class Lost(Struct, frozen=True, kw_only=True):
     """A member that is gone and has jobs still: how many, counted up to a limit."""
@@ -73,7 +87,7 @@ class Lost(Struct, frozen=True, kw_only=True):
 
 
 class MemberView(Struct, frozen=True, kw_only=True):
-    """A live process, as others see it."""
+    """A live process, as others see it. `loops`: as of its last heartbeat."""
 
     id: MemberId
     name: str
@@ -85,6 +99,7 @@ class MemberView(Struct, frozen=True, kw_only=True):
     dead: bool
     stats: dict[str, Any]
     serves: Serves | None = None
+    loops: Loops = {}
 
 
 def served(queue: str, queues: Sequence[str] | None) -> bool:

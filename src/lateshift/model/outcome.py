@@ -9,22 +9,25 @@ from msgspec import Struct
 
 from lateshift.errors import Cancel, Permanent, Snooze
 from lateshift.model.history import append
-from lateshift.model.job import AttemptRecord, Lease, Note, Progress
+from lateshift.model.job import AttemptRecord, Lease, Note
 from lateshift.model.remote import is_a, name_of
 from lateshift.model.retry import LONGEST_DELAY, Retry
 
 TRACEBACK_LIMIT = 8 * 1024
 MESSAGE_LIMIT = 2 * 1024
+SINCE_ITS_LEASE = 1e9  # seconds: longer than any body ran, which leaves the time of the lease as its start
 LATE = "the supervisor: past its complete-by"  # who cancels the job of a step that was not done in time
 RESULT_NOT_KEPT = "result_not_kept"  # why a job is a dead letter: it was done, but cannot say so
 
 
 class Completed(Struct, frozen=True, gc=False):
-    """The body returned: `result` is what it returned, as JSON; `session_state` what it wants its session to keep."""
+    """The body returned: `result` is what it returned, as JSON; `session_state` what it wants its session to keep. `ran`: for how many
+    seconds it ran; a store keeps that as the time of its start."""
 
     result: bytes | None
     keep: timedelta
     session_state: bytes | None = None
+    ran: float = SINCE_ITS_LEASE
 
 
 class ResultNotKept(Permanent):
@@ -59,17 +62,16 @@ Outcome: TypeAlias = Completed | DeadLettered | Cancelled | Later
 
 
 class Settlement(Struct, frozen=True, eq=False, gc=False):
-    """What a worker tells the store about a lease. `progress`: the last that the attempt told, of a careful lane, where somebody may
-    wait to hear it."""
+    """What a worker tells the store about a lease. `words`: how far it had come, if the store may not have heard that yet."""
 
     lease: Lease
     outcome: Outcome
-    progress: Progress | None = None
+    words: Note | None = None
 
 
 def last_words(settlements: Sequence[Settlement]) -> list[Note]:
     """The progress that is kept before they end."""
-    return [Note(it.lease, it.progress) for it in settlements if it.progress is not None]
+    return [it.words for it in settlements if it.words is not None]
 
 
 class Failed(Struct, frozen=True):

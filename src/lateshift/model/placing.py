@@ -31,15 +31,17 @@ def place(
     if session is not None:
         checks.text("session", session, NAME_LIMIT)
     elif sequence is not None or gap_after is not None or holds:
-        raise OptionInvalid("sequence, gap_after, on_gap and on_dead speak of a session: give session= too.")
+        raise OptionInvalid(
+            "sequence, gap_after, on_gap and on_dead speak of a session: give session= too.", "session"
+        )
     if sequence is not None and (
         not isinstance(sequence, int) or isinstance(sequence, bool) or sequence not in SEQUENCES
     ):
-        raise OptionInvalid(f"sequence must be a whole number from 1 up, not {sequence!r}.")
+        raise OptionInvalid(f"sequence must be a whole number from 1 up, not {sequence!r}.", "sequence")
     if sequence is None and (gap_after is not None or holds & Holds.ON_GAP):
-        raise OptionInvalid("gap_after and on_gap speak of missing numbers: give sequence= too.")
+        raise OptionInvalid("gap_after and on_gap speak of missing numbers: give sequence= too.", "sequence")
     if gap_after is not None and checks.duration("gap_after", gap_after) <= timedelta(0):
-        raise OptionInvalid("gap_after must be longer than nothing.")
+        raise OptionInvalid("gap_after must be longer than nothing.", "gap_after")
     if tenant is not None:
         checks.text("tenant", tenant, NAME_LIMIT)
     if limit_key is not None:
@@ -54,18 +56,20 @@ def then(name: str, value: Any) -> Then:
         return "go_on"
     if value == "hold":
         return "hold"
-    raise OptionInvalid(f'{name} is "go_on" or "hold", not {value!r}.')
+    raise OptionInvalid(f'{name} is "go_on" or "hold", not {value!r}.', name)
 
 
 def _limit_key(key: Any, kinds: Collection[str]) -> None:
     kind, colon, name = checks.text("limit_key", key, NAME_LIMIT).partition(":")
     if colon and not name.strip():
         raise OptionInvalid(
-            f"limit_key {key!r} names nobody: all such jobs would share one limit. Say {kind}:NAME, or {kind}."
+            f"limit_key {key!r} names nobody: all such jobs would share one limit. Say {kind}:NAME, or {kind}.",
+            "limit_key",
         )
     if kind not in kinds:
         known = ", ".join(sorted(kinds)) or "none"
         raise OptionInvalid(
             f"limit_key {key!r}: the app has no limit {kind!r} (it has: {known}). Declare it first: "
-            f'app.limit("{kind}", Limit(concurrency=5)).'
+            f'app.limit("{kind}", Limit(concurrency=5)).',
+            "limit_key",
         )

@@ -73,6 +73,16 @@ def is_sensitive(queues: Mapping[str, QueueSettings], queue: str) -> bool:
     return bool(queues) and queues.get(queue, PLAIN).sensitive
 
 
+def refuse_in_the_clear(queues: Mapping[str, QueueSettings], task: str, own: str, queue: str) -> None:
+    """What a task of a sensitive queue is given stays sealed, wherever its calls are sent. Raises OptionInvalid."""
+    if is_sensitive(queues, own) and not is_sensitive(queues, queue):
+        raise OptionInvalid(
+            f"{task} is of the sensitive queue {own}, and the queue {queue} is not sensitive: what it is given would be there for all to "
+            f"read. Leave queue= out, or declare app.queue({queue!r}, sensitive=True).",
+            "queue",
+        )
+
+
 def sensitive_among(queues: Mapping[str, QueueSettings]) -> list[str]:
     """Which of them are."""
     return [name for name, settings in queues.items() if settings.sensitive]
@@ -81,7 +91,8 @@ def sensitive_among(queues: Mapping[str, QueueSettings]) -> list[str]:
 def queue_name(name: Any) -> str:
     if not isinstance(name, str) or not QUEUE_NAME.fullmatch(name):
         raise OptionInvalid(
-            f"{name!r} is no queue name: 1 to 100 letters, digits and any of _ . : - with a letter or digit first."
+            f"{name!r} is no queue name: 1 to 100 letters, digits and any of _ . : - with a letter or digit first.",
+            "queue",
         )
     return name
 

@@ -113,7 +113,7 @@ def mask(kinds: Any) -> int:
     """The bits of these kinds; raises OptionInvalid."""
     asked = [kinds] if isinstance(kinds, str) else list(kinds) if isinstance(kinds, Collection) else None
     if not asked or not set(asked) <= KINDS.keys():
-        raise OptionInvalid(f"reply_on is some of {', '.join(KINDS)}, not {kinds!r}.")
+        raise OptionInvalid(f"reply_on is some of {', '.join(KINDS)}, not {kinds!r}.", "reply_on")
     return sum(1 << KINDS[kind] for kind in set(asked))
 
 
@@ -129,10 +129,12 @@ def routes_to(targets: Sequence[Target], correlation_id: Any, reply_on: Any) -> 
     """As they were asked for with options."""
     if not targets:
         if correlation_id is not None or reply_on is not None:
-            raise OptionInvalid("correlation_id and reply_on are for replies: give reply_to too.")
+            raise OptionInvalid("correlation_id and reply_on are for replies: give reply_to too.", "reply_to")
         return []
     if len(targets) > ROUTES_MOST:
-        raise OptionInvalid(f"reply_to names {len(targets)} receivers, over the limit of {ROUTES_MOST}.")
+        raise OptionInvalid(
+            f"reply_to names {len(targets)} receivers, over the limit of {ROUTES_MOST}.", "reply_to"
+        )
     if correlation_id is not None:
         checks.text("correlation_id", correlation_id, CORRELATION_LIMIT)
     kinds = mask(TOLD_UNLESS_ASKED if reply_on is None else reply_on)

@@ -22,6 +22,7 @@ WEBHOOK = "lateshift.reply_webhook."  # how the tasks begin that deliver to a we
 
 KEY_ID = re.compile(r"[A-Za-z0-9_.-]{1,40}")
 HEAD = re.compile(rb"sealed:1:([A-Za-z0-9_.-]{1,40}):([a-z_]{1,20})")
+HEAD_LIMIT = 80  # bytes of a sealed value that have its head
 TOKEN = re.compile(HEAD.pattern + rb":([A-Za-z0-9+/]+={0,2})")
 
 _PREFIX = b'"' + START.encode()

@@ -14,8 +14,11 @@ Tags: TypeAlias = tuple[str, ...]
 def tags_of(given: Any) -> Tags:
     """Each once, by the alphabet. Raises OptionInvalid."""
     if isinstance(given, str) or not isinstance(given, list | tuple | set | frozenset):
-        raise OptionInvalid(f'tags is a list of texts, such as ["eu", "vip"], not {given!r}.')
-    found = sorted({checks.text("a tag", tag, TAG_LIMIT) for tag in given})
+        raise OptionInvalid(f'tags is a list of texts, such as ["eu", "vip"], not {given!r}.', "tags")
+    try:
+        found = sorted({checks.text("a tag", tag, TAG_LIMIT) for tag in given})
+    except OptionInvalid as error:
+        raise OptionInvalid(str(error), "tags") from None
     if len(found) > TAGS_LIMIT:
-        raise OptionInvalid(f"A job has at most {TAGS_LIMIT} tags, not {len(found)}.")
+        raise OptionInvalid(f"A job has at most {TAGS_LIMIT} tags, not {len(found)}.", "tags")
     return tuple(found)

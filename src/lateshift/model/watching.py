@@ -1,6 +1,7 @@
 """What has become of a job, seen from how it stands now: its events so far, each at a place that is always the same, so that whoever
 has seen some can go on after them, whoever asks and however often."""
 
+import re
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
@@ -11,58 +12,69 @@ from lateshift.model.events import JobEvent, Kind, error_of, result_told
 from lateshift.model.job import AttemptRecord, JobView, State
 from lateshift.model.sealed import masked_view
 
-Position: TypeAlias = tuple[int, int]
-"""The fence under which it happened, and which step of that lease it was."""
+Position: TypeAlias = tuple[int, int, int]
+"""The fence under which it happened, which step of that lease it was, and of progress which word of that lease."""
 
-BEGINNING: Position = (0, 0)
+BEGINNING: Position = (0, 0, 0)
 _RECEIVED, _STARTED, _PROGRESS, _RETRYING, _ENDED = range(1, 6)
+_WRITTEN = re.compile(r"([0-9]{1,18})\.(?:([0-5])|3\.([1-9][0-9]{0,17}))")
 
 
 def written(position: Position) -> str:
-    return f"{position[0]}.{position[1]}"
+    fence, step, word = position
+    return f"{fence}.{step}.{word}" if word else f"{fence}.{step}"
 
 
 def read(text: str) -> Position:
-    """Raises OptionInvalid for what `written` never gave."""
-    fence, dot, step = text.partition(".")
-    if not (
-        dot
-        and fence.isascii()
-        and fence.isdigit()
-        and len(fence) < 19
-        and step in "012345"
-        and len(step) == 1
-    ):
+    """Also of an older release, which did not number progress: then all of it that has a number comes after. Raises OptionInvalid for
+    what `written` never gave."""
+    found = _WRITTEN.fullmatch(text)
+    if found is None:
         raise OptionInvalid(
             f"{text[:50]!r} is no id of an event of a job: give the last one you got, such as 1.1."
         )
-    return int(fence), int(step)
+    fence, step, word = found.groups()
+    return int(fence), _PROGRESS if word else int(step), int(word or 0)
 
 
 def events(view: JobView) -> list[tuple[Position, JobEvent]]:
-    """In their order. Of progress, the newest. A run of a workflow starts once, and its stretches are not told."""
+    """In their order, in which no time goes back. Of progress, the newest. A run of a workflow starts once, and its stretches are not
+    told."""
     view = structs.replace(masked_view(view), result=view.result)
-    told = [_event(view, (0, _RECEIVED), Kind.RECEIVED)]
+    told = [_event(view, (0, _RECEIVED, 0), Kind.RECEIVED)]
     failed = [] if view.is_run else [record for record in view.history if record.was is None]
     for record in failed:
-        told.append(_event(view, (record.fence, _STARTED), Kind.STARTED, record))
+        told.append(_event(view, (record.fence, _STARTED, 0), Kind.STARTED, record))
         if not (view.state.settled and record.fence == view.fence):
-            told.append(_event(view, (record.fence, _RETRYING), Kind.RETRYING, record))
+            told.append(_event(view, (record.fence, _RETRYING, 0), Kind.RETRYING, record))
     runs = view.state is State.RUNNING or (view.state.settled and view.started_at is not None)
     if runs and view.fence not in {record.fence for record in failed}:
-        told.append(_event(view, (1 if view.is_run else view.fence, _STARTED), Kind.STARTED))
-    if runs and view.progress is not None:
-        told.append(_event(view, (view.fence, _PROGRESS), Kind.PROGRESS))
+        told.append(_event(view, (1 if view.is_run else view.fence, _STARTED, 0), Kind.STARTED))
+    if view.said is not None and view.said.number:
+        of = next((record for record in failed if record.fence == view.said.fence), None)
+        told.append(_event(view, (view.said.fence, _PROGRESS, view.said.number), Kind.PROGRESS, of))
+    elif runs and view.progress is not None:
+        told.append(_event(view, (view.fence, _PROGRESS, 0), Kind.PROGRESS))
     if view.state.settled:
-        told.append(_event(view, (view.fence, _ENDED), Kind(view.state), failed[-1] if failed else None))
-    return sorted(told, key=lambda each: each[0])
+        told.append(_event(view, (view.fence, _ENDED, 0), Kind(view.state), failed[-1] if failed else None))
+    return _in_order(sorted(told, key=lambda each: each[0]), view.settled_at)
+
+
+def _in_order(told: list[tuple[Position, JobEvent]], end: datetime | None) -> list[tuple[Position, JobEvent]]:
+    """The clocks of workers, by which attempts fail, may differ from the store's."""
+    ordered: list[tuple[Position, JobEvent]] = []
+    for place, event in told:
+        at = event.at if end is None else min(event.at, end)
+        at = max(at, ordered[-1][1].at) if ordered else at
+        ordered.append((place, event if at == event.at else structs.replace(event, at=at)))
+    return ordered
 
 
 def news(before: JobView | None, after: Position, now: JobView) -> list[tuple[Position, JobEvent]]:
     """What is to be told to somebody who has seen all up to `after`, and of the last view its progress."""
     fresh = [each for each in events(now) if each[0] > after]
     moved = before is not None and before.progress != now.progress and before.fence == now.fence
-    if moved and not now.state.settled and after == (now.fence, _PROGRESS):
+    if moved and not now.state.settled and after == (now.fence, _PROGRESS, 0):
         return [each for each in events(now) if each[0] == after] + fresh
     return fresh
 
@@ -94,6 +106,8 @@ def _time(view: JobView, kind: Kind, record: AttemptRecord | None) -> datetime:
         return view.created_at
     if kind.last:
         return view.settled_at or view.created_at
+    if kind is Kind.PROGRESS and view.said is not None and view.said.at is not None:
+        return view.said.at
     if record is not None:
         return record.at - timedelta(seconds=record.ran_for or 0) if kind is Kind.STARTED else record.at
     return view.started_at or view.created_at

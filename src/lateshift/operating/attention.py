@@ -8,10 +8,13 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from lateshift.documents.hiding import shown_runs
+from lateshift.documents.trigger_words import is_stuck, state_in_words
 from lateshift.model.groups import Groups
 from lateshift.model.job import JobFilter, JobView, State
+from lateshift.model.member import served
 from lateshift.model.workflow.run import Phase, is_step
 from lateshift.store.contract import COUNT_LIMIT, MemberView, QueueView, Store
+from lateshift.store.keyless import without_key
 
 LETTERS_LOOKED_AT = 200  # the newest dead letters, which are put in groups
 LETTERS_QUEUES = 20  # whose dead letters are looked for one by one, for one who may not see all queues
@@ -20,7 +23,9 @@ OF_EACH = 5  # things of one kind that are told
 LOOKED_AT = 200  # things of one kind among which those are looked for that one may see, who may not see all
 SCHEDULE_LATE = timedelta(minutes=1)  # after which a tick that nobody has decided is late
 REPLIES_LATE = timedelta(minutes=1)  # after which events of jobs that no courier has sent on are late
-MISSED_WITHIN = timedelta(hours=1)  # ticks that were missed longer ago are history
+MISSED_WITHIN = timedelta(
+    days=31
+)  # a schedule that missed ticks longer ago, and has not fired since, is history
 
 Shows = Callable[[str], bool]
 
@@ -58,12 +63,14 @@ def attention(seen: Seen) -> list[Attention]:
     """Of what is of no one queue, only to those who may see all."""
     kinds = [
         _unserved,
+        _keyless,
         _letters,
         _breakers,
         _held,
         _late_steps,
         _triggers,
         _schedules,
+        _missed,
         _replies,
         _members,
         _paused,
@@ -74,12 +81,36 @@ def attention(seen: Seen) -> list[Attention]:
 
 
 def _unserved(seen: Seen) -> Iterator[Attention]:
-    waiting = sum(queue.ready for queue in seen.queues)
-    if waiting and not any(member.kind == "worker" and not member.dead for member in seen.members):
+    """Ready jobs that nobody takes. A worker that has not said what it is there for, as one of an older release, may take any."""
+    waiting = [queue for queue in seen.queues if queue.ready and queue.paused_at is None]
+    workers = [member for member in seen.members if member.kind == "worker" and not member.dead]
+    if waiting and not workers:
+        count = sum(queue.ready for queue in waiting)
         yield Attention(
-            kind="no worker", subject="all queues", count=waiting, page="/members",
-            what=f"{_counted(waiting, 'job', COUNTED_NOW)} ready, and no worker is there",
-            do="Start one: lateshift work APP.",
+            kind="no worker", subject="all queues", count=count, page="/members",
+            what=f"{_counted(count, 'job', COUNTED_NOW)} ready, and no worker is there", do="Start one: lateshift work APP.",
+        )  # fmt: skip
+        return
+    patterns = {
+        () if worker.serves is None else worker.serves.queues for worker in workers
+    }  # none is all queues
+    for queue in waiting if () not in patterns else ():
+        if not any(served(queue.name, some) for some in patterns):
+            yield Attention(
+                kind="no worker", subject=queue.name, count=queue.ready, page=f"/queues/{quote(queue.name)}",
+                since=None if queue.oldest_ready is None else seen.now - queue.oldest_ready,
+                what=f"{_counted(queue.ready, 'job', COUNTED_NOW)} ready, and no worker serves this queue",
+                do=f"Start one: lateshift work APP --queues {queue.name}.",
+            )  # fmt: skip
+
+
+def _keyless(seen: Seen) -> Iterator[Attention]:
+    """Sealed jobs go back and forth between workers that cannot open them, and look like jobs that wait for their time."""
+    for sealed in without_key(seen.store, COUNTED_NOW, seen.shows):
+        yield Attention(
+            kind="key missing", subject=sealed.queue, count=sealed.count, since=sealed.since, page=f"/queues/{quote(sealed.queue)}",
+            what=f"{_counted(sealed.count, 'job', COUNTED_NOW)} sealed with the key {sealed.key}, which no worker of this queue has",
+            do="Start a worker whose LATESHIFT_KEYS or keys_file has it.",
         )  # fmt: skip
 
 
@@ -96,7 +127,7 @@ def _letters(seen: Seen) -> Iterator[Attention]:
         yield Attention(
             kind="dead letters", subject=group.task, count=group.count, since=group.last,
             what=f"{_counted(group.count, 'job')}{some} died of {said[:200]}", page=f"/dead-letters?like={quote(group.fingerprint)}",
-            do="Mend the cause, then resubmit them.",
+            do="Mend the cause, then resubmit them; or discard them.",
         )  # fmt: skip
 
 
@@ -157,16 +188,21 @@ def _late_steps(seen: Seen) -> Iterator[Attention]:
 
 def _triggers(seen: Seen) -> Iterator[Attention]:
     for trigger in seen.store.triggers.all():
-        hook = trigger.kind == "webhook"
-        if trigger.error is not None:
+        hook, page = trigger.kind == "webhook", f"/triggers/{quote(trigger.name)}"
+        if is_stuck(trigger, seen.now) and trigger.error is not None:
             yield Attention(
-                kind="trigger", subject=trigger.name, since=trigger.error_at, page=f"/triggers/{quote(trigger.name)}",
+                kind="trigger", subject=trigger.name, since=trigger.error_at, page=page,
                 what=f"{'takes nothing' if hook else 'cannot read'}: {trigger.error[:200]}",
                 do="Set it, and start the server again." if hook else "It tries on; mend its source.",
             )  # fmt: skip
+        elif is_stuck(trigger, seen.now):
+            yield Attention(
+                kind="trigger", subject=trigger.name, since=trigger.looked_at, page=page, what=state_in_words(trigger, seen.now),
+                do="Is its program up? Each host of workers reads what its program declares.",
+            )  # fmt: skip
         elif trigger.refused_now:
             yield Attention(
-                kind="trigger", subject=trigger.name, count=trigger.refused_now, page=f"/triggers/{quote(trigger.name)}",
+                kind="trigger", subject=trigger.name, count=trigger.refused_now, page=page,
                 what=f"{_counted(trigger.refused_now, 'event')} refused", do="Mend what refused them, then retry or discard them.",
             )  # fmt: skip
 
@@ -178,16 +214,17 @@ def _schedules(seen: Seen) -> Iterator[Attention]:
                 kind="schedule", subject=view.name, since=view.next_at, page=f"/schedules/{quote(view.name)}",
                 what="a tick is due, and nobody fires it", do="Is a scheduler there? Each host of workers has one.",
             )  # fmt: skip
-    if not seen.whole:
-        return
-    missed: dict[str, Attention] = {}
-    for tick in seen.store.schedules.missed(seen.now - MISSED_WITHIN, OF_EACH * 10):
-        if tick.schedule not in missed:
-            missed[tick.schedule] = Attention(
-                kind="schedule", subject=tick.schedule, since=tick.until, count=tick.count, page=f"/schedules/{quote(tick.schedule)}",
-                what=f"missed {_counted(tick.count, 'tick')}: found too late", do="Fire it now, if the work is still wanted.",
+
+
+def _missed(seen: Seen) -> Iterator[Attention]:
+    for view in seen.store.schedules.missed(seen.now - MISSED_WITHIN, seen.most):
+        if seen.shows(view.job.spec.queue):
+            first = view.recent[0]
+            yield Attention(
+                kind="schedule", subject=view.name, since=first.at, count=first.count, page=f"/schedules/{quote(view.name)}",
+                what=f"missed {_counted(first.count, 'tick')}, found too late, and has not fired since",
+                do="Fire it now, if the work is still wanted.",
             )  # fmt: skip
-    yield from missed.values()
 
 
 def _replies(seen: Seen) -> Iterator[Attention]:
@@ -202,7 +239,7 @@ def _replies(seen: Seen) -> Iterator[Attention]:
 
 def _members(seen: Seen) -> Iterator[Attention]:
     for member in seen.members:
-        if member.dead:
+        if member.dead and member.kind != "host":  # a host has no jobs, and its workers are told of
             yield Attention(
                 kind="member", subject=f"{member.name} on {member.host}", since=member.expires_at, page="/members",
                 what="was lost without a word", do="Its jobs run again elsewhere; its log says why it ended.",

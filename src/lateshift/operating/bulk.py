@@ -1,6 +1,7 @@
 """Many jobs at once: looked for first, so that somebody can say yes, then done to those very jobs, some in each transaction."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 
 from msgspec import Struct, structs
 
@@ -9,6 +10,7 @@ from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.search import LOOKED_AT
 from lateshift.model.workflow.run import is_step
 from lateshift.store.contract import Store
+from lateshift.store.crashpoints import crashpoint
 
 BULK_MOST = 1_000  # jobs that one bulk action takes
 BATCH = 200  # of them in one transaction, and read at once
@@ -63,10 +65,19 @@ def without_steps(store: Store, action: str, chosen: Chosen) -> Chosen:
     return chosen
 
 
-def carry_out(store: Store, action: str, ids: Sequence[JobId], *, by: str) -> list[JobId]:
-    """Gives those that it was done to; each is audited."""
-    do = store.jobs.cancel if action == CANCEL else store.jobs.resubmit
-    return [id for start in range(0, len(ids), BATCH) for id in do(ids[start : start + BATCH], by=by)]
+def carry_out(
+    store: Store, action: str, ids: Sequence[JobId], *, by: str, delays: Mapping[JobId, timedelta] | None = None
+) -> list[JobId]:  # fmt: skip
+    """Gives those that it was done to; each is audited. `delays`: until those that are resubmitted are due."""
+    done: list[JobId] = []
+    for start in range(0, len(ids), BATCH):
+        batch = ids[start : start + BATCH]
+        if action == CANCEL:
+            done += store.jobs.cancel(batch, by=by)
+        else:
+            done += store.jobs.resubmit(batch, by=by, delays=delays)
+        crashpoint("bulk.after_batch")
+    return done
 
 
 def _newest(store: Store, wanted: JobFilter, chosen: Chosen) -> Iterator[JobView]:

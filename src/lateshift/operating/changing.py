@@ -12,7 +12,7 @@ def change_of(
     """A function from old arguments to new ones; None if nothing is to change."""
     values, unsets = dict(new or {}), unset or ()
     if both := [name for name in unsets if name in values]:
-        raise OptionInvalid(f"Set {both[0]} or unset it, not both.")
+        raise OptionInvalid(f"Set {both[0]} or unset it, not both.", "unset")
     if not values and not unsets:
         return None
     return lambda old: {name: value for name, value in old.items() if name not in unsets} | values

@@ -23,5 +23,6 @@ def moment(name: str, text: str | None, now: datetime) -> datetime | None:
         return at if at.tzinfo else at.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         raise OptionInvalid(
-            f"{name} {text!r} is no moment: say how long ago (15m, 2h, 3d), or when (2026-11-30, 2026-11-30T09:00Z)."
+            f"{name} {text!r} is no moment: say how long ago (15m, 2h, 3d), or when (2026-11-30, 2026-11-30T09:00Z).",
+            name if name.isidentifier() else None,
         ) from None

@@ -12,9 +12,9 @@ PIPELINES_SHOWN = 1_000  # in a listing
 Looked = tuple[tuple[Place, ...], PipelineProgress]
 
 
-def all_pipelines(store: Store) -> list[Looked]:
-    """Every one of which an item has begun and is still kept."""
-    return [looked_at(store, kept) for kept in store.workflows.pipelines(limit=PIPELINES_SHOWN)]
+def all_pipelines(store: Store, after: str = "", limit: int = PIPELINES_SHOWN) -> list[Looked]:
+    """By name those behind one of which an item has begun and is still kept."""
+    return [looked_at(store, kept) for kept in store.workflows.pipelines(limit=limit, after=after)]
 
 
 def one_pipeline(store: Store, name: str) -> Looked:

@@ -121,9 +121,13 @@ def new_arguments(step: StepView, given: Any) -> bytes | None:
     if given is None:
         return None
     if step.kind is Kind.GATHER and not isinstance(given, list):
-        raise OptionInvalid(f"{named} takes a list with an element for each branch, such as [1, 2].")
+        raise OptionInvalid(
+            f"{named} takes a list with an element for each branch, such as [1, 2].", "arguments"
+        )
     if step.kind is not Kind.GATHER and not isinstance(given, dict):
-        raise OptionInvalid(f'{named} takes an object with the arguments by name, such as {{"card": "new"}}.')
+        raise OptionInvalid(
+            f'{named} takes an object with the arguments by name, such as {{"card": "new"}}.', "arguments"
+        )
     payload = msgspec.json.encode(given)
     if len(payload) > PAYLOAD_LIMIT:
         raise PayloadTooLarge(

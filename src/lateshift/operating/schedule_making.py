@@ -19,7 +19,6 @@ from lateshift.task import Bound, Task
 WHEN = ("cron", "every", "at")
 TIMING = (*WHEN, "timezone", "start", "end")
 RULES = ("overlap", "catch_up", "most", "grace", "jitter", "tick_as")
-CLEARABLE = ("start", "end", "tick_as")
 USUAL = {"timezone": "UTC", "overlap": "skip", "catch_up": "last", "most": CATCH_UP_MOST, "grace": GRACE}
 
 

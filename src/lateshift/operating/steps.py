@@ -23,16 +23,6 @@ def refuse_unmendable(step: StepView, *, given: bool) -> None:
         )
 
 
-def refuse_misshapen(step: StepView, arguments: Any) -> None:
-    """By name; of a fan_out the list. Raises OptionInvalid."""
-    if step.kind is Kind.GATHER and not isinstance(arguments, list):
-        raise OptionInvalid(
-            "The arguments of a fan_out are a JSON list with an element for each branch, such as [1, 2]."
-        )
-    if step.kind is not Kind.GATHER and not isinstance(arguments, dict):
-        raise OptionInvalid('The arguments are a JSON object, by name, such as {"card": "new"}.')
-
-
 def refuse_misfit(store: Store, app: Any, step: StepView, payload: bytes | None) -> None:
     """Whether the program's task takes these arguments, or without other ones those that the step had. Raises ArgumentsInvalid, TaskUnknown if
     the program has no such task, OptionInvalid if the step is no task."""

@@ -16,6 +16,7 @@ from lateshift.model.job import JobView
 from lateshift.model.watching import Position, news
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
+from lateshift.runtime.together import Together
 from lateshift.store.contract import Store
 from lateshift.store.reply_contract import Published
 
@@ -197,3 +198,12 @@ class Hub:
     def __init__(self, store: Callable[[], Store]) -> None:
         self.channels = Channels(store)
         self.jobs = Jobs(store)
+        self._store = store
+        self._concealed: Together[None, frozenset[str]] = Together(self._look)
+
+    async def concealed(self) -> frozenset[str]:
+        """The queues whose events are hidden, looked at from now on. Those who ask at the same time share a look."""
+        return await self._concealed.put(None)
+
+    def _look(self, asked: Sequence[None]) -> list[frozenset[str]]:
+        return [self._store().queues.concealed()] * len(asked)

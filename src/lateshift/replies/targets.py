@@ -30,7 +30,11 @@ class Targets:
         if reply_to is None:
             return []
         several = reply_to if isinstance(reply_to, list | tuple) else [reply_to]
-        return [self._one(each) for each in several]
+        try:
+            return [self._one(each) for each in several]
+        except OptionInvalid as error:
+            error.field = "reply_to"
+            raise
 
     def _one(self, given: Any) -> Target:
         if isinstance(given, Task | Bound):

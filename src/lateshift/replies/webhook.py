@@ -80,9 +80,13 @@ class Endpoint:
         if why is not None:
             raise WebhookFailed(f"Nothing is sent to {self}: {why}.")
         stamp = int(at.timestamp())
+        try:
+            signatures = self._secrets.signatures(id, stamp, body)
+        except OptionInvalid as error:  # of this worker's environment: another may have what is missing
+            raise WebhookFailed(f"Nothing is sent to {self}: {error}") from None
         headers = {
             "Host": self._named, "Content-Type": "application/json", "User-Agent": "lateshift", "Connection": "close",
-            "webhook-id": id, "webhook-timestamp": str(stamp), "webhook-signature": self._secrets.signatures(id, stamp, body),
+            "webhook-id": id, "webhook-timestamp": str(stamp), "webhook-signature": signatures,
         }  # fmt: skip
         try:
             with self._connected(addresses) as connection:

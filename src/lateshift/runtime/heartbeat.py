@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from lateshift.errors import StoreError
 from lateshift.model.ids import MemberId
+from lateshift.model.member import Loops
 from lateshift.runtime.log import log
 from lateshift.store.contract import Members
 from lateshift.telemetry.liveness import living
@@ -22,6 +23,7 @@ class _Kept:
     alive: Callable[[], bool]
     lost: Callable[[], None]
     until: float  # monotonic: the store's word holds at least so long
+    loops: Callable[[], Loops]
 
 
 class Heartbeat:
@@ -50,10 +52,13 @@ class Heartbeat:
         beat = self.ttl.total_seconds() / BEATS
         return beat / SOONER if self._failed else beat
 
-    def add(self, member: MemberId, *, alive: Callable[[], bool], lost: Callable[[], None]) -> None:
-        """`member` has just joined. `alive` is asked before each beat; `lost` is called on the heartbeat's thread."""
+    def add(
+        self, member: MemberId, *, alive: Callable[[], bool], lost: Callable[[], None], loops: Callable[[], Loops] = dict
+    ) -> None:  # fmt: skip
+        """`member` has just joined. `alive` is asked before each beat, and `loops`, how old its loops are, which is told with it; `lost` is
+        called on the heartbeat's thread."""
         with self._lock:
-            self._kept[member] = _Kept(alive, lost, time.monotonic() + self.ttl.total_seconds())
+            self._kept[member] = _Kept(alive, lost, time.monotonic() + self.ttl.total_seconds(), loops)
 
     def remove(self, member: MemberId) -> None:
         with self._lock:
@@ -68,9 +73,10 @@ class Heartbeat:
         """One beat for all."""
         with self._lock:
             beating = [member for member, kept in self._kept.items() if _is_alive(kept)]
+            loops = {member: some for member in beating if (some := _loops(self._kept[member]))}
         asked = time.monotonic()
         try:
-            answered = set(self._members.beat(beating, self.ttl)) if beating else set()
+            answered = set(self._members.beat(beating, self.ttl, loops)) if beating else set()
             self._failed = False
         except StoreError as error:
             log.warning("no heartbeat: %s", error)
@@ -110,3 +116,12 @@ def _is_alive(kept: _Kept) -> bool:
     except Exception:
         log.exception("cannot see whether a member is alive; it is held for alive")
         return True
+
+
+def _loops(kept: _Kept) -> Loops:
+    """Not worth a beat: whoever cannot be asked tells nothing."""
+    try:
+        return kept.loops()
+    except Exception:
+        log.exception("cannot see how old the loops of a member are")
+        return {}

@@ -6,6 +6,7 @@ import contextlib
 import os
 import platform
 import signal
+import socket
 import sys
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -19,7 +20,8 @@ from lateshift.model.ids import MemberId, new_member_id
 from lateshift.runtime.aside import aside
 from lateshift.runtime.heartbeat import Heartbeat
 from lateshift.runtime.log import log
-from lateshift.runtime.patience import patiently, pause
+from lateshift.runtime.patience import either, patiently, pause
+from lateshift.runtime.wire import Hearing, own_loops
 from lateshift.store.contract import MemberView, Store
 
 AFTER_STOP_TIME = timedelta(seconds=10)  # what a worker gets on top of its stop time before it is killed
@@ -47,10 +49,34 @@ class Host:
     async def run(self, stopping: asyncio.Event) -> None:
         """Until told to stop, and all workers have ended."""
         self._heartbeat.start()
+        presence = asyncio.create_task(self._be_there(stopping))
         try:
             await asyncio.gather(*(self._keep_one(number, stopping) for number in range(self._processes)))
         finally:
+            member = await presence if stopping.is_set() else None
+            if member is not None:
+                self._heartbeat.remove(member)
+                with contextlib.suppress(StoreError, TimeoutError):
+                    await patiently(aside(self._store.members.leave, [member]), stopping)
+            presence.cancel()
             await aside(self._heartbeat.stop)
+
+    async def _be_there(self, stopping: asyncio.Event) -> MemberId | None:
+        """A member too, so that how old its own loops are is told, in the write that keeps its workers alive. Gives under which name, when
+        told to stop. One that was declared dead comes back under another."""
+        joined: MemberId | None = None
+        while not stopping.is_set():
+            joined, lost = new_member_id(), asyncio.Event()
+            try:
+                if await self._join(self._view(joined, "host", "host", os.getpid()), stopping):
+                    self._heartbeat.add(joined, alive=lambda: True, lost=_setting(lost), loops=own_loops)
+                    await either(lost, stopping)
+                    continue
+            except Exception:  # its workers must not suffer
+                log.exception("this host cannot be told of; it is tried again")
+            joined = None
+            await pause(1, stopping)
+        return joined
 
     async def _keep_one(self, number: int, stopping: asyncio.Event) -> None:
         seconds = FIRST_RESTART
@@ -72,14 +98,19 @@ class Host:
     async def _live_one(self, number: int, stopping: asyncio.Event) -> None:
         """One worker's life, from its start to its burial."""
         member = new_member_id()
-        ours, theirs = os.pipe()  # the child ends when our end closes, whatever ends us
+        ours, theirs = socket.socketpair()  # the child ends when our end closes, whatever ends us
         try:
-            command = [sys.executable, "-m", "lateshift.worker.main", self._program, str(member), str(ours)]
+            end = theirs.fileno()
+            command = [sys.executable, "-m", "lateshift.worker.main", self._program, str(member), str(end)]
             try:
-                child = await asyncio.create_subprocess_exec(*command, env=self._environment, pass_fds=[ours])
+                child = await asyncio.create_subprocess_exec(*command, env=self._environment, pass_fds=[end])
             finally:
-                os.close(ours)
-            await self._join(member, number, child, stopping)
+                theirs.close()
+            view = self._view(member, f"worker {number + 1}", "worker", child.pid)
+            if await self._join(view, stopping, going=lambda: child.returncode is None):
+                self._heartbeat.add(
+                    member, alive=lambda: _is_going(child.pid), lost=lambda: _kill(child), loops=Hearing(ours).loops
+                )  # fmt: skip
             ended = asyncio.create_task(child.wait())
             told = asyncio.create_task(stopping.wait())
             await asyncio.wait({ended, told}, return_when=asyncio.FIRST_COMPLETED)
@@ -88,27 +119,28 @@ class Host:
                 await self._stop(child, ended)
             await self._bury(member, await ended, stopping)
         finally:
-            os.close(theirs)
+            ours.close()
+
+    def _view(self, member: MemberId, name: str, kind: str, pid: int) -> MemberView:
+        now = self._clock.now()
+        return MemberView(
+            id=member, name=name, kind=kind, host=platform.node(), pid=pid, started_at=now, expires_at=now, dead=False, stats={}
+        )  # fmt: skip
 
     async def _join(
-        self, member: MemberId, number: int, child: asyncio.subprocess.Process, stopping: asyncio.Event
-    ) -> None:
-        now = self._clock.now()
-        view = MemberView(
-            id=member, name=f"worker {number + 1}", kind="worker", host=platform.node(), pid=child.pid, started_at=now,
-            expires_at=now, dead=False, stats={},
-        )  # fmt: skip
-        while child.returncode is None and not stopping.is_set():
+        self, view: MemberView, stopping: asyncio.Event, *, going: Callable[[], bool] = lambda: True
+    ) -> bool:
+        while going() and not stopping.is_set():
             try:
                 await patiently(aside(self._store.members.join, view, self._settings.heartbeat), stopping)
             except TimeoutError:
-                return
+                return False
             except StoreError as error:
-                log.warning("a worker cannot join yet: %s", error)
+                log.warning("a %s cannot join yet: %s", view.kind, error)
                 await pause(1, stopping)
             else:
-                self._heartbeat.add(member, alive=lambda: _is_going(child.pid), lost=lambda: _kill(child))
-                return
+                return True
+        return False
 
     async def _stop(self, child: asyncio.subprocess.Process, ended: asyncio.Task[int]) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -127,6 +159,16 @@ class Host:
         with contextlib.suppress(StoreError, TimeoutError):  # without it, the silence of its heartbeat tells
             await patiently(aside(self._store.members.bury, [member]), stopping)
         self._died()
+
+
+def _setting(event: asyncio.Event) -> Callable[[], None]:
+    """From another thread."""
+    loop = asyncio.get_running_loop()
+
+    def set_it() -> None:
+        loop.call_soon_threadsafe(event.set)
+
+    return set_it
 
 
 def _is_going(pid: int) -> bool:

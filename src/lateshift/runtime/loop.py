@@ -16,10 +16,6 @@ class Part(Protocol):
     async def turn(self) -> timedelta: ...
 
 
-class Wakeable(Part, Protocol):
-    async def wait(self, pause: timedelta) -> None: ...
-
-
 async def drive(part: Part, stopping: asyncio.Event) -> None:
     """Turn until told to stop. A turn that raises is logged and tried again: no loop stops in silence."""
     with living(type(part).__name__) as loop:

@@ -29,3 +29,13 @@ async def pause(seconds: float, stopping: asyncio.Event) -> None:
             await stopping.wait()
     except TimeoutError:
         pass
+
+
+async def either(first: asyncio.Event, second: asyncio.Event) -> None:
+    """Until one of them is set."""
+    waiting = [asyncio.create_task(event.wait()) for event in (first, second)]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()

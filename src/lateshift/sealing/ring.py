@@ -8,6 +8,7 @@ from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Iterable
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +62,7 @@ class Seal:
     def _token(self, field: str, plain: bytes) -> bytes:
         id = self._ring.current
         if id is None:
-            raise SealKeyMissing(
-                "There is no key to seal with. Give this program the key ring, LATESHIFT_KEYS or the setting keys_file; "
-                "`lateshift keys new` makes a key."
-            )
+            raise SealKeyMissing(self._ring.lacks())
         nonce = os.urandom(NONCE_BYTES)
         sealed = nonce + self._cipher(id).encrypt(nonce, plain, self._bound_to(field))
         return f"{START}{id}:{field}:".encode() + b64encode(sealed)
@@ -82,7 +80,8 @@ class Seal:
             plain: bytes = cipher.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], self._bound_to(field))
         except (NotBase64, ValueError, _invalid_tag()) as error:
             raise SealBroken(
-                f"The {field} cannot be opened: it was changed after it was sealed, or belongs elsewhere."
+                f"The {field} cannot be opened: it was changed after it was sealed, or belongs elsewhere, or the key {found[1].decode()} of this "
+                "program is another than the one of that id that sealed it."
             ) from error
         return plain
 
@@ -129,6 +128,31 @@ class Ring:
     def has_digest(self) -> bool:
         return self._digest is not None
 
+    def lacks(self, *, digest: bool = False) -> str:
+        """All that is missing here for sealing, and what mends it. `digest`: for a key or unique too."""
+        keys = [] if self._keys else ["a key to seal with"]
+        if digest and self._digest is None:
+            keys.append(
+                f"the key {DIGEST} (for key=, unique= and duplicates=, whose plain digest would tell what it is of)"
+            )
+        wants = [*keys] if _installed() else [*keys, "the package cryptography"]
+        made = ["lateshift keys new"] * (not self._keys) + [f"lateshift keys new {DIGEST}"] * (
+            self._digest is None
+        )
+        ring = ",".join(
+            (["$LATESHIFT_KEYS"] if self._keys or self._digest else []) + [f"$({each})" for each in made]
+        )
+        mends = [] if _installed() else ["pip install 'lateshift[sensitive]'"]
+        mends += [f"export LATESHIFT_KEYS={ring}"] if keys else []
+        whose = (
+            "; the same ring for whoever enqueues and for the workers, or a file of it as the setting keys_file"
+            if keys
+            else ""
+        )
+        return (
+            f"Nothing can be sealed here, which lacks {' and '.join(wants)}. Do: {' && '.join(mends)}{whose}."
+        )
+
     def key(self, id: str) -> bytes:
         if id not in self._keys:
             raise SealKeyMissing(
@@ -153,10 +177,7 @@ class Ring:
     def digest(self, plain: bytes) -> bytes:
         """The same for the same, to those who have the ring; tells nothing to others."""
         if self._digest is None:
-            raise SealKeyMissing(
-                f"A key or unique in a sensitive queue needs the ring's key {DIGEST}, which stays when others are rotated: without it a digest "
-                "would tell what it is of. `lateshift keys new digest` makes it."
-            )
+            raise SealKeyMissing(self.lacks(digest=True))
         return hmac.digest(self._digest, plain, sha256)[:DIGEST_BYTES]
 
 
@@ -198,6 +219,10 @@ def _read(id: str, text: str, source: str) -> bytes:
             f"{source}: the key {id} is not {KEY_BYTES} bytes in base64. `lateshift keys new` prints one."
         )
     return key
+
+
+def _installed() -> bool:
+    return find_spec("cryptography") is not None
 
 
 def _aead() -> Any:

@@ -4,12 +4,13 @@ No secret is ever given to a store: a token is kept with the digest of its secre
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from enum import IntEnum
 from typing import Protocol
 from uuid import UUID
 
 from msgspec import Struct
 
-from lateshift.model.access import Token
+from lateshift.model.access import Token, TokenState
 
 TOKENS_AT_ONCE = 1_000  # tokens of one listing
 AUDIT_AT_ONCE = 1_000  # lines of one page
@@ -28,6 +29,29 @@ class AuditRow(Struct, frozen=True, kw_only=True):
     actor: str
 
 
+class TokenGroup(IntEnum):
+    """In the order in which they are listed."""
+
+    LASTING = 0  # without an end, the newest first
+    ENDING = 1  # by their end, the last first: those that are still good, then those that have expired
+    REVOKED = 2  # the last one first
+
+
+class TokenPlace(Struct, frozen=True, kw_only=True):
+    """Where a token stands in the listing of all. `at`: when it ends or was revoked, by which its group is in order."""
+
+    group: TokenGroup
+    at: datetime | None
+    id: UUID
+
+
+def place_of(token: Token) -> TokenPlace:
+    if token.revoked_at is not None:
+        return TokenPlace(group=TokenGroup.REVOKED, at=token.revoked_at, id=token.id)
+    group = TokenGroup.LASTING if token.expires_at is None else TokenGroup.ENDING
+    return TokenPlace(group=group, at=token.expires_at, id=token.id)
+
+
 class Tokens(Protocol):
     def create(self, token: Token) -> None:
         """Keep a new token; audited. Repeating an id is harmless. Raises TokenNameTaken if another that is not revoked has its
@@ -39,9 +63,17 @@ class Tokens(Protocol):
     def named(self, name: str) -> Token | None:
         """The one of this name that is not revoked."""
 
-    def list(self, limit: int) -> list[Token]:
-        """Those not revoked, the newest first; then those that were, the last revoked first. Raises OptionInvalid over
-        TOKENS_AT_ONCE."""
+    def list(
+        self,
+        limit: int,
+        *,
+        state: TokenState | None = None,
+        sign_ins: bool = False,
+        after: TokenPlace | None = None,
+    ) -> list[Token]:
+        """Those that are good first: without an end, the newest first; then by their end, the last first, so that those that have
+        expired follow; then those that were revoked, the last first. `sign_ins`: the browsers' own, and no others; else none of
+        these. `after`: behind this place. Raises OptionInvalid over TOKENS_AT_ONCE."""
 
     def revoke(self, id: UUID, *, by: str) -> bool:
         """From this commit on it is good for nothing, and those whose parent it is with it; audited. False if there is none, or it was revoked before."""

@@ -34,5 +34,5 @@ class Breakers(Protocol):
     def tell(self, opened: Opened, jobs: Sequence[NewJob]) -> bool:
         """Enqueue these, which tell of it, and mark it as told: in one commit, once. False if another did."""
 
-    def list(self, limit: int | None = None) -> list[CircuitView]:
-        """Every breaker, or the first `limit` of them; one that counts by version, for each version that it has seen."""
+    def list(self, limit: int | None = None, *, after: str = "") -> list[CircuitView]:
+        """Every breaker by name, or the first `limit` of them behind this name; one that counts by version, for each version that it has seen."""

@@ -46,9 +46,14 @@ class BreakerReading:
         )
 
     def views(
-        self, ask: Ask, most: int, wanted: gating.Wanted = gating.every, limit: int | None = None
+        self,
+        ask: Ask,
+        most: int,
+        wanted: gating.Wanted = gating.every,
+        limit: int | None = None,
+        after: str = "",
     ) -> list[CircuitView]:
-        """Those circuits that are wanted, the first `limit` of them, and what is parked at each, up to `most`. What is parked at others is not counted."""
+        """Those circuits that are wanted, the first `limit` of them behind a name, and what is parked at each, up to `most`. What is parked at others is not counted."""
         circuits = [self.circuit_of(row) for row in ask(self.circuits)]
         found = gating.with_the_fresh(circuits, self.declared(ask))
         of: dict[str, str] = dict(ask(self.of))
@@ -58,7 +63,7 @@ class BreakerReading:
             if len(views) == limit:
                 break
             breaker = of.get(it.name, it.name)
-            if wanted(it, breaker):
+            if it.name > after and wanted(it, breaker):
                 [(parked,)] = ask(self.parked, f"breaker:{it.name}", most)
                 probe = self.job_id(it.probe) if it.probing else None
                 before = [task for name, task in tasks if name == breaker]

@@ -6,18 +6,18 @@ A verb that cannot reach the store raises StoreUnavailable, and may then be repe
 
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, Protocol
 
 from msgspec import Struct
 
 from lateshift.clock import Clock
 from lateshift.model.attempt_log import AttemptLog
+from lateshift.model.discard import Discarded, Kept
 from lateshift.model.edit import Edit
 from lateshift.model.explaining.facts import Facts
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import Enqueued, JobFilter, JobView, Lane, Lease, Line, NewJob, Note
-from lateshift.model.member import Lost, Program, Serves
+from lateshift.model.member import Loops, Lost, Program, Serves
 from lateshift.model.member import MemberView as MemberView
 from lateshift.model.outcome import Settlement
 from lateshift.model.search import Found as Found
@@ -37,6 +37,7 @@ from lateshift.store.reply_contract import Replies as Replies
 from lateshift.store.schedule_contract import Schedules as Schedules
 from lateshift.store.seal_contract import Seals as Seals
 from lateshift.store.trigger_contract import Triggers as Triggers
+from lateshift.store.upkeep_contract import Upkeep as Upkeep
 from lateshift.store.workflow_contract import Workflows as Workflows
 
 Asked = tuple[str, Sequence[Any]]
@@ -107,7 +108,8 @@ class Grip(Struct, frozen=True):
 
 
 class QueueView(Struct, frozen=True, kw_only=True):
-    """How many jobs stand in a queue. A count stops at a limit: a display must not cost more with a backlog."""
+    """How many jobs stand in a queue. A count stops at a limit: a display must not cost more with a backlog. Of those that are blocked,
+    `parked` wait for a breaker, `rationed` for the rate of their queue."""
 
     name: str
     ready: int
@@ -118,6 +120,8 @@ class QueueView(Struct, frozen=True, kw_only=True):
     oldest_ready: timedelta | None
     paused_by: str | None
     paused_at: datetime | None
+    parked: int = 0
+    rationed: int = 0
 
 
 COUNT_LIMIT = 10_000
@@ -160,11 +164,17 @@ class Jobs(Protocol):
         `below`, the lowest, and of equals the one that came last. Gives which. The reason is `shed`."""
 
     def resubmit(
-        self, ids: Sequence[JobId], *, by: str, edits: Mapping[JobId, Edit] | None = None
-    ) -> list[JobId]:
+        self, ids: Sequence[JobId], *, by: str, edits: Mapping[JobId, Edit] | None = None,
+        delays: Mapping[JobId, timedelta] | None = None,
+    ) -> list[JobId]:  # fmt: skip
         """Dead and cancelled jobs are ready again, with fresh attempts. Gives those it found so. One that has an edit
         gets its arguments, and a line in its history that says what they were; it is left alone if its arguments are
-        not those that the edit was made for. So is the job of a step, whose workflow would not hear of it: see run.is_step."""
+        not those that the edit was made for. So is the job of a step, whose workflow would not hear of it: see run.is_step.
+        One that has a delay is scheduled, for so long from now; if it ever ran, its session waits for it, as for a retry."""
+
+    def discard(self, ids: Sequence[JobId], *, by: str) -> Discarded:
+        """Dead letters that nothing needs any more are deleted, as retention would. Their keys stay for their window, and batches count
+        them as before."""
 
     def take_back(
         self, *, term: int, limit: int, alerts: Mapping[MemberId, Sequence[NewJob]] | None = None
@@ -191,8 +201,11 @@ class Members(Protocol):
         """What this member is there for, and which code it runs; said once, and again if that changes. The program is
         kept once for all members of the same code. False if the member is not known, as before it has joined."""
 
-    def beat(self, ids: Sequence[MemberId], ttl: timedelta) -> list[MemberId]:
-        """Keep members alive. Gives those that still are: one that was declared dead stays dead."""
+    def beat(
+        self, ids: Sequence[MemberId], ttl: timedelta, loops: Mapping[MemberId, Loops] | None = None
+    ) -> list[MemberId]:
+        """Keep members alive. Gives those that still are: one that was declared dead stays dead. `loops`: how old those of some are, in
+        the same write; of the others it stays as it was told."""
 
     def report(self, id: MemberId, stats: dict[str, Any]) -> None:
         """What this member wants shown: counts, running jobs, room."""
@@ -225,9 +238,14 @@ class Queues(Protocol):
     def concealed(self) -> frozenset[str]:
         """Those that are, by any program's code."""
 
-    def list(self, most: int = COUNT_LIMIT, *, limit: int | None = None) -> list[QueueView]:
-        """By name, `limit` of them: the first, or if so many have ready jobs, of those. Ready jobs are counted up
-        to `most` in each queue, those in another state up to so many in all."""
+    def names(self) -> list[str]:
+        """Those that have jobs or were paused, in no order. Nothing is counted in them."""
+
+    def list(
+        self, most: int = COUNT_LIMIT, *, limit: int | None = None, of: Collection[str] | None = None
+    ) -> list[QueueView]:
+        """By name, `limit` of them: the first, or if so many have ready jobs, of those; or these, whether they are there or not. Ready jobs
+        are counted up to `most` in each queue, those in another state up to so many in all."""
 
 
 class Locks(Protocol):
@@ -254,6 +272,9 @@ class Reports(Protocol):
         """Newest first, at a bounded cost whatever is wanted: where no index knows the filter, LOOKED_AT jobs are looked at, and
         the answer says where to go on."""
 
+    def kept(self, ids: Sequence[JobId]) -> dict[JobId, Kept]:
+        """Which of these could not be discarded now, and why."""
+
     def kin(self, id: JobId, limit: int) -> Kin:
         """Which jobs asked for this one, and which it asked for, up to `limit` of these. Some may be gone from the store."""
 
@@ -262,8 +283,8 @@ class Reports(Protocol):
 
     def running(self, limit: int) -> list[JobView]: ...
 
-    def upcoming(self, limit: int) -> list[JobView]:
-        """Jobs that wait for their first time to start, the next first."""
+    def upcoming(self, limit: int, after: tuple[datetime, JobId] | None = None) -> list[JobView]:
+        """Jobs that wait for their first time to start, the next first. `after`: behind the one that is due then and has this id."""
 
     def find(self, digits: str, limit: int) -> list[JobId]:
         """Ids that begin with these hexadecimal digits, or end with them. Beginnings are found in the whole store;
@@ -272,28 +293,14 @@ class Reports(Protocol):
     def members(self, limit: int | None = None) -> list[MemberView]:
         """All, the first that started first; or so many of them, those that live before the others."""
 
+    def members_after(self, after: tuple[datetime, MemberId] | None, limit: int) -> list[MemberView]:
+        """So many, the first that started first, behind the one that started then."""
+
+    def programs(self) -> list[Program]:
+        """The code that living members run, PROGRAMS_LOOKED_AT of them."""
+
     def facts(self, id: JobId) -> Facts | None:
         """All that explains where a job is, as it was at one instant. Each part is bounded; None if there is no job."""
-
-
-class Upkeep(Protocol):
-    def purge(self, *, term: int, limit: int) -> int:
-        """Delete up to `limit` rows of each kind: settled jobs past their retention, keys past their window,
-        identities that name nothing any more; and dead members that hold nothing."""
-
-    def erase(self, ids: Sequence[JobId]) -> int:
-        """Delete settled jobs before their retention ends. Gives how many; one that is not settled stays."""
-
-    def check(self) -> list[str]:
-        """Look for damage and broken rules; what it found, in words. Empty is good."""
-
-    def backup(self, target: Path) -> None:
-        """A consistent copy while everything runs."""
-
-    def roles(self, prefix: str) -> str:
-        """A script that makes roles with the least rights; `apply_roles` runs it. Both raise RolesUnsupported where there are none."""
-
-    def apply_roles(self, prefix: str) -> int: ...
 
 
 class Wakes(Protocol):

@@ -1,9 +1,51 @@
 """What both stores do alike about tokens and the audit: how a row is written, and what is refused before a store is asked."""
 
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
 from lateshift.errors import OptionInvalid, TokenNameTaken, TokenRevoked
-from lateshift.model.access import Scope
+from lateshift.model.access import SIGN_IN_LINK, Scope, TokenState
 from lateshift.model.outcome import clip
-from lateshift.store.access_contract import AUDIT_AT_ONCE, AUDIT_TEXT_LIMIT, TOKENS_AT_ONCE
+from lateshift.store.access_contract import (
+    AUDIT_AT_ONCE,
+    AUDIT_TEXT_LIMIT,
+    TOKENS_AT_ONCE,
+    TokenGroup,
+    TokenPlace,
+)
+
+# Whether a token is a browser's own, in the words that the indexes have.
+SIGN_IN = f"(CASE WHEN parent IS NOT NULL OR created_by = '{SIGN_IN_LINK}' THEN 1 ELSE 0 END)"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of a listing of tokens: those of a group that end after `above`, and stand behind `at` and `id`. None is no bound."""
+
+    group: TokenGroup
+    above: datetime | None = None
+    at: datetime | None = None
+    id: UUID | None = None
+
+
+def spans(state: TokenState | None, after: TokenPlace | None, now: datetime) -> list[Span]:
+    """What is read one after the other until there are enough."""
+    lasting, revoked = Span(TokenGroup.LASTING), Span(TokenGroup.REVOKED)
+    match state:
+        case None:
+            wanted = [lasting, Span(TokenGroup.ENDING), revoked]
+        case TokenState.GOOD:
+            wanted = [lasting, Span(TokenGroup.ENDING, above=now)]
+        case TokenState.EXPIRED:
+            # One that ends at this moment has expired: no id is before the first.
+            wanted = [Span(TokenGroup.ENDING, at=now, id=UUID(int=2**128 - 1))]
+        case TokenState.REVOKED:
+            wanted = [revoked]
+    if after is None:
+        return wanted
+    left = [span for span in wanted if span.group >= after.group]
+    return [replace(span, at=after.at, id=after.id) if span.group is after.group else span for span in left]
 
 
 def scopes_of(kept: str) -> tuple[Scope, ...]:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
+from uuid import UUID
 
 import msgspec
 from msgspec import Struct
@@ -40,7 +41,7 @@ def sent(events: Sequence[Told], now: datetime, hidden: Collection[str]) -> Sent
     """In the order of the events. `hidden`: the queues that are sensitive. The jobs for one receiver of one job are a session, so that they run in that order."""
     jobs: list[NewJob] = []
     published: list[tuple[str, str, bytes]] = []
-    for told in events:
+    for told, until in zip(events, _followed(events, now), strict=True):
         routes = reply.read(told.reply)
         if not routes:
             log.error("an event of the job %s is sent to nobody, for its routes cannot be read", told.job)
@@ -52,7 +53,7 @@ def sent(events: Sequence[Told], now: datetime, hidden: Collection[str]) -> Sent
                     "an event of the job %s cannot be sent to %r: %s", told.job, route.target.to[:100], fault
                 )
                 continue
-            event = event_of(told, now, route.correlation_id, hide=told.queue in hidden)
+            event = event_of(told, until, route.correlation_id, hide=told.queue in hidden)
             target = route.target
             if route.channel is not None:
                 published.append((route.channel, told.queue, _encode(replace(event, channel=route.channel))))
@@ -61,6 +62,17 @@ def sent(events: Sequence[Told], now: datetime, hidden: Collection[str]) -> Sent
                 session = Place(session=f"reply:{told.job.hex}:{place}")
                 jobs.append(NewJob(new_job_id(), target.spec, payload, None, True, session))
     return Sent(jobs, published)
+
+
+def _followed(events: Sequence[Told], now: datetime) -> list[datetime]:
+    """Up to when each may have been: the time of the next that is known of the same job, else now."""
+    next_of: dict[UUID, datetime] = {}
+    until: list[datetime] = []
+    for told in reversed(events):
+        until.append(min(now, next_of.get(told.job, now)))
+        if told.at is not None:
+            next_of[told.job] = told.at
+    return until[::-1]
 
 
 def halving(send: Callable[[int], T], limit: int) -> T:

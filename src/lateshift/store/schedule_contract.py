@@ -9,8 +9,6 @@ from msgspec import Struct
 from lateshift.model.ids import JobId
 from lateshift.model.scheduling.schedule import NewSchedule, ScheduleView, TickView
 
-TICKS_LOOKED_AT = 2_000  # among which those are looked for that were missed
-
 
 class Declared(Struct, frozen=True):
     """What a declaration changed, by name. Of triggers: which names other apps have, whose workers live, and which were those of
@@ -83,8 +81,9 @@ class Schedules(Protocol):
     def tally(self, late: timedelta, most: int) -> ScheduleTally:
         """Counted in the store, each up to `most`. `late`: for how long a tick is due that counts as late."""
 
-    def missed(self, since: datetime, limit: int) -> list[TickView]:
-        """Ticks that were found too late, of all schedules, the newest first; among the newest TICKS_LOOKED_AT."""
+    def missed(self, since: datetime, limit: int) -> list[ScheduleView]:
+        """Those whose last ticks, the last of them not before `since`, were found too late, and that have not fired since, neither by
+        a tick nor by hand; the newest first. Of a paused one an operator has had his word."""
 
     def list(self, after: str | None, limit: int) -> list[ScheduleView]:
         """By name."""

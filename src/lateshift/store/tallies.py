@@ -13,13 +13,14 @@ from lateshift.store.workflow_contract import Kept
 def pipelines_kept(
     name: str | None,
     limit: int,
+    after: str = "",
     *,
     following: Callable[[str], Rows],
     shapes: Callable[[str], Rows],
 ) -> list[Kept]:
-    """The pipeline of this name, or all, from one name of runs to the next. `shapes`: the queue and the shape of the newest run."""
+    """The pipeline of this name, or those behind a name, from one name of runs to the next. `shapes`: the queue and the shape of the newest run."""
     found: list[Kept] = []
-    at = [(name,)] if name is not None else following("")
+    at = [(name,)] if name is not None else following(after)
     while at and len(found) < limit:
         found += [Kept(at[0][0], queue, shape) for queue, shape in shapes(at[0][0]) if queue]
         at = [] if name is not None else following(at[0][0])

@@ -98,8 +98,8 @@ class Triggers(Protocol):
 
     def get(self, name: str) -> TriggerView | None: ...
 
-    def all(self, limit: int | None = None) -> list[TriggerView]:
-        """By name, the first `limit` of them."""
+    def all(self, limit: int | None = None, *, after: str = "") -> list[TriggerView]:
+        """By name, the first `limit` of them behind this one."""
 
     def refused(self, name: str | None, after: UUID | None, limit: int) -> list[RefusedView]:
         """The oldest first; of one trigger or of all."""

@@ -5,6 +5,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Protocol
 
+import msgspec
 from msgspec import Struct
 
 from lateshift.model.ids import JobId
@@ -19,7 +20,8 @@ class Told(Enum):
     """What became of a signal."""
 
     KEPT = "kept"
-    REPEATED = "repeated"  # its key was used before
+    REPEATED = "repeated"  # its key was used before, for the same
+    CONFLICT = "conflict"  # its key was used before, for another name or other data
     ENDED = "ended"
     UNKNOWN = "unknown"
     NO_RUN = "no run"  # a job, but no workflow
@@ -60,8 +62,8 @@ class Workflows(Protocol):
         runs are woken. Refused (empty) unless `term` is the supervisor's present one."""
 
     def signal(self, id: JobId, name: str, data: bytes | None, *, key: str | None, by: str) -> Told:
-        """Keep a signal for a run that has not ended, and wake it. One with a key that was used is not kept again. A job that has
-        not begun is known to be a run by its attempts, STRETCHES."""
+        """Keep a signal for a run that has not ended, and wake it. One with a key that was used is not kept again, and is told
+        whether it is what was kept then; also after the run has ended. A job that has not begun is known to be a run by its attempts, STRETCHES."""
 
     def told(self, id: JobId, limit: int) -> list[Signal]:
         """What a run was told and has not taken yet, the first of it."""
@@ -97,8 +99,8 @@ class Workflows(Protocol):
         """How many runs of this name wait in the queue, are under way, are held and have ended, and what stands at each of their
         steps. Of those that have begun the newest COUNT_LIMIT are looked at, or so many as are said, and whatever is held."""
 
-    def pipelines(self, name: str | None = None, *, limit: int) -> list[Kept]:
-        """What pipelines there are, by name, as their newest items keep them: those of which one has begun and is still here."""
+    def pipelines(self, name: str | None = None, *, limit: int, after: str = "") -> list[Kept]:
+        """What pipelines there are, by name, behind one, as their newest items keep them: those of which one has begun and is still here."""
 
 
 def is_ready(one: Advance) -> bool:
@@ -109,6 +111,20 @@ def is_ready(one: Advance) -> bool:
 def step_resubmitted(by: str) -> str:
     """Why the job of a step that begins anew is no dead letter any more."""
     return f"its step was resubmitted by {by}"
+
+
+def known_by_key(kept: Sequence[tuple[str, bytes | None]], name: str, data: bytes | None) -> Told | None:
+    """What a signal is told whose key was used for these; None if it was for none. Data is the same in whatever order its objects
+    have their keys, as arguments are."""
+    if not kept:
+        return None
+    [(kept_name, kept_data)] = kept
+    same = kept_name == name and (kept_data == data or _in_order(kept_data) == _in_order(data))
+    return Told.REPEATED if same else Told.CONFLICT
+
+
+def _in_order(data: bytes | None) -> bytes | None:
+    return None if data is None else msgspec.json.encode(msgspec.json.decode(data), order="deterministic")
 
 
 def refused(waiting: Sequence[tuple[bool]], ended: Sequence[tuple[bool]]) -> Told | None:

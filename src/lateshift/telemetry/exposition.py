@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from lateshift.model.escaping import escaped
 from lateshift.model.outcome import clip
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -16,7 +17,6 @@ LABEL_LIMIT = 200  # characters of a label's value
 NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
 Kind = Literal["gauge", "counter", "histogram"]
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != 10}
 
 
 class Sample(Struct, frozen=True):
@@ -49,9 +49,12 @@ def render(families: Iterable[Family], *, openmetrics: bool = False) -> str:
     dropped: list[Sample] = []
     for family in families:
         written = _family(family, openmetrics)
-        lines += written[: 2 + SERIES_MOST]
-        if len(written) > 2 + SERIES_MOST:
-            dropped.append(Sample(len(written) - 2 - SERIES_MOST, {"metric": family.name}))
+        kept = written[: 2 + SERIES_MOST]
+        if len(written) > len(kept):
+            while family.kind == "histogram" and not kept[-1].startswith(f"{family.name}_count"):
+                kept.pop()  # all parts of one, or none
+            dropped.append(Sample(len(written) - len(kept), {"metric": family.name}))
+        lines += kept
     lines += _family(
         Family(
             DROPPED, "gauge", "Samples left out of this answer, beyond the limit of each metric.", dropped
@@ -84,8 +87,8 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 def quoted(text: str) -> str:
     """The value of a label. What a terminal would obey is shown, not sent."""
-    text = clip(text, LABEL_LIMIT).translate(_CONTROLS)
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+    lines = clip(text, LABEL_LIMIT).split("\n")
+    return "\\n".join(escaped(line).replace("\\", "\\\\").replace('"', '\\"') for line in lines)
 
 
 def number(value: float) -> str:

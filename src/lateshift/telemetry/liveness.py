@@ -1,6 +1,6 @@
 """How long ago each loop of this process last turned. A loop that has stopped in silence grows old, whatever keeps it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from msgspec import Struct
@@ -53,13 +53,23 @@ def living(name: str) -> Iterator[Loop]:
         _loops.discard(loop)
 
 
-def ages(now: float | None = None) -> list[Age]:
-    """By name; of several loops with one name, the one that is most behind."""
-    now = SYSTEM.monotonic() if now is None else now
-    found: dict[str, Age] = {}
+def turns() -> dict[str, tuple[float, float]]:
+    """By name, when each loop last turned and how long it meant to pause; of several with one name, the one that is most behind."""
+    found: dict[str, tuple[float, float]] = {}
     for loop in list(_loops):
-        age = Age(loop.name, max(0.0, now - loop.turned), loop.interval)
+        turned, interval = loop.turned, loop.interval
         known = found.get(loop.name)
-        if known is None or age.age - age.interval > known.age - known.interval:
-            found[loop.name] = age
-    return [found[name] for name in sorted(found)]
+        if known is None or turned + interval < sum(known):
+            found[loop.name] = (turned, interval)
+    return found
+
+
+def ages_of(told: Mapping[str, tuple[float, float]], now: float | None = None) -> list[Age]:
+    """By name, of what `turns` gave, here or in another process of this machine."""
+    now = SYSTEM.monotonic() if now is None else now
+    return [Age(name, max(0.0, now - turned), interval) for name, (turned, interval) in sorted(told.items())]
+
+
+def ages(now: float | None = None) -> list[Age]:
+    """Of this process."""
+    return ages_of(turns(), now)

@@ -8,10 +8,12 @@ from lateshift.model.breaker import CircuitView
 from lateshift.model.triggering.trigger import TriggerView
 from lateshift.model.workflow.run import Phase
 from lateshift.store.contract import MemberView, QueueView, Store
+from lateshift.store.keyless import without_key
 
 SCHEDULES_LOOKED_AT = 10_000  # counted in the store
 SEEN_MOST = 1_000  # queues, members, breakers and triggers, of each
 RUNS_LOOKED_AT = 1000  # of runs that are held, and of those that are being undone, the newest
+SEALED_LOOKED_AT = 1000  # jobs of each sensitive queue
 BATCHES_LOOKED_AT = 100  # the newest
 SCHEDULE_LATE = timedelta(seconds=60)  # after which a tick that nobody has decided is late
 
@@ -24,6 +26,7 @@ class Look(Struct, frozen=True, kw_only=True):
     members: list[MemberView]
     breakers: list[CircuitView]
     triggers: list[TriggerView]
+    limits: dict[str, float] = {}  # how many jobs of a queue may start in a second, where that is limited
     cut: frozenset[str]  # of which of these there are more
     schedules: int
     schedules_paused: int
@@ -35,6 +38,7 @@ class Look(Struct, frozen=True, kw_only=True):
     batch_jobs_left: int
     replies_waiting: int
     oldest_reply: timedelta  # how long the oldest of them waits
+    without_key: int
 
 
 def look(store: Store) -> Look:
@@ -47,7 +51,8 @@ def look(store: Store) -> Look:
     breakers, triggers = store.breakers.list(one_more), store.triggers.all(one_more)
     seen = (("queues", queues), ("members", members), ("breakers", breakers), ("triggers", triggers))
     return Look(
-        at=now, queues=queues[:SEEN_MOST], members=members[:SEEN_MOST], breakers=breakers[:SEEN_MOST],
+        at=now, limits={it.name: 1 / it.spacing for it in store.rules.list() if it.scope == "queue" and it.rate is not None},
+        queues=queues[:SEEN_MOST], members=members[:SEEN_MOST], breakers=breakers[:SEEN_MOST],
         triggers=triggers[:SEEN_MOST], cut=frozenset(name for name, found in seen if len(found) > SEEN_MOST),
         schedules=schedules.count, schedules_paused=schedules.paused,
         schedules_late=schedules.late, latest_tick=schedules.latest,
@@ -61,4 +66,5 @@ def look(store: Store) -> Look:
         batch_jobs_left=sum(max(0, it.total - it.completed - it.failed - it.cancelled) for it in batches),
         replies_waiting=replies,
         oldest_reply=timedelta(0) if told_at is None else max(timedelta(0), now - told_at),
+        without_key=sum(it.count for it in without_key(store, SEALED_LOOKED_AT)),
     )  # fmt: skip

@@ -2,6 +2,9 @@
 
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Sequence
+
+from lateshift.model.figures import ALL
 
 BUCKETS = (
     0.001,
@@ -19,22 +22,45 @@ BUCKETS = (
     10.0,
     30.0,
 )  # seconds, upper bounds
-TASKS_COUNTED = 50  # tasks of which a worker tells its counts, the busiest; the rest as OTHERS
+RUNS = (0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 600.0)  # seconds that attempts ran, upper bounds
+STARTS_TOLD, RUNS_TOLD = "starts", "runs"  # the histograms that a member reports of each queue
+QUEUES_SPREAD = 50  # queues of which a worker tells them, the first that it had; the rest as OTHERS
+TASKS_COUNTED = 50  # tasks in queues of which a worker tells its counts, the busiest; the rest as OTHERS
 OTHERS = "(others)"
+
+
+Named = tuple[str, str]  # queue, task
+LEAVES = ("dead", "cancelled")  # how a job leaves its queue for good, but by its completion
 
 
 class Histogram:
     """How many took up to how long."""
 
-    __slots__ = ("counts", "seconds")
+    __slots__ = ("bounds", "counts", "seconds")
 
-    def __init__(self) -> None:
-        self.counts = [0] * (len(BUCKETS) + 1)
+    def __init__(self, bounds: Sequence[float] = BUCKETS) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
         self.seconds = 0.0
 
     def observe(self, seconds: float) -> None:
-        self.counts[bisect_left(BUCKETS, seconds)] += 1
+        self.counts[bisect_left(self.bounds, seconds)] += 1
         self.seconds += seconds
+
+    def told(self) -> list[float]:
+        """As a member reports it: the counts, then the sum."""
+        return [*self.counts, round(self.seconds, 6)]
+
+    @classmethod
+    def read(cls, told: object, bounds: Sequence[float]) -> "Histogram | None":
+        """None of one with other bounds or in another form, as another release may tell."""
+        if not isinstance(told, list) or len(told) != len(bounds) + 2:
+            return None
+        if not all(type(each) in (int, float) for each in told):
+            return None
+        found = cls(bounds)
+        found.counts, found.seconds = [int(count) for count in told[:-1]], float(told[-1])
+        return found
 
     def add(self, other: "Histogram") -> None:
         self.counts = [mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)]
@@ -47,35 +73,47 @@ class Measures:
     __slots__ = ("completed", "lease", "others", "settle")
 
     def __init__(self) -> None:
-        self.completed: defaultdict[str, int] = defaultdict(int)  # by task
-        self.others: defaultdict[tuple[str, str], int] = defaultdict(int)  # by task and outcome
+        self.completed: defaultdict[Named, int] = defaultdict(int)
+        self.others: defaultdict[tuple[Named, str], int] = defaultdict(int)  # and by outcome
         self.lease = Histogram()  # exchanges that leased something
         self.settle = Histogram()  # exchanges that settled something
 
     def add(self, other: "Measures") -> None:
-        for task, count in other.completed.items():
-            self.completed[task] += count
+        for named, count in other.completed.items():
+            self.completed[named] += count
         for key, count in other.others.items():
             self.others[key] += count
         self.lease.add(other.lease)
         self.settle.add(other.settle)
 
-    def by_task(self) -> dict[str, dict[str, int]]:
-        """Attempts by task and outcome, of the TASKS_COUNTED busiest tasks, the rest together."""
-        found: dict[str, dict[str, int]] = {
-            task: {"completed": count} for task, count in list(self.completed.items())
+    def by_queue(self) -> dict[str, dict[str, dict[str, int]]]:
+        """Attempts by queue, task and outcome, of the TASKS_COUNTED busiest tasks in queues, the rest together."""
+        found: dict[Named, dict[str, int]] = {
+            named: {"completed": count} for named, count in list(self.completed.items())
         }
-        for (task, outcome), count in list(self.others.items()):
-            outcomes = found.setdefault(task, {})
+        for (named, outcome), count in list(self.others.items()):
+            outcomes = found.setdefault(named, {})
             outcomes[outcome] = outcomes.get(outcome, 0) + count
-        if len(found) <= TASKS_COUNTED:
-            return found
-        busiest = sorted(found, key=lambda task: (-sum(found[task].values()), task))
-        rest: defaultdict[str, int] = defaultdict(int)
-        for task in busiest[TASKS_COUNTED:]:
-            for outcome, count in found[task].items():
-                rest[outcome] += count
-        return {task: found[task] for task in busiest[:TASKS_COUNTED]} | {OTHERS: dict(rest)}
+        busiest = sorted(found, key=lambda named: (-sum(found[named].values()), named))
+        told: dict[str, dict[str, dict[str, int]]] = {}
+        for queue, task in busiest[:TASKS_COUNTED]:
+            told.setdefault(queue, {})[task] = found[queue, task]
+        for named in busiest[TASKS_COUNTED:]:
+            rest = told.setdefault(OTHERS, {}).setdefault(OTHERS, {})
+            for outcome, count in found[named].items():
+                rest[outcome] = rest.get(outcome, 0) + count
+        return told
+
+    def ended(self) -> dict[str, int]:
+        """Jobs that have left each queue for good; and under ALL those that completed."""
+        found: dict[str, int] = defaultdict(int)
+        for (queue, _), count in list(self.completed.items()):
+            found[queue] += count
+            found[ALL] += count
+        for ((queue, _), outcome), count in list(self.others.items()):
+            if outcome in LEAVES:
+                found[queue] += count
+        return found
 
 
 class Process:

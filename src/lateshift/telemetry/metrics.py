@@ -1,23 +1,28 @@
 """Which metrics there are: of the store, whoever looks at it, and of this process. Each is documented in docs/telemetry.md."""
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 
-from lateshift.store.contract import COUNT_LIMIT, MemberView, Store
+from lateshift.model.draining import drain, ends_told
+from lateshift.model.figures import WAITS
+from lateshift.store.contract import COUNT_LIMIT, MemberView, QueueView, Store
 from lateshift.telemetry.exposition import Family, Sample, render
 from lateshift.telemetry.liveness import Age, ages
 from lateshift.telemetry.looking import (
     BATCHES_LOOKED_AT,
     RUNS_LOOKED_AT,
     SCHEDULES_LOOKED_AT,
+    SEALED_LOOKED_AT,
     SEEN_MOST,
     Look,
     look,
 )
-from lateshift.telemetry.measures import BUCKETS, PROCESS, Histogram, Measures
+from lateshift.telemetry.measures import PROCESS, RUNS, RUNS_TOLD, STARTS_TOLD, Histogram, Measures
+from lateshift.telemetry.of_members import of_exchanges, of_loops, parts_of
 
 STATES = ("ready", "scheduled", "running", "blocked", "dead")
 CIRCUITS = ("closed", "open", "probing")
+
+ByQueue = dict[str, dict[str, dict[str, int]]]  # how many attempts, by queue, task and outcome
 
 
 def exposition(store: Store, *, openmetrics: bool = False) -> str:
@@ -53,6 +58,14 @@ def _of_store(seen: Look) -> Iterator[Family]:
     )
     paused = [Sample(queue.paused_at is not None, {"queue": queue.name}) for queue in seen.queues]
     yield Family("lateshift_queue_paused", "gauge", "1 while an operator has paused the queue.", paused)
+    drains = [
+        Sample(takes, {"queue": queue.name})
+        for queue in seen.queues
+        if (takes := _drains(queue, seen)) is not None
+    ]
+    yield Family(
+        "lateshift_drain_seconds", "gauge", "Until a queue is empty, at the pace at which its jobs end now.", drains
+    )  # fmt: skip
     cut = [Sample(name in seen.cut, {"of": name}) for name in ("queues", "members", "breakers", "triggers")]
     yield Family(
         "lateshift_cut",
@@ -73,6 +86,7 @@ def _of_store(seen: Look) -> Iterator[Family]:
         ("lateshift_batches_open", seen.batches_open, f"Batches that have not finished, among the newest {BATCHES_LOOKED_AT:,}."),
         ("lateshift_batch_jobs_left", seen.batch_jobs_left, "Jobs of those batches that have not ended."),
         ("lateshift_replies_waiting", seen.replies_waiting, f"Events of jobs that no courier has sent on, up to {COUNT_LIMIT:,}."),
+        ("lateshift_jobs_without_key", seen.without_key, f"Sealed jobs whose key no worker has, up to {SEALED_LOOKED_AT:,} of each queue."),
         ("lateshift_oldest_reply_seconds", seen.oldest_reply.total_seconds(), "How long the oldest of these events has waited."),
     ):  # fmt: skip
         yield Family(name, "gauge", said, [Sample(value)])
@@ -99,16 +113,21 @@ def _of_members(members: Sequence[MemberView]) -> Iterator[Family]:
     running = [Sample(member.stats.get("running", 0), {"member": str(member.id)}) for member in alive]
     yield Family("lateshift_member_running", "gauge", "Jobs that a member holds.", running)
     attempts = [
-        Sample(count, {"member": str(member.id), "task": task, "outcome": outcome})
+        Sample(count, {"member": str(member.id)} | labels)
         for member in alive
-        for task, outcomes in sorted(member.stats.get("tasks", {}).items())
-        for outcome, count in sorted(outcomes.items())
+        for labels, count in _attempts(_told(member))
     ]
     yield Family(
         "lateshift_attempts_total",
         "counter",
         "Attempts that have ended, as members tell of them twice a second.",
         attempts,
+    )
+    yield _spread(
+        "lateshift_start_seconds", "How long jobs were due until they were leased.", alive, STARTS_TOLD, WAITS
+    )
+    yield _spread(
+        "lateshift_attempt_seconds", "How long attempts ran that have ended.", alive, RUNS_TOLD, RUNS
     )
     late = [
         Sample(age, {"member": str(member.id), "loop": loop})
@@ -121,6 +140,47 @@ def _of_members(members: Sequence[MemberView]) -> Iterator[Family]:
         "Loops of a member that have not turned for too long.",
         late,
     )
+    yield from of_loops(alive)
+    yield from of_exchanges(alive)
+
+
+def _drains(queue: QueueView, seen: Look) -> float | None:
+    """None where nothing moves, or nobody knows."""
+    workers = [it for it in seen.members if it.kind == "worker" and not it.dead]
+    serving = [it for it in workers if it.serves is None or it.serves.takes_from(queue.name)]
+    ends, _ = ends_told(queue.name, [it.stats for it in serving])
+    takes = drain(
+        queue.ready + queue.blocked, ends, limit=seen.limits.get(queue.name), rationed=queue.rationed > 0, parked=queue.parked,
+        paused=queue.paused_at is not None, served=bool(serving),
+    ).takes  # fmt: skip
+    return None if takes is None else takes.total_seconds()
+
+
+def _spread(
+    name: str, help: str, members: Sequence[MemberView], told: str, bounds: Sequence[float]
+) -> Family:
+    """A histogram that members report of each queue."""
+    samples = [
+        part
+        for member in members
+        for queue, it in sorted(member.stats.get(told, {}).items())
+        if (histogram := Histogram.read(it, bounds)) is not None
+        for part in parts_of(histogram, {"member": str(member.id), "queue": queue})
+    ]
+    return Family(name, "histogram", help, samples)
+
+
+def _told(member: MemberView) -> ByQueue:
+    """A worker of an older release tells of its tasks alone."""
+    found: ByQueue = member.stats.get("attempts") or {}
+    return found or ({"": member.stats["tasks"]} if member.stats.get("tasks") else {})
+
+
+def _attempts(told: ByQueue) -> Iterator[tuple[dict[str, str], int]]:
+    for queue, tasks in sorted(told.items()):
+        for task, outcomes in sorted(tasks.items()):
+            for outcome, count in sorted(outcomes.items()):
+                yield {"queue": queue, "task": task, "outcome": outcome}, count
 
 
 def _serves(member: MemberView) -> dict[str, str]:
@@ -158,11 +218,7 @@ def _of_triggers(seen: Look) -> Iterator[Family]:
 
 
 def _of_process(counted: Measures, loops: Sequence[Age]) -> Iterator[Family]:
-    attempts = [
-        Sample(count, {"task": task, "outcome": outcome})
-        for task, outcomes in sorted(counted.by_task().items())
-        for outcome, count in sorted(outcomes.items())
-    ]
+    attempts = [Sample(count, labels) for labels, count in _attempts(counted.by_queue())]
     yield Family(
         "lateshift_process_attempts_total", "counter", "Attempts that ended in this process.", attempts
     )
@@ -170,13 +226,13 @@ def _of_process(counted: Measures, loops: Sequence[Age]) -> Iterator[Family]:
         "lateshift_lease_seconds",
         "histogram",
         "Exchanges with the store that leased jobs.",
-        _parts(counted.lease),
+        parts_of(counted.lease, {}),
     )
     yield Family(
         "lateshift_settle_seconds",
         "histogram",
         "Exchanges with the store that settled jobs.",
-        _parts(counted.settle),
+        parts_of(counted.settle, {}),
     )
     age = [Sample(round(it.age, 3), {"loop": it.loop}) for it in loops]
     yield Family(
@@ -196,13 +252,3 @@ def _of_process(counted: Measures, loops: Sequence[Age]) -> Iterator[Family]:
         "1 for a loop that has not turned for more than three intervals.",
         late,
     )
-
-
-def _parts(histogram: Histogram) -> list[Sample]:
-    """Nothing, where nothing was observed."""
-    upto = list(accumulate(histogram.counts))
-    if not upto[-1]:
-        return []
-    bounds = [*(repr(bound) for bound in BUCKETS), "+Inf"]
-    buckets = [Sample(count, {"le": bound}, "_bucket") for bound, count in zip(bounds, upto, strict=True)]
-    return [*buckets, Sample(histogram.seconds, suffix="_sum"), Sample(upto[-1], suffix="_count")]

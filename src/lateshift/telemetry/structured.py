@@ -34,6 +34,14 @@ def identify(**facts: str) -> None:
     _process.update(facts)
 
 
+def message_of(record: logging.LogRecord) -> str:
+    """Formatting runs code of the program. What that raises would be printed as it is, by the standard library."""
+    try:
+        return record.getMessage()
+    except Exception as error:
+        return f"[a message that cannot be formatted: {type(error).__name__} at {record.pathname}, line {record.lineno}]"
+
+
 class JsonLines(logging.Formatter):
     """The fields are FIELDS, in that order; what is not known of a record is left out."""
 
@@ -43,7 +51,7 @@ class JsonLines(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="microseconds"),
             "level": record.levelname,
             "logger": record.name,
-            "message": MASK if SEALED in known else record.getMessage(),
+            "message": MASK if SEALED in known else message_of(record),
             **_process,
             **(known.get(ABOUT) or known.get(MADE_BY) or ids()),
         }

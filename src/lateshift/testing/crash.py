@@ -21,6 +21,7 @@ BEFORE, AFTER, UNANSWERED, TWICE = "killed before", "killed after", "no answer t
 OTHER_WRITES = {
     "jobs.cancel": "cancel",
     "jobs.resubmit": "resubmit",
+    "jobs.discard": "discard",
     "batches.open": "opening of a batch",
     "batches.cancel": "cancel of a batch",
     "batches.cancel_jobs": "cancel of a batch's jobs",

@@ -19,6 +19,7 @@ from lateshift.model.triggering.sources import WebhookSource
 from lateshift.runtime.log import log
 from lateshift.store.contract import Store
 from lateshift.store.trigger_contract import Received
+from lateshift.triggers.refusing import for_sender
 from lateshift.triggers.source import Incoming
 from lateshift.triggers.trigger import Trigger
 
@@ -33,7 +34,7 @@ NOT_KEPT = frozenset(
 
 class Delivered(Struct, frozen=True, kw_only=True):
     """What became of a delivery: a job, or a refusal and why; neither if the program passed it over, or somebody has dealt with what
-    was refused. `created`: it had not come before."""
+    was refused. `created`: it had not come before. `reason`: as its sender may be told; None where the program's own code raised something."""
 
     created: bool
     job: JobId | None = None
@@ -109,4 +110,4 @@ def _told(store: Store, trigger: Trigger, received: Received) -> Delivered:
         log.warning(
             "webhook %s refused a delivery: %s (`lateshift triggers refused`)", trigger.name, found.reason
         )
-    return Delivered(created=received.new, refused=found.id, reason=found.reason)
+    return Delivered(created=received.new, refused=found.id, reason=for_sender(found))

@@ -8,20 +8,21 @@ from lateshift.errors import EventInvalid
 from lateshift.model.ids import new_job_id
 from lateshift.model.outcome import clip
 from lateshift.model.triggering.events import KINDS, Message, Seen
-from lateshift.model.triggering.trigger import ERROR_LIMIT, REFUSED_LIMIT, Refused
+from lateshift.model.triggering.trigger import ERROR_LIMIT, REFUSED_LIMIT, Refused, RefusedView
 from lateshift.triggers.brokers.envelopes import body_again
 from lateshift.triggers.source import Incoming
 
 
-def refused(incoming: Incoming, why: str, queue: str) -> Refused:
-    """`queue`: in which its job would be, as what a sensitive one holds is shown to nobody."""
-    raw, rest = _raw(incoming), _rest(incoming, queue)
+def refused(incoming: Incoming, why: str, queue: str, *, ours: bool) -> Refused:
+    """`queue`: in which its job would be, as what a sensitive one holds is shown to nobody. `ours`: whether the words are Lateshift's,
+    and not an exception of the program, which is nothing for its sender."""
+    raw, rest = _raw(incoming), _rest(incoming, queue, ours)
     came = max(len(raw), len(rest))
     if came <= REFUSED_LIMIT:
         return Refused(id=new_job_id(), raw=raw, rest=rest, reason=clip(why, ERROR_LIMIT))
     cut = f" (of {came:,} bytes that came, the first {REFUSED_LIMIT:,} are kept: it cannot be retried)"
     rest = msgspec.json.encode(
-        {"kind": type(incoming.seen).__name__, "seen": {}, "queue": queue, "cut": True}
+        {"kind": type(incoming.seen).__name__, "seen": {}, "queue": queue, "ours": ours, "cut": True}
     )
     reason = clip(why, ERROR_LIMIT - len(cut)) + cut
     return Refused(id=new_job_id(), raw=raw[:REFUSED_LIMIT], rest=rest, reason=reason)
@@ -60,12 +61,17 @@ def _raw(incoming: Incoming) -> bytes:
         )
 
 
-def _rest(incoming: Incoming, queue: str) -> bytes:
+def for_sender(view: RefusedView) -> str | None:
+    """Why, as whoever sent it may be told; None where nothing is to be told, or an older release does not say whose words they are."""
+    return view.reason if msgspec.json.decode(view.rest).get("ours") else None
+
+
+def _rest(incoming: Incoming, queue: str, ours: bool) -> bytes:
     seen = incoming.seen
     told = {
         name: getattr(seen, name) for name in seen.__struct_fields__ if name != "body"
     }  # headers may hold anything
-    more = {"queue": queue} if incoming.how is None else {"queue": queue, "how": incoming.how}
+    more = {"queue": queue, "ours": ours} | ({} if incoming.how is None else {"how": incoming.how})
     try:
         return msgspec.json.encode({"kind": type(seen).__name__, "seen": told, **more}, enc_hook=str)
     except Exception:

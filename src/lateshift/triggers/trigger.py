@@ -142,14 +142,13 @@ class Trigger:
         except LateshiftError as error:
             return self.refuse(incoming, str(error))
         except Exception as error:  # the program's own
-            return self.refuse(incoming, f"{type(error).__name__}: {error}")
+            return self.refuse(incoming, f"{type(error).__name__}: {error}", ours=False)
         job = None if call is None else call.take()
         return Arrival(event=known_by(incoming.event), mark=incoming.mark, job=job)
 
-    def refuse(self, incoming: Incoming, why: str) -> Arrival:
-        return Arrival(
-            event=known_by(incoming.event), mark=incoming.mark, refused=refused(incoming, why, self.queue)
-        )
+    def refuse(self, incoming: Incoming, why: str, *, ours: bool = True) -> Arrival:
+        kept = refused(incoming, why, self.queue, ours=ours)
+        return Arrival(event=known_by(incoming.event), mark=incoming.mark, refused=kept)
 
     def again(self, raw: bytes, rest: bytes) -> Seen:
         """What was refused, as it was seen."""

@@ -5,14 +5,17 @@ from datetime import timedelta
 
 from lateshift.clock import Clock
 from lateshift.errors import StoreError
-from lateshift.model.job import Note, Progress
+from lateshift.model.draining import DRAINS
+from lateshift.model.figures import ALL
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
-from lateshift.sealing.jobs import sealed_log, sealed_progress
+from lateshift.sealing.jobs import sealed_log
 from lateshift.store.contract import Store
 from lateshift.telemetry.liveness import ages
+from lateshift.telemetry.measures import RUNS_TOLD, STARTS_TOLD
 from lateshift.worker.attempt import Attempt
 from lateshift.worker.counting import TOLD_EVERY
+from lateshift.worker.ends import Ends
 from lateshift.worker.introduction import Introduction
 from lateshift.worker.worker import Worker
 
@@ -35,9 +38,9 @@ class Control:
         self._clock = clock
         self._introduction = introduction
         self._turns = 0
-        self._kept: dict[Attempt, Progress] = {}
         self._reported: dict[str, object] = {}
         self._told_at = clock.monotonic()
+        self._ends = Ends(clock.monotonic)
 
     async def turn(self) -> timedelta:
         self._turns += 1
@@ -86,24 +89,16 @@ class Control:
         self._told_at = self._clock.monotonic()
 
     async def _keep_progress(self, held: list[Attempt]) -> None:
-        said = {attempt: attempt.progress for attempt in held if attempt.progress is not None}
-        fresh = {
-            attempt: progress for attempt, progress in said.items() if self._kept.get(attempt) != progress
-        }
+        fresh = [(attempt, words) for attempt in held if (words := attempt.words()) is not None]
         if fresh:
-            notes = [
-                Note(
-                    attempt.lease,
-                    progress=sealed_progress(progress, attempt.seal) if attempt.seal else progress,
-                )
-                for attempt, progress in fresh.items()
-            ]
-            lost = {(lease.id, lease.fence) for lease in await aside(self._store.jobs.save, notes)}
-            for attempt in fresh:
-                if (attempt.lease.id, attempt.lease.fence) in lost and not attempt.ended:
+            saved = await aside(self._store.jobs.save, [words for _, words in fresh])
+            lost = {(lease.id, lease.fence) for lease in saved}
+            for attempt, words in fresh:
+                if (attempt.lease.id, attempt.lease.fence) not in lost:
+                    attempt.kept = words.number
+                elif not attempt.ended:
                     attempt.lost = True
                     self._worker.cancel(attempt)
-        self._kept = said
 
     async def _keep_logs(self, held: list[Attempt]) -> None:
         """So that they can be read while it runs, and after its worker was killed."""
@@ -126,6 +121,15 @@ class Control:
             "running": len(self._worker.held),
             "held": self._worker.filled,
             "pace": self._worker.starts.per_second(),
-            "tasks": self._worker.measures.by_task(),
+            DRAINS: self._drains(),
+            "attempts": self._worker.measures.by_queue(),
+            STARTS_TOLD: self._worker.counting.starts(),
+            RUNS_TOLD: self._worker.counting.runs(),
+            "lease": self._worker.measures.lease.told(),
+            "settle": self._worker.measures.settle.told(),
             "late_loops": {it.loop: round(it.age) for it in ages() if it.is_late},
         }
+
+    def _drains(self) -> dict[str, float]:
+        busy = {attempt.lease.queue for attempt in self._worker.held}
+        return self._ends.per_second(self._worker.measures.ended(), {*busy, ALL} if busy else busy)

@@ -1,6 +1,7 @@
-"""The gatekeeper of sensitive queues: opens what is sealed with a key that this worker holds, leaves what it has no key for to others,
+"""The gatekeeper of sensitive queues and their tasks: opens what is sealed with a key that this worker holds, leaves what it has no key for to others,
 and refuses what is not sealed. See docs/sensitive.md."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -9,8 +10,9 @@ from lateshift.config import Settings
 from lateshift.errors import SealBroken, SealKeyMissing, SealKeysInvalid
 from lateshift.model import history
 from lateshift.model.job import AttemptRecord, Lease
+from lateshift.model.member import served
 from lateshift.model.outcome import Completed, DeadLettered, Later
-from lateshift.model.queue import is_sensitive
+from lateshift.model.queue import is_sensitive, sensitive_among
 from lateshift.model.sealed import NOT_SEALED, SEAL_BROKEN, is_sealed, key_of
 from lateshift.runtime.log import log
 from lateshift.sealing.jobs import opened_lease
@@ -22,8 +24,17 @@ AGAIN_AFTER = 60.0  # seconds until a key that is missing here is named again
 
 
 def concerns(lease: Lease, task: Task[..., Any]) -> bool:
-    """Whether it is sealed, or should be."""
-    return is_sealed(lease.payload) or is_sensitive(task.sender.queues, lease.queue)
+    """Whether it is sealed, or should be: for its queue's sake, or for its task's, whatever queue somebody has put it into."""
+    return is_sealed(lease.payload) or task.is_sensitive or is_sensitive(task.sender.queues, lease.queue)
+
+
+def warn_of_no_key(tasks: Mapping[str, Task[..., Any]], settings: Settings) -> None:
+    """Where workers begin that are to serve sensitive queues and can open nothing."""
+    declared = {name for task in tasks.values() for name in sensitive_among(task.sender.queues)}
+    served_here = [name for name in declared if served(name, settings.queues or None)]
+    ring = ring_of(settings)
+    if served_here and ring.current is None:
+        log.warning("no job of %s runs here. %s", ", ".join(sorted(served_here)), ring.lacks())
 
 
 class Gatekeeper:
@@ -41,12 +52,15 @@ class Gatekeeper:
         that is missing costs no attempt."""
         if not is_sealed(lease.payload):
             return self._refused(
-                lease, NOT_SEALED, "it was not sealed when it came into a sensitive queue", keep
+                lease, NOT_SEALED, "it was not sealed, and its queue, or its task's own, is sensitive", keep
             )
         try:
             return opened_lease(lease, self._ring)
-        except (SealKeyMissing, SealKeysInvalid):  # the latter where cryptography is not installed
-            self._tell(lease)
+        except (SealKeyMissing, SealKeysInvalid) as error:  # the latter where cryptography is not installed
+            self._tell(
+                lease,
+                "lacks" if isinstance(error, SealKeyMissing) else "has, but lacks the extra `sensitive` for",
+            )
             return Later(self._delay, counts=False)
         except SealBroken as error:
             return self._refused(lease, SEAL_BROKEN, str(error), keep)
@@ -58,7 +72,7 @@ class Gatekeeper:
             result = seal.close("result", result)
         if state is not None:
             state = self._ring.of_session(lease.queue, lease.session or "").close("state", state)
-        return Completed(result, outcome.keep, state)
+        return Completed(result, outcome.keep, state, outcome.ran)
 
     def _refused(self, lease: Lease, reason: str, said: str, keep: timedelta) -> DeadLettered:
         log.error("%s %s is not run: %s (%s)", lease.task, lease.id, said, reason, extra=about(lease))
@@ -67,13 +81,14 @@ class Gatekeeper:
         )  # fmt: skip
         return DeadLettered(reason, history.append(lease.history, record), keep)
 
-    def _tell(self, lease: Lease) -> None:
+    def _tell(self, lease: Lease, why: str) -> None:
         key, now = key_of(lease.payload), self._clock.monotonic()
         if now - self._told.get(key, -AGAIN_AFTER) >= AGAIN_AFTER:
             self._told[key] = now
             log.warning(
-                "this worker cannot use the key %s, which it lacks or lacks the extra `sensitive` for: jobs sealed with it, such as %s, go back for one that has",
+                "this worker cannot use the key %s, which it %s: jobs sealed with it, such as %s, go back for one that can",
                 key,
+                why,
                 lease.id,
                 extra=about(lease),
             )

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -17,7 +17,7 @@ from lateshift.model.member import Program
 from lateshift.model.outcome import Stopped
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
-from lateshift.runtime.loop import drive
+from lateshift.runtime.loop import Part, drive
 from lateshift.store.contract import MemberView, Store
 from lateshift.task import Task
 from lateshift.worker.control import Control
@@ -43,8 +43,11 @@ class Service:
     def __init__(
         self, store: Store, tasks: Mapping[str, Task[..., Any]], member: MemberId, settings: Settings, clock: Clock,
         processes: Callable[[Report], Executor] | None = None, program: Callable[[], Program] | None = None,
+        beside: Sequence[Part] = (),
     ) -> None:  # fmt: skip
+        """`beside`: other parts, turned while it works."""
         self._store = store
+        self._beside = beside
         self._settings = settings
         self._clock = clock
         self.worker = Worker(store, tasks, member, settings, clock)
@@ -57,7 +60,8 @@ class Service:
     async def run(self, stopping: asyncio.Event) -> None:
         ending = asyncio.Event()
         unlisten = await aside(self._store.wakes.listen, self._heard)
-        loops = [asyncio.create_task(drive(part, ending)) for part in (self.worker, self._control)]
+        parts: list[Part] = [self.worker, self._control, *self._beside]
+        loops = [asyncio.create_task(drive(part, ending)) for part in parts]
         try:
             await stopping.wait()
             await self._stop()

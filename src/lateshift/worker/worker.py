@@ -189,7 +189,7 @@ class Worker:
             log.warning("%d settlements came too late: the leases were lost", len(answer.lost))
             self.tally.lost += len(answer.lost)
             for lease in answer.lost:
-                self.measures.others[lease.task, "lost"] += 1
+                self.measures.others[(lease.queue, lease.task), "lost"] += 1
         self.starts.add(self._lines.answered(said.wants, answer.leases, said.asked, self._clock.monotonic()))
         if answer.leases:
             crashpoint("worker.after_claim")
@@ -308,12 +308,12 @@ class Worker:
 
     def returned_encoded(self, attempt: Attempt, result: bytes | None) -> None:
         if not attempt.ended:
-            self._close(attempt)
-            self.measures.completed[attempt.lease.task] += 1
-            self.counting.complete(attempt.lease.queue)
-            outcome = Completed(result, attempt.task.limits.keep, attempt.session_state)
+            lease, ran = attempt.lease, self._close(attempt)
+            self.measures.completed[lease.queue, lease.task] += 1
+            self.counting.complete(lease.queue)
+            outcome = Completed(result, attempt.task.limits.keep, attempt.session_state, ran)
             if attempt.seal is not None:
-                outcome = self._gatekeeper.sealed(outcome, attempt.lease, attempt.seal)
+                outcome = self._gatekeeper.sealed(outcome, lease, attempt.seal)
             self._settler.put(attempt.settled(outcome))
             if attempt.span is not None:
                 attempt.span.end("completed")
@@ -346,7 +346,7 @@ class Worker:
             tell(attempt.lease, how, how.outcome)
 
     def _count(self, lease: Lease, word: str) -> None:
-        self.measures.others[lease.task, word] += 1
+        self.measures.others[(lease.queue, lease.task), word] += 1
         self.counting.end(lease.queue, word)
 
     def _outcome(
@@ -366,16 +366,17 @@ class Worker:
             return follows(Killed("failed", "it raised an error that cannot be read"))
 
     def _close(self, attempt: Attempt) -> float:
+        """Gives for how many seconds its body ran; in its room it has been until now."""
         attempt.ended = True
         self.held.discard(attempt)
         if attempt.log is not None:
             self._settler.put_log(attempt.kept_log(attempt.log))
         now = self._clock.monotonic()
         self.counting.close(attempt, now, last=not self.held)
-        seconds = now - (attempt.started or attempt.received)
+        begun = attempt.started or attempt.received
         for room in attempt.rooms:
-            room.end(seconds)
-        return seconds
+            room.end(now - begun)
+        return (now if attempt.finished is None else attempt.finished) - begun
 
     # -- what control does ------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from lateshift.api.routes import (
     batches,
     bulk,
     dead_letters,
+    discarding,
     events,
     graphs,
     guards,
@@ -15,6 +16,7 @@ from lateshift.api.routes import (
     queues,
     schedule_making,
     schedules,
+    tasks,
     tokens,
     triggers,
     workflows,
@@ -22,6 +24,7 @@ from lateshift.api.routes import (
 
 ROUTES: tuple[Route, ...] = (
     *jobs.ROUTES,
+    *tasks.ROUTES,
     *bulk.ROUTES,
     *queues.ROUTES,
     *overview.ROUTES,
@@ -34,6 +37,7 @@ ROUTES: tuple[Route, ...] = (
     *batches.ROUTES,
     *triggers.ROUTES,
     *dead_letters.ROUTES,
+    *discarding.ROUTES,
     *tokens.ROUTES,
     *hooks.ROUTES,
     *health.ROUTES,

@@ -1,29 +1,32 @@
 """Bulk actions: cancel or resubmit many jobs, seen first."""
 
+from datetime import timedelta
 from typing import Annotated, Literal
 from uuid import UUID
 
 from msgspec import Meta, Struct, field
 
-from lateshift.api.bounds import SHOWN_OF_BULK
+from lateshift.api.bounds import SHOWN_OF_BULK, RateText
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Reach, Route
 from lateshift.api.routes.narrowing import NARROWING, Narrowed, filter_of
 from lateshift.documents.jobs import JobBrief, job_brief
 from lateshift.model.access import Scope
-from lateshift.operating.bulk import BULK_MOST, Chosen, carry_out, choose, choose_these
+from lateshift.model.rate import Rate
+from lateshift.operating.bulk import BULK_MOST, RESUBMIT, Chosen, carry_out, choose, choose_these
 
 Ids = Annotated[list[UUID], Meta(max_length=BULK_MOST)]
 
 
 class Bulk(Narrowed, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to do to which jobs: `ids`, or those that fit the filters, or `all`; the newest `limit` of them. Without a `state`, a
-    resubmission is of dead letters."""
+    resubmission is of dead letters. `rate`: how fast those that are resubmitted go, such as `10/s`: each is scheduled for its time."""
 
     action: Literal["cancel", "resubmit"]
     ids: Ids = field(default_factory=list)
     all: bool = False
     limit: Annotated[int, Meta(ge=1, le=BULK_MOST)] = BULK_MOST
+    rate: RateText | None = None
 
 
 class BulkPreview(Struct, frozen=True, kw_only=True):
@@ -38,16 +41,19 @@ class BulkPreview(Struct, frozen=True, kw_only=True):
 
 
 class BulkDone(Struct, frozen=True, kw_only=True):
-    """To whom it was done, and to whom not, as they had changed or were in no state for it. `cut`: there may be more."""
+    """To whom it was done, and to whom not, as they had changed or were in no state for it. `cut`: there may be more. `spread`: seconds
+    until the last of them is due, by the rate."""
 
     action: str
     done: list[UUID]
     others: int
     cut: bool
+    spread: float
 
 
 def preview_bulk(asked: Asked) -> BulkPreview:
     """What a bulk action with the same body would do; nothing is written."""
+    _rate(asked.body)
     chosen = _chosen(asked)
     return BulkPreview(
         action=asked.body.action, ids=[view.id for view in chosen.jobs], others=chosen.others, cut=chosen.cut,
@@ -58,12 +64,26 @@ def preview_bulk(asked: Asked) -> BulkPreview:
 def do_bulk(asked: Asked) -> BulkDone:
     """Cancel many jobs, or make many that are dead or cancelled ready again; each is audited.
 
-    Repeat it for those that are left: what was done is not done again."""
+    Repeat it for those that are left: what was done is not done again. With a rate, those that are resubmitted are scheduled, the first
+    for now and each other for its time: nothing has to stay open for that."""
+    rate = _rate(asked.body)
     chosen = _chosen(asked)
     ids = [view.id for view in chosen.jobs]
-    done = carry_out(asked.store, asked.body.action, ids, by=asked.by)
+    delays = {} if rate is None else rate.delays(ids)
+    done = carry_out(asked.store, asked.body.action, ids, by=asked.by, delays=delays)
     others = chosen.others + len(ids) - len(done)
-    return BulkDone(action=asked.body.action, done=done, others=others, cut=chosen.cut)
+    spread = max((delays[id] for id in done if id in delays), default=timedelta(0))
+    return BulkDone(
+        action=asked.body.action, done=done, others=others, cut=chosen.cut, spread=spread.total_seconds()
+    )
+
+
+def _rate(body: Bulk) -> Rate | None:
+    if body.rate is not None and body.action != RESUBMIT:
+        raise Refused(
+            422, "body-invalid", "Only what is resubmitted goes at a rate: leave it out.", field="rate"
+        )
+    return None if body.rate is None else Rate.read(body.rate)
 
 
 def _chosen(asked: Asked) -> Chosen:

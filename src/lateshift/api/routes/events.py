@@ -1,6 +1,6 @@
 """What becomes of jobs, as it happens: streams of server-sent events."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from fnmatch import fnmatchcase
 from typing import Annotated
 
@@ -16,6 +16,7 @@ from lateshift.model.access import Scope
 from lateshift.model.events import JobEvent, hidden_event
 from lateshift.model.ids import JobId
 from lateshift.runtime.aside import aside
+from lateshift.store.reply_contract import Published
 
 NUMBER_DIGITS = 18  # of a Last-Event-ID of channels, at most
 
@@ -24,6 +25,13 @@ class Channel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`channel`: a name, or a pattern such as jobs.images.*"""
 
     channel: Annotated[str, Meta(min_length=1, max_length=256)]
+
+
+class LeftOut(Struct, frozen=True, kw_only=True):
+    """Events with numbers between these two may have been told, and are kept no more."""
+
+    after: int
+    before: int
 
 
 async def stream_job(asked: Asked) -> Stream | Answer:
@@ -41,35 +49,60 @@ async def stream_job(asked: Asked) -> Stream | Answer:
     return Stream(_of_job(asked, view.id, after), None)
 
 
-async def _of_job(asked: Asked, id: JobId, after: watching.Position) -> AsyncIterator[bytes]:
+async def _of_job(asked: Asked, id: JobId, after: watching.Position) -> AsyncIterator[Iterable[bytes]]:
     async for place, event in asked.app.client.watch_places(id, after):
-        yield frame(watching.written(place), msgspec.json.encode(event))
+        yield [frame(watching.written(place), msgspec.json.encode(event))]
 
 
 async def stream_channels(asked: Asked) -> Stream:
     """What channels are told, from now on, as server-sent events without an end.
 
-    `Last-Event-ID` goes on after the last one that was received, for as long as they are kept. The data of each is an event."""
+    `Last-Event-ID` goes on after the last one that was received, for as long as they are kept, which is an hour: where some may be gone, the
+    stream begins with a message `event: left-out`. The data of each other is an event."""
     pattern = asked.query.channel
     asked.app.check_channel(pattern)
     text = asked.last_event
     if text is None:
         after = await aside(asked.store.replies.newest)
     elif text.isascii() and text.isdigit() and len(text) <= NUMBER_DIGITS:
-        after = int(text)
+        return await _resumed(asked, pattern, int(text))
     else:
         raise _unknown("Last-Event-ID is the id of the last event that was received, a number.")
     return Stream(_of_channels(asked, pattern, after), str(after))
 
 
-async def _of_channels(asked: Asked, pattern: str, after: int) -> AsyncIterator[bytes]:
+async def _resumed(asked: Asked, pattern: str, after: int) -> Stream:
+    """Raises Refused for what no event has as its number. A browser stops at that, and would else listen to nothing for ever."""
+    newest = await aside(asked.store.replies.newest)
+    if after > newest:
+        raise _unknown(
+            f"There is no event {after}; the newest is {newest}. It is of another store, or of one that was restored from a backup since: "
+            "ask without Last-Event-ID, and you are told what comes from now on."
+        )
+    kept = await aside(asked.store.replies.published, after - 1, 1)
+    first = kept[0].number if kept else newest + 1
+    if first <= after + 1:
+        return Stream(_of_channels(asked, pattern, after), str(after))
+    left_out = LeftOut(after=after, before=first)
+    said = frame(str(first - 1), msgspec.json.encode(left_out), "left-out")
+    return Stream(_of_channels(asked, pattern, first - 1, said), None)
+
+
+async def _of_channels(
+    asked: Asked, pattern: str, after: int, *begin: bytes
+) -> AsyncIterator[Iterable[bytes]]:
+    if begin:
+        yield begin
     async for page in asked.app.client.listen(after):
-        # Also what another program has marked.
-        hidden = await aside(asked.store.queues.concealed) if page else ()
-        for heard in page:
-            if fnmatchcase(heard.channel, pattern) and asked.shows(heard.queue):
-                told = _hidden(heard.told) if heard.queue in hidden else heard.told
-                yield frame(str(heard.number), told)
+        wanted = [heard for heard in page if fnmatchcase(heard.channel, pattern) and asked.shows(heard.queue)]
+        if wanted:
+            # Also what another program has marked.
+            hidden = await asked.app.client.aconcealed()
+            yield (_frame(heard, heard.queue in hidden) for heard in wanted)
+
+
+def _frame(heard: Published, hidden: bool) -> bytes:
+    return frame(str(heard.number), _hidden(heard.told) if hidden else heard.told)
 
 
 def _hidden(told: bytes) -> bytes:

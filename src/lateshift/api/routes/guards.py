@@ -2,24 +2,29 @@
 
 from msgspec import Struct
 
-from lateshift.api.bounds import PAGE, PageSize, Text
+from lateshift.api.bounds import Text
+from lateshift.api.paging import Paging, paged
 from lateshift.api.route import Asked, Done, Reach, Route
 from lateshift.documents.pipelines import PipelineDocument, pipeline_document
 from lateshift.documents.sessions import LimitDocument, SessionDocument, limit_document, session_document
 from lateshift.model.access import Scope
-from lateshift.operating.pipelines import all_pipelines, one_pipeline
-from lateshift.store.contract import COUNT_LIMIT
+from lateshift.model.guard import Rule
+from lateshift.operating.pipelines import Looked, all_pipelines, one_pipeline
+from lateshift.store.contract import COUNT_LIMIT, SessionView
 
 
-class SessionQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SessionQuery(Paging, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`held`: only those that wait for somebody."""
+
     held: bool = False
-    limit: PageSize = PAGE
 
 
 class SessionList(Struct, frozen=True, kw_only=True):
-    """Of a token that is for some queues there may be fewer than asked for."""
+    """By queue and name. Of a token that is for some queues there may be fewer than asked for. `next`: the cursor of the next page, if
+    there may be one."""
 
     sessions: list[SessionDocument]
+    next: str | None
 
 
 class ReleaseBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -30,21 +35,30 @@ class ReleaseBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class LimitList(Struct, frozen=True, kw_only=True):
+    """By what they limit and its name. `next`: the cursor of the next page, if there may be one."""
+
     limits: list[LimitDocument]
+    next: str | None
 
 
 class PipelineList(Struct, frozen=True, kw_only=True):
-    """By name. A count stops at `count_limit`."""
+    """By name. A count stops at `count_limit`. `next`: the cursor of the next page, if there may be one."""
 
     pipelines: list[PipelineDocument]
     count_limit: int
+    next: str | None
 
 
 def list_sessions(asked: Asked) -> SessionList:
     """Sessions that keep state, number their jobs, or are held; or only those that are held."""
-    views = asked.store.sessions.list(held=asked.query.held, limit=asked.query.limit)
+
+    def read(after: tuple[str, str] | None, limit: int) -> list[SessionView]:
+        return asked.store.sessions.list(held=asked.query.held, limit=limit, after=after)
+
+    views, more = paged(asked, tuple[str, str], read, lambda view: (view.queue, view.name))
     hidden = asked.store.queues.concealed()
-    return SessionList(sessions=[session_document(view, hidden) for view in views if asked.shows(view.queue)])
+    shown = [session_document(view, hidden) for view in views if asked.shows(view.queue)]
+    return SessionList(sessions=shown, next=more)
 
 
 def release_session(asked: Asked) -> Done:
@@ -57,13 +71,25 @@ def release_session(asked: Asked) -> Done:
 
 def list_limits(asked: Asked) -> LimitList:
     """How many jobs may run at once and start in a time, as the workers' code says."""
-    return LimitList(limits=[limit_document(rule) for rule in asked.store.rules.list()])
+
+    def read(after: tuple[str, str] | None, limit: int) -> list[Rule]:
+        # All are read with every job that is leased: there are as few as code declares.
+        found = asked.store.rules.list()
+        return [rule for rule in found if after is None or (rule.scope, rule.name) > after][:limit]
+
+    rules, more = paged(asked, tuple[str, str], read, lambda rule: (rule.scope, rule.name))
+    return LimitList(limits=[limit_document(rule) for rule in rules], next=more)
 
 
 def list_pipelines(asked: Asked) -> PipelineList:
     """Every pipeline of which an item has begun and is still kept."""
-    found = [pipeline_document(*looked) for looked in all_pipelines(asked.store)]
-    return PipelineList(pipelines=found, count_limit=COUNT_LIMIT)
+
+    def read(after: str | None, limit: int) -> list[Looked]:
+        return all_pipelines(asked.store, after or "", limit)
+
+    found, more = paged(asked, str, read, lambda looked: looked[1].name)
+    shown = [pipeline_document(*looked) for looked in found]
+    return PipelineList(pipelines=shown, count_limit=COUNT_LIMIT, next=more)
 
 
 def show_pipeline(asked: Asked) -> PipelineDocument:
@@ -76,8 +102,9 @@ ROUTES = (
           reach=Reach.OWN),
     Route(method="POST", path="/v1/sessions/release", handler=release_session, takes=ReleaseBody, gives=Done,
           scope=Scope.OPERATE, reach=Reach.ONE),
-    Route(method="GET", path="/v1/limits", handler=list_limits, gives=LimitList, scope=Scope.READ, reach=Reach.ALL),
-    Route(method="GET", path="/v1/pipelines", handler=list_pipelines, gives=PipelineList, scope=Scope.READ, reach=Reach.ALL),
+    Route(method="GET", path="/v1/limits", handler=list_limits, asks=Paging, gives=LimitList, scope=Scope.READ, reach=Reach.ALL),
+    Route(method="GET", path="/v1/pipelines", handler=list_pipelines, asks=Paging, gives=PipelineList, scope=Scope.READ,
+          reach=Reach.ALL, links={"show_pipeline": "pipelines/0/name"}),
     Route(method="GET", path="/v1/pipelines/{name:path}", handler=show_pipeline, gives=PipelineDocument, scope=Scope.READ,
           reach=Reach.ALL),
 )  # fmt: skip

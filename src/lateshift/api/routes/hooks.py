@@ -22,9 +22,10 @@ def take_webhook(asked: Asked) -> Answer:
     with 422."""
     done = asked.app.deliver(asked.name, asked.headers, asked.body)
     if done.refused is not None:
+        why = (done.reason or "the program that takes it cannot read it").rstrip(".")
         raise Refused(
             422, "event-refused",
-            f"No job can be made of this: {done.reason} It is kept as {done.refused}; sending it again changes nothing.",
+            f"No job can be made of this: {why}. It is kept as {done.refused}; sending it again changes nothing.",
         )  # fmt: skip
     return Answer(Delivery(created=done.created, job=done.job))
 

@@ -9,7 +9,8 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta, Struct, structs
 
-from lateshift.api.bounds import PAGE, PAGE_MOST, WAIT_MOST, Cursor, PageSize, Text
+from lateshift.api.bounds import PAGE, PAGE_MOST, RETRY_AFTER_MOST, WAIT_MOST, Cursor, PageSize, Text
+from lateshift.api.paging import Paging, paged
 from lateshift.api.problem import RETRY_AFTER, Refused
 from lateshift.api.route import Answer, Asked, Done, Reach, Route
 from lateshift.api.routes.narrowing import Narrowed, Tag, filter_of
@@ -21,7 +22,7 @@ from lateshift.model import reply
 from lateshift.model.access import Scope
 from lateshift.model.explaining.explain import explain
 from lateshift.model.ids import JobId
-from lateshift.model.job import PRIORITIES, State
+from lateshift.model.job import PRIORITIES, JobView, State
 from lateshift.model.reply import CORRELATION_LIMIT
 from lateshift.model.retry import LONGEST_DELAY
 from lateshift.model.search import Found
@@ -106,14 +107,12 @@ class LogsDocument(Struct, frozen=True, kw_only=True):
     logs: list[LogDocument]
 
 
-class UpcomingQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    limit: PageSize = PAGE
-
-
 class JobsToCome(Struct, frozen=True, kw_only=True):
-    """The next first; of a token that is for some queues there may be fewer than asked for."""
+    """The next first; of a token that is for some queues there may be fewer than asked for. `next`: the cursor of the next page, if
+    there may be one."""
 
     jobs: list[JobBrief]
+    next: str | None
 
 
 async def start_job(asked: Asked) -> Answer:
@@ -141,9 +140,15 @@ async def start_job(asked: Asked) -> Answer:
         ) from error
     except OverflowError as error:
         raise Refused(422, "option-invalid", "at is no time that can be kept.", field="at") from error
-    after = RETRY_AFTER if body.delay is None else max(RETRY_AFTER, round(body.delay))
+    after = _first_look(body, asked.store.clock.now())
     call.job = structs.replace(call.job, by=asked.by)
     return await _enqueued(asked, call, after)
+
+
+def _first_look(body: NewJobBody, now: datetime) -> int:
+    """After how many seconds it is worth looking: not before the job is due, but once in a day."""
+    wait = body.delay or 0.0 if body.at is None else (body.at - now).total_seconds()
+    return round(min(max(wait, RETRY_AFTER), RETRY_AFTER_MOST.total_seconds()))
 
 
 def _keyed(call: Call[Any], body: NewJobBody) -> Call[Any]:
@@ -168,7 +173,7 @@ async def _enqueued(asked: Asked, call: Call[Any], after: int) -> Answer:
             429, "queue-full", f"The queue {call.job.spec.queue} is full, and is set to shed what comes then.",
             headers={"Retry-After": str(RETRY_AFTER)},
         )  # fmt: skip
-    url = f"/v1/jobs/{job.id}"
+    url = f"{asked.prefix}/v1/jobs/{job.id}"
     return Answer(
         Accepted(id=job.id, task=call.task.name, created=job.created, status=url),
         headers={"Location": url, "Retry-After": str(after)},
@@ -244,8 +249,12 @@ def show_logs(asked: Asked) -> LogsDocument:
 
 def list_upcoming(asked: Asked) -> JobsToCome:
     """Jobs that wait for their time to start, the next first."""
-    views = asked.store.reports.upcoming(asked.query.limit)
-    return JobsToCome(jobs=[job_brief(view) for view in views if asked.shows(view.queue)])
+
+    def read(after: tuple[datetime, UUID] | None, limit: int) -> list[JobView]:
+        return asked.store.reports.upcoming(limit, after)
+
+    views, more = paged(asked, tuple[datetime, UUID], read, lambda view: (view.due_at, view.id))
+    return JobsToCome(jobs=[job_brief(view) for view in views if asked.shows(view.queue)], next=more)
 
 
 def cancel_job(asked: Asked) -> Done:
@@ -274,7 +283,8 @@ def resubmit_job(asked: Asked) -> Done:
     ended = [view] if view.state in (State.DEAD, State.CANCELLED) else []
     if change is not None and not ended:
         raise OptionInvalid(
-            f"The job {view.id} is {view.state.label}: only arguments of dead and cancelled ones are changed."
+            f"The job {view.id} is {view.state.label}: only arguments of dead and cancelled ones are changed.",
+            "change",
         )
     if problems := resubmission.plan(ended).problems:
         raise ArgumentsInvalid(next(iter(problems)), "change")
@@ -292,7 +302,8 @@ def _state(asked: Asked, id: JobId) -> str | None:
 ROUTES = (
     Route(method="POST", path="/v1/tasks/{name}/jobs", handler=start_job, takes=NewJobBody, gives=Accepted, status=202,
           scope=Scope.ENQUEUE, reach=Reach.ONE, keyed=True,
-          links={"show_job": "id", "explain_job": "id", "show_logs": "id", "cancel_job": "id", "resubmit_job": "id"}),
+          links={"show_job": "id", "explain_job": "id", "show_logs": "id", "cancel_job": "id", "resubmit_job": "id",
+                 "discard_job": "id"}),
     Route(method="GET", path="/v1/jobs/{id}", handler=show_job, asks=Waiting, gives=JobDocument, scope=Scope.READ,
           reach=Reach.ONE),
     Route(method="GET", path="/v1/jobs", handler=list_jobs, asks=JobQuery, gives=JobsPage, scope=Scope.READ, reach=Reach.ONE,
@@ -301,7 +312,7 @@ ROUTES = (
           reach=Reach.ONE),
     Route(method="GET", path="/v1/jobs/{id}/logs", handler=show_logs, asks=LogQuery, gives=LogsDocument, scope=Scope.READ,
           reach=Reach.ONE),
-    Route(method="GET", path="/v1/upcoming", handler=list_upcoming, asks=UpcomingQuery, gives=JobsToCome, scope=Scope.READ,
+    Route(method="GET", path="/v1/upcoming", handler=list_upcoming, asks=Paging, gives=JobsToCome, scope=Scope.READ,
           reach=Reach.OWN),
     Route(method="POST", path="/v1/jobs/{id}/cancel", handler=cancel_job, gives=Done, scope=Scope.OPERATE, reach=Reach.ONE),
     Route(method="POST", path="/v1/jobs/{id}/resubmit", handler=resubmit_job, takes=Change, gives=Done, scope=Scope.OPERATE,

@@ -6,6 +6,7 @@ from uuid import UUID
 from msgspec import Meta, Struct
 
 from lateshift.api.bounds import Text
+from lateshift.api.problem import Refused
 from lateshift.api.route import Asked
 from lateshift.model.job import JobFilter, State
 from lateshift.model.tags import TAG_LIMIT
@@ -16,7 +17,9 @@ StateName: TypeAlias = Literal["scheduled", "ready", "running", "blocked", "comp
 
 
 class Narrowed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is left out does not narrow. `since`, `until`: how long ago (`15m`, `2h`, `3d`), or when; without a zone in UTC."""
+    """What is left out does not narrow. `since`, `until`: how long ago (`15m`, `2h`, `3d`), or when; without a zone in UTC.
+    `argument` and `error` are looked for among the jobs that `since`, `tag`, `key`, `batch`, `session`, or the state running or dead
+    leaves: one of these goes with them."""
 
     queue: Text | None = None
     task: Text | None = None
@@ -34,10 +37,25 @@ class Narrowed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 NARROWING = Narrowed.__struct_fields__
+TEXTS = ("argument", "error")  # which no index knows
+BOUNDS = ("since", "tag", "key", "batch", "session")  # which one does
+FEW = ("running", "dead")  # states likewise
+
+
+def too_wide(query: Narrowed) -> str | None:
+    """The text that would be looked for in every job there is, if there is one."""
+    bounded = query.state in FEW or any(getattr(query, name) is not None for name in BOUNDS)
+    return None if bounded else next((name for name in TEXTS if getattr(query, name) is not None), None)
 
 
 def filter_of(query: Narrowed, asked: Asked) -> JobFilter:
-    """Raises OptionInvalid."""
+    """Raises OptionInvalid, Refused."""
+    if (field := too_wide(query)) is not None:
+        raise Refused(
+            422, "filter-too-wide",
+            f"{field} would be looked for in every job there is. Say since when, such as since=7d, or name a tag, key, batch or session, or the state dead or running.",
+            field=field,
+        )  # fmt: skip
     now = asked.store.clock.now()
     said = {name: getattr(query, name) for name in NARROWING}
     return JobFilter(

@@ -10,11 +10,12 @@ from lateshift.api.route import Asked, Reach, Route
 from lateshift.documents.figures import HistoryDocument, history_document
 from lateshift.model.access import Scope
 from lateshift.model.figures import ALL, Figures, Over, Sample, together
-from lateshift.operating import overview
+from lateshift.operating import overview, pace
 from lateshift.operating.attention import COUNTED_NOW, Attention, Seen, attention
 from lateshift.operating.names import check_queue
-from lateshift.operating.overview import Cost, Pace
-from lateshift.operating.queues import all_queues, declared
+from lateshift.operating.overview import Cost
+from lateshift.operating.pace import Pace
+from lateshift.operating.queues import all_queues
 from lateshift.store.contract import MemberView, QueueView
 
 Length: TypeAlias = Literal["hour", "day", "week"]
@@ -30,8 +31,10 @@ class HistoryQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class PaceDocument(Struct, frozen=True, kw_only=True):
-    """The last five minutes. `start_p95_seconds`: within which 95 of a hundred jobs started after they were due. `drains_in_seconds`:
-    until what waits is done at this pace, null if nothing ends. `backlog` is counted up to 1,000 in each queue, and where it is
+    """`completed_per_second`: as workers tell it now, else over what was seen of the last five minutes, of which the other figures are.
+    `start_p95_seconds`: within which 95 of a hundred jobs started after they were due. `drains_in_seconds`: until the slowest queue
+    is empty at its pace, null if nothing moves or nobody knows. `held_up`: jobs that do not move, and why: their queue is `paused`,
+    they are `parked` behind a breaker, or `no worker` takes them. `backlog` is counted up to 1,000 in each queue, and where it is
     more, once in a minute up to 100,000; `backlog_cut`: there may be more."""
 
     completed_per_second: float
@@ -42,6 +45,8 @@ class PaceDocument(Struct, frozen=True, kw_only=True):
     backlog: int
     backlog_cut: bool
     drains_in_seconds: float | None
+    held_up: int
+    held_up_why: str | None
     busy_workers: int
     idle_workers: int
 
@@ -74,15 +79,15 @@ def look(asked: Asked, over: Over) -> Looked:
     """For one who may see some queues only, their figures are added up. Bounded: counts stop, figures are kept ready by period."""
     store, now = asked.store, asked.store.clock.now()
     whole = asked.token is None or not asked.token.queues
-    there = all_queues(store, declared(asked.app), COUNTED_NOW)
+    there = all_queues(store, asked.app.declared_queues(), COUNTED_NOW)
     queues = [queue for queue in there if asked.shows(queue.name)]
     members = store.reports.members() if whole else []
     names = [queue.name for queue in queues]
-    counted = overview.recent(store, [ALL] if whole else names, now)
+    counted = pace.recent(store, queues, now, whole=whole)
     samples = overview.course(store, ALL, over, now) if whole else overview.course_of(store, names, over, now)
     seen = Seen(store, queues, members, asked.shows, whole, now)
     return Looked(
-        queues=queues, members=members, attention=attention(seen), pace=overview.pace(*counted, queues, members),
+        queues=queues, members=members, attention=attention(seen), pace=pace.of_all(queues, counted, whole=whole),
         samples=samples, total=together(it.figures for it in samples), costs=overview.costs(store, over, now, asked.shows),
     )  # fmt: skip
 
@@ -91,15 +96,15 @@ def show_overview(asked: Asked) -> OverviewDocument:
     """What needs somebody, how it went in the last minutes, and what each queue costs."""
     query: OverviewQuery = asked.query
     looked = look(asked, Over[query.over.upper()])
-    pace, drains = looked.pace, looked.pace.drains_in
+    found, drains = looked.pace, looked.pace.drains_in
     return OverviewDocument(
         at=asked.store.clock.now(), over=query.over, attention=looked.attention, cost=looked.costs,
         idle_share=looked.total.idle_share,
         now=PaceDocument(
-            completed_per_second=pace.completed_per_second, start_mean_seconds=pace.wait_mean, start_p95_seconds=pace.wait_most,
-            failed=pace.failed, failed_share=pace.failed_share, backlog=pace.backlog, backlog_cut=pace.cut,
-            drains_in_seconds=None if drains is None else drains.total_seconds(), busy_workers=pace.busy_workers,
-            idle_workers=pace.idle_workers,
+            completed_per_second=found.completed_per_second, start_mean_seconds=found.wait_mean, start_p95_seconds=found.wait_most,
+            failed=found.failed, failed_share=found.failed_share, backlog=found.backlog, backlog_cut=found.cut,
+            drains_in_seconds=None if drains is None else drains.total_seconds(), held_up=found.held_up, held_up_why=found.why,
+            busy_workers=found.busy_workers, idle_workers=found.idle_workers,
         ),
     )  # fmt: skip
 
@@ -117,7 +122,7 @@ def show_history(asked: Asked) -> HistoryDocument:
 
 ROUTES = (
     Route(method="GET", path="/v1/overview", handler=show_overview, asks=OverviewQuery, gives=OverviewDocument, scope=Scope.READ,
-          reach=Reach.OWN),
+          reach=Reach.OWN, untagged=("at",)),
     Route(method="GET", path="/v1/history", handler=show_history, asks=HistoryQuery, gives=HistoryDocument, scope=Scope.READ,
           reach=Reach.ONE),
 )  # fmt: skip

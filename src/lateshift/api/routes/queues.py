@@ -1,35 +1,55 @@
 """Queues, the members that serve them, and the breakers that park their jobs."""
 
+from datetime import datetime
+
 from msgspec import Struct
 
+from lateshift.api.paging import Paging, paged
 from lateshift.api.route import Asked, Done, Reach, Route
 from lateshift.documents.breakers import BreakerDocument, breaker_document
 from lateshift.documents.members import MemberDocument, member_document
 from lateshift.documents.queues import QueueDocument, queue_document
 from lateshift.model.access import Scope
+from lateshift.model.breaker import CircuitView
+from lateshift.model.ids import MemberId
 from lateshift.operating.names import check_queue, require_breaker
+from lateshift.operating.queues import queue_names
 from lateshift.store.contract import COUNT_LIMIT
 
 
 class QueueList(Struct, frozen=True, kw_only=True):
-    """By name. A count stops at `count_limit`."""
+    """By name. A count stops at `count_limit`. `next`: the cursor of the next page, if there may be one."""
 
     queues: list[QueueDocument]
     count_limit: int
+    next: str | None
 
 
 class MemberList(Struct, frozen=True, kw_only=True):
+    """The first that started first. `next`: the cursor of the next page, if there may be one."""
+
     members: list[MemberDocument]
+    next: str | None
 
 
 class BreakerList(Struct, frozen=True, kw_only=True):
+    """By name. `next`: the cursor of the next page, if there may be one."""
+
     breakers: list[BreakerDocument]
+    next: str | None
 
 
 def list_queues(asked: Asked) -> QueueList:
-    """Every queue that has jobs or was paused."""
-    views = [view for view in asked.store.queues.list() if asked.shows(view.name)]
-    return QueueList(queues=[queue_document(view) for view in views], count_limit=COUNT_LIMIT)
+    """Every queue that has jobs, was paused or ran something in the last day, that a living worker serves by name, or that its code or the
+    server's own declares. One without jobs has zeros."""
+
+    def read(after: str | None, limit: int) -> list[str]:
+        there = queue_names(asked.store, asked.app.declared_queues())
+        return [name for name in there if name > (after or "") and asked.shows(name)][:limit]
+
+    names, more = paged(asked, str, read, lambda name: name)
+    shown = [queue_document(view) for view in asked.store.queues.list(of=names)]
+    return QueueList(queues=shown, count_limit=COUNT_LIMIT, next=more)
 
 
 def pause_queue(asked: Asked) -> Done:
@@ -53,12 +73,20 @@ def _queue(asked: Asked) -> str:
 
 def list_members(asked: Asked) -> MemberList:
     """Every process that beats, and for ten minutes those that have died."""
-    return MemberList(members=[member_document(view) for view in asked.store.reports.members()])
+    views, more = paged(
+        asked, tuple[datetime, MemberId], asked.store.reports.members_after, lambda view: (view.started_at, view.id)
+    )  # fmt: skip
+    return MemberList(members=[member_document(view) for view in views], next=more)
 
 
 def list_breakers(asked: Asked) -> BreakerList:
     """Every circuit breaker that the workers' code declares."""
-    return BreakerList(breakers=[breaker_document(view) for view in asked.store.breakers.list()])
+
+    def read(after: str | None, limit: int) -> list[CircuitView]:
+        return asked.store.breakers.list(limit, after=after or "")
+
+    views, more = paged(asked, str, read, lambda view: view.name)
+    return BreakerList(breakers=[breaker_document(view) for view in views], next=more)
 
 
 def open_breaker(asked: Asked) -> Done:
@@ -76,13 +104,15 @@ def close_breaker(asked: Asked) -> Done:
 
 
 ROUTES = (
-    Route(method="GET", path="/v1/queues", handler=list_queues, gives=QueueList, scope=Scope.READ, reach=Reach.OWN,
+    Route(method="GET", path="/v1/queues", handler=list_queues, asks=Paging, gives=QueueList, scope=Scope.READ, reach=Reach.OWN,
           links={"pause_queue": "queues/0/name", "resume_queue": "queues/0/name"}),
     Route(method="POST", path="/v1/queues/{name}/pause", handler=pause_queue, gives=Done, scope=Scope.OPERATE, reach=Reach.ONE),
     Route(method="POST", path="/v1/queues/{name}/resume", handler=resume_queue, gives=Done, scope=Scope.OPERATE,
           reach=Reach.ONE),
-    Route(method="GET", path="/v1/members", handler=list_members, gives=MemberList, scope=Scope.READ, reach=Reach.ALL),
-    Route(method="GET", path="/v1/breakers", handler=list_breakers, gives=BreakerList, scope=Scope.READ, reach=Reach.ALL),
+    Route(method="GET", path="/v1/members", handler=list_members, asks=Paging, gives=MemberList, scope=Scope.READ,
+          reach=Reach.ALL),
+    Route(method="GET", path="/v1/breakers", handler=list_breakers, asks=Paging, gives=BreakerList, scope=Scope.READ,
+          reach=Reach.ALL, links={"open_breaker": "breakers/0/name", "close_breaker": "breakers/0/name"}),
     Route(method="POST", path="/v1/breakers/{name:path}/open", handler=open_breaker, gives=Done, scope=Scope.OPERATE,
           reach=Reach.ALL),
     Route(method="POST", path="/v1/breakers/{name:path}/close", handler=close_breaker, gives=Done, scope=Scope.OPERATE,

@@ -1,18 +1,19 @@
 """Tokens, and the record of what was done with them. For whoever may do all."""
 
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 from msgspec import Meta, Struct
 
-from lateshift.api.bounds import PAGE, PAGE_MOST, Cursor, PageSize, Text
+from lateshift.api.bounds import PAGE, Cursor, PageSize, Text
+from lateshift.api.paging import Paging, paged
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Done, Reach, Route
 from lateshift.documents.tokens import ShownToken, TokenDocument, shown_token, token_document
-from lateshift.model.access import TOKEN_NAME_LIMIT, TOKEN_QUEUES_MOST, Scope, new_token
+from lateshift.model.access import TOKEN_NAME_LIMIT, TOKEN_QUEUES_MOST, Scope, Token, TokenState, new_token
 from lateshift.model.retry import LONGEST_DELAY
-from lateshift.store.access_contract import AuditRow
+from lateshift.store.access_contract import AuditRow, TokenPlace, place_of
 
 
 class NewTokenBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -24,10 +25,19 @@ class NewTokenBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     expires: Annotated[float, Meta(gt=0, le=LONGEST_DELAY.total_seconds())] | None = None
 
 
+class TokenQuery(Paging, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`sign_ins`: instead of the others, those of browsers, which are made when somebody signs in."""
+
+    state: Literal["good", "expired", "revoked"] | None = None
+    sign_ins: bool = False
+
+
 class TokenList(Struct, frozen=True, kw_only=True):
-    """The newest first, then those that were revoked; 200 at most."""
+    """Those that are good first: without an end, the newest first, then by their end, the last first, and those that have expired behind
+    them; then those that were revoked, the last first. `next`: the cursor of the next page, if there may be one."""
 
     tokens: list[TokenDocument]
+    next: str | None
 
 
 class AuditQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,8 +60,15 @@ class AuditPage(Struct, frozen=True, kw_only=True):
 
 def list_tokens(asked: Asked) -> TokenList:
     """Tokens: what each is good for, and when it was last used. Of what they are made of nothing is shown."""
+    query: TokenQuery = asked.query
+    state = None if query.state is None else TokenState(query.state)
+
+    def read(after: TokenPlace | None, limit: int) -> list[Token]:
+        return asked.store.tokens.list(limit, state=state, sign_ins=query.sign_ins, after=after)
+
+    found, more = paged(asked, TokenPlace, read, place_of)
     now = asked.store.clock.now()
-    return TokenList(tokens=[token_document(token, now) for token in asked.store.tokens.list(PAGE_MOST)])
+    return TokenList(tokens=[token_document(token, now) for token in found], next=more)
 
 
 def create_token(asked: Asked) -> ShownToken:
@@ -87,7 +104,8 @@ def list_audit(asked: Asked) -> AuditPage:
 
 
 ROUTES = (
-    Route(method="GET", path="/v1/tokens", handler=list_tokens, gives=TokenList, scope=Scope.ADMIN, reach=Reach.ALL),
+    Route(method="GET", path="/v1/tokens", handler=list_tokens, asks=TokenQuery, gives=TokenList, scope=Scope.ADMIN,
+          reach=Reach.ALL),
     Route(method="POST", path="/v1/tokens", handler=create_token, takes=NewTokenBody, gives=ShownToken, status=201,
           scope=Scope.ADMIN, reach=Reach.ALL, forgets=True,
           links={"revoke_token": "id"}),

@@ -18,12 +18,16 @@ from lateshift.documents.triggers import (
 )
 from lateshift.errors import TriggerUnknown
 from lateshift.model.access import Scope
+from lateshift.model.triggering.trigger import TriggerView
 from lateshift.operating.names import pause_trigger, trigger
 from lateshift.operating.refused import Retried, retry
 
 
 class TriggerList(Struct, frozen=True, kw_only=True):
+    """By name. `next`: the cursor of the next page, if there may be one."""
+
     triggers: list[TriggerDocument]
+    next: str | None
 
 
 class RefusedQuery(Paging, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,7 +49,12 @@ class RetryBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 def list_triggers(asked: Asked) -> TriggerList:
     """Triggers by name: how far each has read, and what keeps one from reading."""
-    return TriggerList(triggers=[trigger_document(view) for view in asked.store.triggers.all()])
+
+    def read(after: str | None, limit: int) -> list[TriggerView]:
+        return asked.store.triggers.all(limit, after=after or "")
+
+    views, more = paged(asked, str, read, lambda view: view.name)
+    return TriggerList(triggers=[trigger_document(view) for view in views], next=more)
 
 
 def show_trigger(asked: Asked) -> TriggerDocument:
@@ -108,7 +117,8 @@ def _gone(id: UUID) -> TriggerUnknown:
 
 
 ROUTES = (
-    Route(method="GET", path="/v1/triggers", handler=list_triggers, gives=TriggerList, scope=Scope.READ, reach=Reach.ALL),
+    Route(method="GET", path="/v1/triggers", handler=list_triggers, asks=Paging, gives=TriggerList, scope=Scope.READ,
+          reach=Reach.ALL, links={"show_trigger": "triggers/0/name"}),
     Route(method="GET", path="/v1/triggers/{name:path}", handler=show_trigger, gives=TriggerDocument, scope=Scope.READ,
           reach=Reach.ALL),
     Route(method="POST", path="/v1/triggers/{name:path}/pause", handler=pause_a_trigger, gives=Done, scope=Scope.OPERATE,

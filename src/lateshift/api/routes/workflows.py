@@ -10,6 +10,7 @@ from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Done, Reach, Route
 from lateshift.api.steps import allow_step, listed, own_view
 from lateshift.documents.hiding import shown_run, shown_runs
+from lateshift.documents.reading import readable
 from lateshift.documents.workflows import (
     STATES,
     RunDocument,
@@ -18,10 +19,11 @@ from lateshift.documents.workflows import (
     state_of,
     whole_document,
 )
-from lateshift.errors import JobUnknown, RunUnknown, TaskUnknown
+from lateshift.errors import JobUnknown, KeyConflict, RunUnknown, TaskUnknown
 from lateshift.model.access import Scope
 from lateshift.model.job import JobView
 from lateshift.model.outcome import MESSAGE_LIMIT
+from lateshift.model.sealed import hidden
 from lateshift.model.workflow.run import RunView
 from lateshift.model.workflow.step import StepView, shown_path
 from lateshift.operating import runs
@@ -58,9 +60,18 @@ class Why(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class StepArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Other arguments for a step, by name, all of them; of a fan_out another list. Without, it has those it had."""
+    """Other arguments for a step, by name, all of them; of a fan_out another list. Without, it has those it had. `preview`: say what it would
+    have, and write nothing."""
 
     arguments: dict[str, Any] | list[Any] | None = None
+    preview: bool = False
+
+
+class StepDone(Done, frozen=True, kw_only=True):
+    """With the arguments that it had, and those that it has now, or would have."""
+
+    before: Any
+    after: Any
 
 
 class HeldRuns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -109,11 +120,17 @@ def show_workflow(asked: Asked) -> WholeRun:
 def signal_workflow(asked: Asked) -> Done:
     """Tell a run something. One that comes before the run waits for it is kept.
 
-    `Idempotency-Key` is the key of the signal: the same key again is the same signal."""
+    `Idempotency-Key` is the key of the signal: the same key again is the same signal, and with another body a conflict."""
     job = _job(asked)
     if not job.is_run:
         raise RunUnknown(runs.no_run(job))
-    kept = tell(asked.store, job.id, asked.body.name, asked.body.data, key=asked.key, by=asked.by)
+    try:
+        kept = tell(asked.store, job.id, asked.body.name, asked.body.data, key=asked.key, by=asked.by)
+    except KeyConflict as error:
+        raise Refused(
+            409, "key-conflict", "This key was used for a signal to this run with another body. Another request has another key.",
+            field="Idempotency-Key",
+        ) from error  # fmt: skip
     return Done(subject=f"run {job.id}", action="signalled", changed=kept)
 
 
@@ -153,7 +170,7 @@ def cancel_workflow(asked: Asked) -> Done:
     )  # fmt: skip
 
 
-def resubmit_step(asked: Asked) -> Done:
+def resubmit_step(asked: Asked) -> StepDone:
     """Run a step again that has failed and holds its run, with other arguments if need be; and the run goes on.
 
     Other arguments ask for the scope `enqueue` too."""
@@ -163,9 +180,15 @@ def resubmit_step(asked: Asked) -> Done:
     payload = runs.new_arguments(step, asked.body.arguments)
     if is_task(step):
         _refuse_misfit(asked, step, payload)
-    runs.resubmit_step(asked.store, view, step, payload, by=asked.by)
+    if not asked.body.preview:
+        runs.resubmit_step(asked.store, view, step, payload, by=asked.by)
+    seen = shown_run(asked.store, own_view(asked, view)).steps
+    shown = next(each for each in seen if each.path == step.path)
+    given = shown.payload if payload is None else payload if shown == step else hidden(payload)
     subject = f"step {shown_path(step.path)} of run {view.run.id}"
-    return Done(subject=subject, action="resubmitted", changed=True)
+    return StepDone(
+        subject=subject, action="resubmitted", changed=not asked.body.preview, before=readable(shown.payload), after=readable(given)
+    )  # fmt: skip
 
 
 def _refuse_misfit(asked: Asked, step: StepView, payload: bytes | None) -> None:
@@ -207,6 +230,6 @@ ROUTES = (
           reach=Reach.ONE),
     Route(method="POST", path="/v1/workflows/{id}/cancel", handler=cancel_workflow, gives=Done, scope=Scope.OPERATE,
           reach=Reach.ONE),
-    Route(method="POST", path="/v1/workflows/{id}/steps/{step}/resubmit", handler=resubmit_step, takes=StepArguments, gives=Done,
+    Route(method="POST", path="/v1/workflows/{id}/steps/{step}/resubmit", handler=resubmit_step, takes=StepArguments, gives=StepDone,
           scope=Scope.OPERATE, besides=Scope.ENQUEUE, besides_for=("arguments",), reach=Reach.ONE),
 )  # fmt: skip

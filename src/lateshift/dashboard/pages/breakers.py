@@ -3,6 +3,7 @@
 from lateshift.api.route import Asked, Reach
 from lateshift.api.routes import queues
 from lateshift.dashboard.page import Action, Context, Page
+from lateshift.documents.breakers import breaker_document
 from lateshift.model.access import Scope
 from lateshift.operating.names import require_breaker
 
@@ -12,14 +13,17 @@ _ROUTES = {route.handler: route for route in queues.ROUTES}
 
 def breakers_page(asked: Asked) -> Context:
     """Reads breakers.list: as many as code declares, what each has parked counted up to a limit."""
-    found = sorted(queues.list_breakers(asked).breakers, key=lambda it: (it.state == "closed", it.name))
+    found = sorted(
+        map(breaker_document, asked.store.breakers.list()), key=lambda it: (it.state == "closed", it.name)
+    )
     return {"breakers": found[:BREAKERS_SHOWN], "left_out": max(0, len(found) - BREAKERS_SHOWN)}
 
 
 def breaker_page(asked: Asked) -> Context:
     """Reads breakers.list."""
     require_breaker(asked.store, asked.name)
-    return {"it": next(it for it in queues.list_breakers(asked).breakers if it.name == asked.name)}
+    found = map(breaker_document, asked.store.breakers.list())
+    return {"it": next(it for it in found if it.name == asked.name)}
 
 
 PAGES = (

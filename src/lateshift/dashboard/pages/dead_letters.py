@@ -1,5 +1,6 @@
-"""Dead letters: those that died of the same together, and run again together, seen first."""
+"""Dead letters: those that died of the same together, run again or discarded together, seen first."""
 
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -7,28 +8,30 @@ import msgspec
 
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Reach
-from lateshift.api.routes import dead_letters
+from lateshift.api.routes import dead_letters, discarding
 from lateshift.api.routes.dead_letters import ResubmittedDocument
+from lateshift.dashboard.choosing import known, own_queues
 from lateshift.dashboard.page import Action, Context, Form, Page
-from lateshift.dashboard.pages.jobs import own_queues
 from lateshift.dashboard.telling import Row
+from lateshift.dashboard.typed import whole_in
 from lateshift.dead_letters import DeadLetters
+from lateshift.documents.dead_letters import DiscardedDocument
 from lateshift.model.access import Scope
 from lateshift.model.fingerprint import last_failure
 from lateshift.model.groups import Groups
 from lateshift.model.sealed import masked_view
-from lateshift.model.words import counted
+from lateshift.model.words import counted, duration
 
 DEAD_ON_A_PAGE = 1_000  # newest dead letters that a page groups; the command line looks at more
 LETTERS_SHOWN = 20  # of one group
 
-_ROUTES = {route.handler: route for route in dead_letters.ROUTES}
+_ROUTES = {route.handler: route for route in (*dead_letters.ROUTES, *discarding.ROUTES)}
 _FILTERS = ("queue", "task", "reason", "like")
 
 
 def groups_page(asked: Asked) -> Context:
     """The newest DEAD_ON_A_PAGE dead letters, read by the index of the dead, in groups."""
-    query, own = asked.query, own_queues(asked)
+    own, query = own_queues(asked), asked.query
     if own:
         groups = Groups()
     else:
@@ -38,12 +41,13 @@ def groups_page(asked: Asked) -> Context:
         ).groups()
     return {
         "groups": groups.largest_first[: query.limit], "looked_at": groups.looked_at, "cut": groups.cut, "query": query, "own": own,
-        "given": {name: value for name in _FILTERS if (value := getattr(query, name)) is not None},
+        "given": {name: value for name in _FILTERS if (value := getattr(query, name)) is not None}, "known": known(asked),
     }  # fmt: skip
 
 
 def group_page(asked: Asked) -> Context:
     """One group: the newest of it among DEAD_ON_A_PAGE dead letters, read by the index of the dead."""
+    own_queues(asked)
     asked.allow(asked.query.queue)
     letters = _letters(asked, queue=asked.query.queue, like=asked.name)
     views = list(letters)
@@ -67,8 +71,13 @@ def _letters(asked: Asked, **narrowed: str | None) -> DeadLetters:
 
 
 def chosen(form: Form) -> Any:
-    """Which, and the new values for some of their arguments. Raises Refused if those are no JSON object."""
+    """Which, how many of them at most, how fast, and the new values for some of their arguments. Raises Refused if those are no JSON
+    object."""
     body: dict[str, Any] = {name: form[name] for name in _FILTERS if form.get(name)}
+    if pace := form.get("rate", "").strip():
+        body["rate"] = pace
+    if (most := whole_in(form, "limit")) is not None:
+        body["limit"] = most
     typed = form.get("change", "").strip()
     if typed:
         try:
@@ -86,12 +95,34 @@ def chosen(form: Form) -> Any:
 def _says(done: ResubmittedDocument) -> str:
     edited = f", {done.edited:,} of them with other arguments" if done.edited else ""
     left = f" {counted(len(done.skipped), 'job')} had changed meanwhile." if done.skipped else ""
-    return f"{counted(len(done.resubmitted), 'job')} ready again{edited}.{left}"
+    last = f", the last due in {duration(done.spread)}" if done.spread else ""
+    return f"{counted(len(done.resubmitted), 'job')} ready again{edited}{last}.{left}"
 
 
+def unwanted(form: Form) -> Any:
+    """Those that were seen, by their ids; before that, those of the filters."""
+    ids = [id for id in form.get("ids", "").split(",") if id]
+    return {"ids": ids} if ids else {name: form[name] for name in _FILTERS if form.get(name)}
+
+
+def _says_gone(done: DiscardedDocument) -> str:
+    left = "".join(f" {counted(each.count, 'job')} not: each {each.says}." for each in done.kept)
+    return f"{counted(len(done.discarded), 'job')} discarded.{left}"
+
+
+PREVIEW_DISCARD = Action(
+    route=_ROUTES[discarding.preview_discard], body=unwanted, shows="discard_preview.html"
+)
+_DISCARD = Action(
+    route=_ROUTES[discarding.discard_dead_letters],
+    body=unwanted,
+    says=_says_gone,
+    leads=lambda done: "/dead-letters",
+)
 _PREVIEW = Action(
     route=_ROUTES[dead_letters.preview_dead_letters], body=chosen, shows="dead_letters_preview.html"
 )
+_PREVIEW_OF_GROUP = replace(_PREVIEW, place="again")
 _RESUBMIT = Action(
     route=_ROUTES[dead_letters.resubmit_dead_letters],
     body=chosen,
@@ -101,7 +132,10 @@ _RESUBMIT = Action(
 
 PAGES = (
     Page(path="/dead-letters", title="Dead letters", section="Dead letters", template="dead_letters.html", handler=groups_page,
-         scope=Scope.READ, reach=Reach.ONE, asks=dead_letters.GroupQuery, actions={"preview": _PREVIEW, "resubmit": _RESUBMIT}),
+         scope=Scope.READ, reach=Reach.ONE, asks=dead_letters.GroupQuery, actions={
+             "preview": _PREVIEW, "resubmit": _RESUBMIT, "discard-preview": PREVIEW_DISCARD, "discard": _DISCARD,
+         }),
     Page(path="/dead-letters/{name}", title="Dead letters of one kind", section="Dead letters", template="dead_letters_group.html",
-         handler=group_page, scope=Scope.READ, reach=Reach.ONE, asks=dead_letters.OneGroup, actions={"preview": _PREVIEW}),
+         handler=group_page, scope=Scope.READ, reach=Reach.ONE, asks=dead_letters.OneGroup,
+         actions={"preview": _PREVIEW_OF_GROUP, "discard-preview": PREVIEW_DISCARD}),
 )  # fmt: skip

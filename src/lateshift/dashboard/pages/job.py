@@ -7,13 +7,15 @@ import msgspec
 
 from lateshift.api.bounds import JSON_DEPTH
 from lateshift.api.problem import Refused
-from lateshift.api.reading import depth_of
 from lateshift.api.route import Asked, Reach
 from lateshift.api.routes import jobs
 from lateshift.dashboard.page import Action, Context, Form, Page
+from lateshift.dashboard.pages.dead_letters import PREVIEW_DISCARD
 from lateshift.dashboard.telling import life_of
 from lateshift.model.access import Scope, standing
+from lateshift.model.depth import depth_of
 from lateshift.model.job import JobView
+from lateshift.model.sealed import MASK
 
 KIN_SHOWN = 50  # descendants of a job
 AUDIT_SHOWN = 20  # lines of the audit about it
@@ -30,6 +32,7 @@ def job_page(asked: Asked) -> Context:
         "job": document, "view": view, "explanation": None if view.state.settled else jobs.explain_job(asked),
         "life": life_of(view, asked.store.logs.of(view.id), names), "family": _family(asked, view),
         "audit": _audit(asked, view.id), "arguments": document.arguments,
+        "sealed": document.arguments == MASK,
     }  # fmt: skip
 
 
@@ -87,6 +90,7 @@ PAGES = (
          actions={
              "cancel": Action(route=_ROUTES[jobs.cancel_job]),
              "resubmit": Action(route=_ROUTES[jobs.resubmit_job], body=lambda form: {}),
-             "edit": Action(route=_ROUTES[jobs.resubmit_job], body=edited),
+             "edit": Action(route=_ROUTES[jobs.resubmit_job], body=edited, place="edit"),
+             "discard-preview": PREVIEW_DISCARD,
          }),
 )  # fmt: skip

@@ -2,13 +2,16 @@
 
 from typing import Any
 
+from msgspec import structs
+
 from lateshift.api.bounds import Text
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Reach
 from lateshift.api.routes import bulk, jobs
 from lateshift.api.routes.bulk import BulkDone
 from lateshift.api.routes.jobs import JobQuery
-from lateshift.api.routes.narrowing import NARROWING
+from lateshift.api.routes.narrowing import NARROWING, too_wide
+from lateshift.dashboard.choosing import known, own_queues
 from lateshift.dashboard.page import Action, Context, Form, Page
 from lateshift.dashboard.telling import Row
 from lateshift.model.access import Scope
@@ -16,6 +19,8 @@ from lateshift.model.search import LOOKED_AT, Found
 from lateshift.model.words import counted
 from lateshift.operating.digits import LEAST_DIGITS, digits_in
 from lateshift.store.contract import ENDINGS_LOOKED_AT
+
+LOOKED_BACK = "7d"  # for a text that is looked for, where nobody said how far
 
 _ROUTES = {route.handler: route for route in bulk.ROUTES}
 _DONE = {"cancel": "cancelled, or told to stop", "resubmit": "ready again"}
@@ -29,14 +34,17 @@ class JobsPageQuery(JobQuery, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 def list_page(asked: Asked) -> Context:
     """The newest jobs that fit a filter: one search, which looks at a bounded number of jobs. Or those whose ids begin or end so:
-    reports.find, which looks at a bounded number too."""
+    reports.find, which looks at a bounded number too. Where the API would ask since when, it is LOOKED_BACK, and the form says so."""
+    wide = too_wide(asked.query) is not None
+    if wide:
+        asked.query = structs.replace(asked.query, since=LOOKED_BACK)
     own = () if asked.query.id is not None else own_queues(asked)
     page = Found([]) if own else jobs.searched(asked) if asked.query.id is None else _named(asked)
     given = {name: getattr(asked.query, name) for name in NARROWING}
     return {
         "rows": [Row.of(view) for view in page.jobs], "next": asked.cursors.write(page.before), "cut": page.cut, "query": asked.query,
         "given": {name: value for name, value in given.items() if value is not None}, "looked_at": LOOKED_AT, "own": own,
-        "endings": ENDINGS_LOOKED_AT,
+        "endings": ENDINGS_LOOKED_AT, "known": known(asked), "looked_back": LOOKED_BACK if wide else None,
     }  # fmt: skip
 
 
@@ -56,20 +64,20 @@ def _named(asked: Asked) -> Found:
     return Found([view for view in found if view is not None and asked.shows(view.queue)])
 
 
-def own_queues(asked: Asked) -> tuple[str, ...]:
-    """Those that a token is for, if it is for some and has named none: it is asked which."""
-    if asked.token is None or asked.query.queue is not None or not asked.token.queues:
-        return ()
-    asked.checked = True
-    return tuple(asked.token.queues)
-
-
 def chosen(form: Form) -> Any:
-    """The rows that were ticked; if none was, all that fit the filters of the page."""
+    """The rows that were ticked; if none was, all that fit the filters of the page. Raises Refused if that is all there are."""
     ids = [id for id in form.get("ids", "").split(",") if id]
     if ids:
         return {"action": form.get("action", ""), "ids": ids}
-    return {"action": form.get("action", "")} | {name: form[name] for name in NARROWING if form.get(name)}
+    narrowed = {name: form[name] for name in NARROWING if form.get(name)}
+    if not narrowed:
+        raise Refused(
+            422,
+            "nothing-chosen",
+            "Tick some rows, or set a filter: then all that fit are meant.",
+            field="ids",
+        )
+    return {"action": form.get("action", "")} | narrowed
 
 
 def _says(done: BulkDone) -> str:

@@ -1,17 +1,22 @@
 """Members: the processes that are there, what each does, and those that were lost."""
 
 from lateshift.api.route import Asked, Reach
-from lateshift.api.routes.queues import list_members
 from lateshift.dashboard.page import Context, Page
+from lateshift.documents.members import member_document
 from lateshift.model.access import Scope
+from lateshift.model.explaining.serving import PLACES
 
 MEMBERS_SHOWN = 200
 
 
 def members_page(asked: Asked) -> Context:
     """Reads reports.members: as many as there are processes. The lost first, then those that are longest there."""
-    found = sorted(list_members(asked).members, key=lambda it: (not it.dead, it.started_at))
-    return {"members": found[:MEMBERS_SHOWN], "left_out": max(0, len(found) - MEMBERS_SHOWN)}
+    found = sorted(
+        map(member_document, asked.store.reports.members()), key=lambda it: (not it.dead, it.started_at)
+    )
+    return {
+        "members": found[:MEMBERS_SHOWN], "left_out": max(0, len(found) - MEMBERS_SHOWN), "places": PLACES,
+    }  # fmt: skip
 
 
 PAGES = (

@@ -3,8 +3,8 @@
 from lateshift.api.route import Asked, Reach
 from lateshift.api.routes.overview import HistoryQuery, OverviewQuery, look, show_history
 from lateshift.dashboard.chart import charts
+from lateshift.dashboard.choosing import own_queues
 from lateshift.dashboard.page import Context, Page
-from lateshift.dashboard.pages.jobs import own_queues
 from lateshift.documents.figures import history_document
 from lateshift.model.access import Scope
 from lateshift.model.figures import Over

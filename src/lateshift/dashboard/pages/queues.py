@@ -1,7 +1,6 @@
 """Queues: what stands in each, and one with its limits, its tenants and its course."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 
 from msgspec import Struct
 
@@ -12,11 +11,12 @@ from lateshift.api.routes.overview import OverviewQuery
 from lateshift.dashboard.chart import charts
 from lateshift.dashboard.page import Action, Context, Page
 from lateshift.model.access import Scope
-from lateshift.model.figures import Figures, Grain, Over
-from lateshift.operating import overview
+from lateshift.model.draining import Drain
+from lateshift.model.figures import Over
+from lateshift.operating import overview, pace
 from lateshift.operating.attention import COUNTED_NOW
 from lateshift.operating.names import check_queue
-from lateshift.operating.queues import all_queues, declared, empty
+from lateshift.operating.queues import all_queues, empty
 from lateshift.store.contract import QueueView
 from lateshift.store.guard_contract import TENANT_COUNTED
 
@@ -38,34 +38,23 @@ class Row(Struct, frozen=True):
 
     queue: QueueView
     per_second: float
-    drains_in: timedelta | None
+    drain: Drain
     shown: dict[str, str]
 
 
 def queues_page(asked: Asked) -> Context:
-    """Reads queues.list (counts stop at a limit), and the figures of the last day and of the last minutes by queue."""
+    """Reads all_queues (bounded), and the figures of the last minutes by queue."""
     query: QueuesQuery = asked.query
     store, now = asked.store, asked.store.clock.now()
-    all = all_queues(store, declared(asked.app), COUNTED_NOW)
+    all = all_queues(store, asked.app.declared_queues(), COUNTED_NOW)
     cut = _cut(all)
     found = [it for it in all if asked.shows(it.name) and (query.name or "") in it.name]
     shown = [it for it in found if it.name > (query.after or "")]
-    since = Grain.MINUTE.begins(now) - overview.RECENT
-    done = store.figures.by_queue(Grain.MINUTE, since, len(found) + QUEUES_SHOWN)
-    seconds = (now - since).total_seconds()
+    seen = pace.recent(store, shown[:QUEUES_SHOWN], now, whole=False)
     rows = []
     for queue in shown[:QUEUES_SHOWN]:
-        figures = done.get(queue.name, Figures())
-        per_second = figures.completed / seconds
-        backlog, _ = overview.waiting([queue], figures.backlog)
-        rows.append(
-            Row(
-                queue,
-                per_second,
-                overview.drains_in(backlog, per_second),
-                _shown(queue, figures.backlog, cut),
-            )
-        )
+        goes = pace.of_queue(queue, seen)
+        rows.append(Row(queue, goes.per_second, goes.drain, _shown(queue, goes.backlog, goes.cut, cut)))
     return {"rows": rows, "query": query, "after": rows[-1].queue.name if len(shown) > QUEUES_SHOWN else None}
 
 
@@ -78,16 +67,13 @@ def queue_page(asked: Asked) -> Context:
     store, now = asked.store, asked.store.clock.now()
     all = store.queues.list(COUNTED_NOW)
     queue = next((it for it in all if it.name == name), None) or empty(name)
-    counted, seconds = overview.recent(store, [name], now)
-    per_second = counted.completed / seconds
-    backlog, _ = overview.waiting([queue], counted.backlog)
-    members = [it for it in store.reports.members() if not it.dead]
-    serving = [it for it in members if it.serves is not None and it.serves.takes_from(name)]
+    seen = pace.recent(store, [queue], now, whole=False)
+    goes = pace.of_queue(queue, seen)
+    serving = [it for it in seen.workers if it.serves is not None and it.serves.takes_from(name)]
     held = store.sessions.list(held=True, limit=SESSIONS_LOOKED_AT)
     return {
         "queue": queue, "over": query.over, "charts": charts(overview.course(store, name, over, now), over, workers=False),
-        "per_second": per_second, "drains_in": overview.drains_in(backlog, per_second),
-        "shown": _shown(queue, counted.backlog, _cut(all)),
+        "per_second": goes.per_second, "drain": goes.drain, "shown": _shown(queue, goes.backlog, goes.cut, _cut(all)),
         "rules": [rule for rule in store.rules.list() if (rule.scope, rule.name) == ("queue", name)],
         "tenants": store.queues.tenants(name, TENANTS_SHOWN), "tenants_most": TENANTS_SHOWN, "tenant_counted": TENANT_COUNTED,
         "sessions": [it for it in held if it.queue == name],
@@ -100,11 +86,10 @@ def _cut(queues: Sequence[QueueView]) -> set[str]:
     return {state for state in STATES[1:] if sum(getattr(it, state) for it in queues) >= COUNTED_NOW}
 
 
-def _shown(queue: QueueView, sampled: int, cut: set[str]) -> dict[str, str]:
+def _shown(queue: QueueView, backlog: int, more: bool, cut: set[str]) -> dict[str, str]:
     """Counts by state; one that stopped says so, and of ready jobs how many waited when it was sampled last."""
     shown = {state: f"{getattr(queue, state):,}{'+' if state in cut else ''}" for state in STATES}
     if queue.ready >= COUNTED_NOW:
-        backlog, more = overview.waiting([queue], sampled)
         shown["ready"] = f"{backlog:,}+" if more else f"about {backlog:,}"
     return shown
 

@@ -136,13 +136,13 @@ PAGES = (
     Page(path="/schedules", title="Schedules", section="Schedules", template="schedules.html", handler=list_page,
          scope=Scope.READ, reach=Reach.OWN, asks=Paging),
     Page(path="/schedules/{name:path}", title="Schedule", section="Schedules", template="schedule.html", handler=schedule_page,
-         scope=Scope.READ, reach=Reach.ONE, asks=SchedulePageQuery,
+         scope=Scope.READ, reach=Reach.ONE, asks=SchedulePageQuery, place="backfill",
          actions={
              "pause": Action(route=_ROUTES[schedules.pause_schedule]), "resume": Action(route=_ROUTES[schedules.resume_schedule]),
              "fire": Action(route=_ROUTES[schedules.fire_schedule], says=_fired),
-             "backfill": Action(route=_ROUTES[schedule_making.backfill_schedule], body=_range, says=_filled,
+             "backfill": Action(route=_ROUTES[schedule_making.backfill_schedule], body=_range, says=_filled, place="backfill",
                                 leads=lambda batch: f"/batches/{batch.id}"),
-             "edit": Action(route=_ROUTES[schedule_making.edit_schedule], body=_change, says=_edited),
+             "edit": Action(route=_ROUTES[schedule_making.edit_schedule], body=_change, says=_edited, place="edit"),
              "remove": Action(route=_ROUTES[schedule_making.remove_schedule], leads=lambda done: "/schedules"),
          }),
 )  # fmt: skip

@@ -1,18 +1,17 @@
 """Tokens, and the record of what was done with them. For whoever may do all."""
 
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from msgspec import Struct
 
-from lateshift.api.bounds import PAGE_MOST
+from lateshift.api.bounds import PAGE
 from lateshift.api.route import Asked, Reach
 from lateshift.api.routes import tokens
 from lateshift.dashboard.page import Action, Context, Form, Page
 from lateshift.dashboard.typed import UNITS, seconds_in, words_in
 from lateshift.documents.tokens import TokenDocument, token_document
-from lateshift.model.access import Scope, Token
+from lateshift.model.access import Scope
 
 _ROUTES = {route.handler: route for route in tokens.ROUTES}
 ABOUT = {
@@ -22,32 +21,28 @@ ABOUT = {
 
 
 class TokenLine(Struct, frozen=True, kw_only=True):
-    """`sign_in`: it is a browser's own, made when somebody signed in. `mine`: this browser's."""
+    """`mine`: this browser's."""
 
     token: TokenDocument
-    sign_in: bool
     mine: bool
 
 
 def tokens_page(asked: Asked) -> Context:
-    """Tokens, the newest first, and the browsers that signed in apart. By `tokens.list`, 200 at most."""
-    now = asked.store.clock.now()
-    found = asked.store.tokens.list(PAGE_MOST)
-    own = None if asked.token is None else asked.token.id
-    lines = [_line(token, own, now) for token in found]
+    """A page of tokens, those that are good first, and the first browsers that signed in apart; or a page of these. By `tokens.list`."""
+    query: tokens.TokenQuery = asked.query
+    found, own = tokens.list_tokens(asked), None if asked.token is None else asked.token.id
+    now, first = asked.store.clock.now(), query.cursor is None and not query.sign_ins
+    browsers = asked.store.tokens.list(PAGE + 1, sign_ins=True) if first else []
+    sign_ins = [token_document(token, now) for token in browsers[:PAGE]]
     return {
-        "lines": [line for line in lines if not line.sign_in], "sign_ins": [line for line in lines if line.sign_in],
-        "scopes": ABOUT, "units": list(UNITS), "cut": len(found) == PAGE_MOST, "most": PAGE_MOST,
+        "lines": _lines([] if query.sign_ins else found.tokens, own),
+        "sign_ins": _lines(found.tokens if query.sign_ins else sign_ins, own), "more_sign_ins": len(browsers) > PAGE,
+        "next": found.next, "query": query, "scopes": ABOUT, "units": list(UNITS),
     }  # fmt: skip
 
 
-def _line(token: Token, own: UUID | None, now: datetime) -> TokenLine:
-    return TokenLine(token=token_document(token, now), sign_in=_is_sign_in(token), mine=token.id == own)
-
-
-def _is_sign_in(token: Token) -> bool:
-    """One by a link has no parent, and its name alone says so."""
-    return token.parent is not None or ":browser-" in token.name
+def _lines(documents: list[TokenDocument], own: UUID | None) -> list[TokenLine]:
+    return [TokenLine(token=each, mine=each.id == own) for each in documents]
 
 
 def _new(form: Form) -> Any:
@@ -65,9 +60,9 @@ def audit_page(asked: Asked) -> Context:
 
 PAGES = (
     Page(path="/tokens", title="Tokens", section="Tokens", template="tokens.html", handler=tokens_page, scope=Scope.ADMIN,
-         reach=Reach.ALL,
+         reach=Reach.ALL, asks=tokens.TokenQuery,
          actions={
-             "create": Action(route=_ROUTES[tokens.create_token], body=_new, shows="token_made.html"),
+             "create": Action(route=_ROUTES[tokens.create_token], body=_new, shows="token_made.html", place="create"),
              "{id}/revoke": Action(route=_ROUTES[tokens.revoke_token]),
          }),
     Page(path="/audit", title="Audit", section="Audit", template="audit.html", handler=audit_page, scope=Scope.ADMIN,

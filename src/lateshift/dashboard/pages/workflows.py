@@ -30,6 +30,7 @@ LATE = "late"  # which is no state of a run, but what somebody looks for
 LATE_MOST = 100  # late steps whose runs are listed
 HELD_SHOWN = 20  # held steps with a form each
 SIGNALS_SHOWN = 20  # that wait for a run
+UNDER_WAY = 20  # steps among which those are found that wait for a signal
 _ROUTES = {route.handler: route for route in workflows.ROUTES}
 
 
@@ -60,8 +61,8 @@ def _late(asked: Asked) -> workflows.RunsPage:
 
 
 def run_page(asked: Asked) -> Context:
-    """One run. Reads the run, its job, STEPS_SHOWN of its steps, HELD_SHOWN of those that are held, SIGNALS_SHOWN signals, and the
-    jobs of up to 20 steps under way: all by primary keys."""
+    """One run. Reads the run, its job, STEPS_SHOWN of its steps, HELD_SHOWN of those that are held, UNDER_WAY of those that are, SIGNALS_SHOWN
+    signals, and the jobs of up to 20 steps under way: all by primary keys."""
     job, store, now = asked.job(), asked.store, asked.store.clock.now()
     after = asked.cursors.read(asked.query.cursor, str) or ""
     view = store.workflows.look(job.id, after=after, limit=STEPS_SHOWN + 1)
@@ -81,10 +82,17 @@ def run_page(asked: Asked) -> Context:
         "others": {shown_path(path) for path in others},
         "mendable": {kind.label for kind in Kind if kind is not Kind.FIXED},
         "signals": [signal_document(each, hide=job.sensitive) for each in store.workflows.told(job.id, SIGNALS_SHOWN)],
-        "next": asked.cursors.write(more), "first": first, "over": over,
+        "awaited": [] if over else _awaited(asked), "next": asked.cursors.write(more), "first": first, "over": over,
         "may_resume": state in ("held", "compensation_failed", "worker_lost") or (bool(held.steps) and not over),
         "may_undo": not over and state not in ("undoing", "cancelling"), "may_cancel": not over and view.run.cancel_by is None,
     }  # fmt: skip
+
+
+def _awaited(asked: Asked) -> list[str]:
+    """The names of the signals that the run waits for, each once."""
+    view = asked.store.workflows.look(asked.id, limit=UNDER_WAY, state=StepState.RUNNING)
+    steps = [] if view is None else view.steps
+    return list(dict.fromkeys(step.name for step in steps if step.kind is Kind.SIGNAL))
 
 
 def _signal(form: Form) -> Any:
@@ -125,10 +133,10 @@ PAGES = (
     Page(path="/workflows/{id}", title="Run", section="Workflows", template="run.html", handler=run_page, scope=Scope.READ,
          reach=Reach.ONE, asks=RunPageQuery,
          actions={
-             "signal": Action(route=_ROUTES[workflows.signal_workflow], body=_signal, says=_told),
+             "signal": Action(route=_ROUTES[workflows.signal_workflow], body=_signal, says=_told, place="signal"),
              "resume": Action(route=_ROUTES[workflows.resume_workflow], says=lambda result: "The run goes on."),
-             "undo": Action(route=_ROUTES[workflows.undo_workflow], says=_undone),
+             "undo": Action(route=_ROUTES[workflows.undo_workflow], says=_undone, place="undo"),
              "cancel": Action(route=_ROUTES[workflows.cancel_workflow], says=_cancelled),
-             "steps/{step}/resubmit": Action(route=_ROUTES[workflows.resubmit_step], body=_arguments, says=_resubmitted),
+             "steps/{step}/resubmit": Action(route=_ROUTES[workflows.resubmit_step], body=_arguments, says=_resubmitted, place="step"),
          }),
 )  # fmt: skip

@@ -15,6 +15,11 @@ function select(step) {
   next.scrollIntoView({ block: "nearest" });
 }
 
+function letGo() {
+  for (const row of document.querySelectorAll("tr.chosen")) row.classList.remove("chosen");
+  document.activeElement?.blur();
+}
+
 function go(letter) {
   const page = [...document.querySelectorAll("nav a")].find((link) => link.dataset.key === letter);
   if (page) page.click();
@@ -29,6 +34,7 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "k") select(-1);
   else if (event.key === "Enter" && event.target === document.body) document.querySelector("tr.chosen a")?.click();
   else if (event.key === "g") going = Date.now() + 1500;
+  else if (event.key === "Escape") letGo();
   else if (event.key === "?") dialog.showModal();
   else if (event.key === ".") hold(!held);
   else if (event.key === "/" && document.querySelector("[data-search]")) {
@@ -47,7 +53,7 @@ function look() {
   if (document.hidden || held) return;
   for (const region of document.querySelectorAll("[data-live]")) {
     const typing = region.contains(document.activeElement) && document.activeElement.matches("input, textarea, select");
-    const busy = typing || region.querySelector(window.htmx ? "input:checked" : "input:checked, details[open]");
+    const busy = typing || region.querySelector(window.htmx ? "input:checked, tr.chosen" : "input:checked, tr.chosen, details[open]");
     const due = Date.now() - Number(region.dataset.looked || 0) >= Number(region.dataset.live) * 1000 - 100;
     if (busy || !due) continue;
     region.dataset.looked = Date.now();
@@ -59,7 +65,7 @@ function look() {
 // Where the package was built without the libraries: the region as a whole, as the server has it now.
 async function lookPlainly(region) {
   try {
-    const answer = await fetch(location.href);
+    const answer = await fetch(region.dataset.here ?? location.href);
     if (new URL(answer.url).pathname === "/sign-in") return location.reload();
     document.body.classList.toggle("gone", !answer.ok);
     if (!answer.ok) return;
@@ -72,7 +78,7 @@ async function lookPlainly(region) {
   }
 }
 
-// What somebody has opened stays open, and the row that was walked to stays the one.
+// What somebody has opened stays open, and a row that was walked to while the page looked again stays the one.
 if (window.Idiomorph)
   Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, node) =>
     !(name === "open" && node.matches("details")) && !(name === "class" && node.matches("tr.chosen"));

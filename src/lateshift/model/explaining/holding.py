@@ -74,20 +74,23 @@ def _time(facts: Facts, words: Words) -> Reason:
             says=f"It waits for a token of the limit {waits_for.removeprefix('rate:')}, which was withdrawn since.",
             clears_at=job.due_at,
         )
-    if facts.run is not None:
+    begins_anew = failed is not None and failed.fence == job.fence and job.attempt == 0
+    if facts.run is not None and not begins_anew:
         return _asleep(facts, facts.run, words)
     if failed is not None and failed.fence == job.fence:
+        fresh = ": it was resubmitted for later, or that attempt did not count" if begins_anew else ""
         return Reason(
             code="retry_wait",
             says=f"Attempt {failed.attempt} of {job.attempts} {ENDED.get(failed.reason, failed.reason)} at "
-            f"{words.gone(failed.at)}, and the next one waits.{said(failed)}",
+            f"{words.gone(failed.at)}, and the next one waits{fresh}.{said(failed)}",
             since=failed.at,
             clears_at=job.due_at,
         )
     if job.fence > 0:
         return Reason(
             code="put_off",
-            says="A worker had it and put it off: its task asked for that (Snooze), or that worker had no such task.",
+            says="A worker had it and put it off: its task asked for that (Snooze), or that worker had no such task. "
+            "Or it was cancelled, and resubmitted for later.",
             clears_at=job.due_at,
         )
     return Reason(

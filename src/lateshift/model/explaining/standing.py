@@ -21,7 +21,7 @@ DIED_OF = {
     "worker_lost": "its worker died too often while it ran, or at its last attempt",
     "undecodable": "its arguments do not fit the task any more",
     "result_not_kept": "it was done, but its result could not be kept",
-    NOT_SEALED: "it was not sealed when it came into a sensitive queue, so it was not run",
+    NOT_SEALED: "it was not sealed, and its queue, or its task's own, is sensitive, so it was not run",
     SEAL_BROKEN: "what was sealed of it was changed, or is another job's, so it was not run",
     "memory": "its last attempt took more memory than its task may",
     "process_died": "its process died at its last attempt",

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from lateshift.errors import EventInvalid
+from lateshift.model.depth import JSON_DEPTH, depth_of
 
 
 class Message(Struct, frozen=True, kw_only=True):
@@ -21,10 +22,14 @@ class Message(Struct, frozen=True, kw_only=True):
 
     @property
     def content(self) -> Any:
+        if depth_of(self.body) > JSON_DEPTH:
+            raise EventInvalid(
+                f"the body has objects or lists more than {JSON_DEPTH} deep inside one another."
+            )
         try:
             return msgspec.json.decode(self.body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise EventInvalid(f"the body is no JSON: {error}") from error
+            raise EventInvalid(f"the body is no JSON: {error}.") from error
 
     @property
     def raw(self) -> bytes:

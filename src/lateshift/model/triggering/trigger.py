@@ -59,7 +59,7 @@ class NewTrigger(Struct, frozen=True, kw_only=True):
 
 class Refused(Struct, frozen=True, kw_only=True):
     """An event that no job can be made of: as it came, and why. `rest`: what came with it, as JSON: its `kind`, what was `seen`
-    beside the raw, the `queue` it was for, `how` the raw is read, and whether it was `cut`."""
+    beside the raw, the `queue` it was for, `how` the raw is read, whether it was `cut`, and whether the reason is `ours` to tell its sender."""
 
     id: UUID
     raw: bytes

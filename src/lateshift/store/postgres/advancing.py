@@ -52,7 +52,7 @@ PUT_UNDO = """UPDATE lateshift.step SET undo_state = %(state)s, undo_failures = 
 TAKE = "UPDATE lateshift.signal SET taken = %s WHERE run = %s AND number = %s AND taken IS NULL"
 # The leases are given up, unless something came that they do not know of. Primary keys.
 _UNTIL = "least(%(now)s::timestamptz + n.wait * interval '1 microsecond', n.until)"
-SLEEP = f"""UPDATE lateshift.job j SET state = CASE WHEN {_UNTIL} > %(now)s::timestamptz THEN 0 ELSE 1 END, due_at = {_UNTIL}, attempt = j.attempt - 1, losses = 0,
+SLEEP = f"""UPDATE lateshift.job j SET state = CASE WHEN {_UNTIL} > %(now)s::timestamptz THEN 0 ELSE 1 END, due_at = {_UNTIL}, was_due = NULL, attempt = j.attempt - 1, losses = 0,
  lane = CASE j.lane WHEN 3 THEN 0 ELSE j.lane END, tenant = CASE j.lane WHEN 3 THEN NULL ELSE j.tenant END,
  holder = NULL, leased_at = NULL, complete_by = NULL
  FROM unnest(%(ids)b::uuid[], %(news)b::bigint[], %(waits)b::bigint[], %(untils)b::timestamptz[]) AS n (id, news, wait, until)

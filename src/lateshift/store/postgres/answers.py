@@ -36,7 +36,7 @@ class PostgresAnswers:
         self._database = database
         self._clock = database.clock
 
-    def begin(self, id: bytes, request: bytes, *, turn: int) -> Begun:
+    def begin(self, id: bytes, request: bytes, *, turn: int, older: bytes | None = None) -> Begun:
         told = {
             "id": id, "request": request, "turn": turn, "skew": self._clock.offset, "within": ANSWER_WITHIN,
             "kept": ANSWER_KEPT,
@@ -47,7 +47,7 @@ class PostgresAnswers:
                 if connection.execute(BEGIN, told).fetchall():
                     return Begun()
                 for known, whose, answer, held in connection.execute(FIND, told).fetchall():
-                    if bytes(known) != request:
+                    if bytes(known) not in (request, older):
                         return Begun(another=True)
                     if answer is not None:
                         return Begun(answer=_decode(answer))

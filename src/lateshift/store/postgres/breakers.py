@@ -133,8 +133,8 @@ class PostgresBreakers:
         self._wakes.hint(lines_of(jobs))
         return told
 
-    def list(self, limit: int | None = None) -> list[CircuitView]:
-        return self._database.run(lambda connection, again: views(connection, limit=limit))
+    def list(self, limit: int | None = None, *, after: str = "") -> list[CircuitView]:
+        return self._database.run(lambda connection, again: views(connection, limit=limit, after=after))
 
 
 def _breaker_of(connection: Connection, circuit: str) -> str | None:
@@ -143,9 +143,9 @@ def _breaker_of(connection: Connection, circuit: str) -> str | None:
 
 
 def views(
-    connection: Connection, wanted: gating.Wanted = gating.every, limit: int | None = None
+    connection: Connection, wanted: gating.Wanted = gating.every, limit: int | None = None, after: str = ""
 ) -> list[CircuitView]:
-    return READING.views(_ask(connection), COUNT_LIMIT, wanted, limit)
+    return READING.views(_ask(connection), COUNT_LIMIT, wanted, limit, after)
 
 
 def _ask(connection: Connection) -> Ask:

@@ -55,6 +55,7 @@ REPEATABLE = (
     pg.CrashShutdown, pg.CannotConnectNow, pg.QueryCanceled, pg.LockNotAvailable, pg.IdleInTransactionSessionTimeout,
 )  # fmt: skip
 MIGRATION_LOCK = 0x1A7E5417
+LOCK_SECONDS = 2  # that a migration waits for a table
 
 
 SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -204,6 +205,8 @@ class Database:
     def _migrate(self, connection: Connection, again: bool) -> list[int]:
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,), prepare=False)
+            # All who come after it wait behind a migration that waits for a table: it gives up, and is tried again.
+            connection.execute(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'", prepare=False)
             have = _version(connection, again)
             if have > VERSION:
                 raise self._too_new(have)

@@ -122,12 +122,14 @@ def gather(connection: Connection, job: JobView, members: list[MemberView], skew
         rooms=_rooms(connection, job) if counted else [],
         line=_line(connection, job, guard) if job.state is State.READY else None,
         members=members,
-        programs={
-            code: _program.decode(told)
-            for code, told in connection.execute(PROGRAMS, (skew, PROGRAMS_LOOKED_AT)).fetchall()
-        },
+        programs=programs(connection, skew),
         led_until=leader[0][0] if leader else None,
     )
+
+
+def programs(connection: Connection, skew: timedelta) -> dict[str, Program]:
+    rows = connection.execute(PROGRAMS, (skew, PROGRAMS_LOOKED_AT)).fetchall()
+    return {code: _program.decode(told) for code, told in rows}
 
 
 def _paused(connection: Connection, queue: str) -> Paused | None:

@@ -107,11 +107,12 @@ _FREE = """WITH free AS MATERIALIZED (SELECT id FROM lateshift.job WHERE id = AN
 _THESE = "WHERE id = ANY(ARRAY(SELECT id FROM free))"
 BLOCK = f"""{_FREE}
 UPDATE lateshift.job SET state = 3, blocked_by = (%(waits)b::text[])[{_PLACE}] {_THESE}"""
+# A rate names it another moment. When it was due comes back with its lease: so long it has waited.
 LATER = f"""{_FREE}
-UPDATE lateshift.job SET state = 0, blocked_by = (%(waits)b::text[])[{_PLACE}],
+UPDATE lateshift.job SET state = 0, blocked_by = (%(waits)b::text[])[{_PLACE}], was_due = coalesce(was_due, due_at),
  due_at = to_timestamp((%(times)s::float8[])[{_PLACE}]) {_THESE}"""
 _LEASE = f"""{_FREE}
-{TAKE}, blocked_by = NULL, turn = {BEGUN}{{}} {_THESE}
+{TAKE}, blocked_by = NULL, due_at = coalesce(was_due, due_at), was_due = NULL, turn = {BEGUN}{{}} {_THESE}
  RETURNING {COLUMNS}, session, limit_key, tenant"""
 LEASE_THESE = _LEASE.format("")
 LEASE_COUNTED = _LEASE.format(f", {in_limits('lateshift.')}")

@@ -1,17 +1,19 @@
 """The life of a job in PostgreSQL: enqueue, lease, settle, and what operators do to it. Each verb is one transaction."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from psycopg.errors import UniqueViolation
 
 from lateshift.model.attempt_log import AttemptLog
+from lateshift.model.discard import Discarded, Kept
 from lateshift.model.edit import Edit
 from lateshift.model.guard import Turns
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import CAREFUL, Enqueued, Lease, Line, NewJob, Note
-from lateshift.model.outcome import Settlement
+from lateshift.model.outcome import Settlement, last_words
 from lateshift.store.contract import Exchanged, Gap, Promoted, StopOrder, TakenBack, Want, lane_of
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
@@ -19,6 +21,7 @@ from lateshift.store.lines import served
 from lateshift.store.postgres import (
     batches,
     cancelling,
+    discarding,
     editing,
     enqueue,
     guarding,
@@ -55,19 +58,21 @@ NEXT_DUE = """SELECT greatest(due_at - (clock_timestamp() + %s::interval), inter
 STOP_ORDERS = """SELECT id, fence, cancel_by FROM lateshift.job
  WHERE holder = %s AND state = 2 AND cancel_by IS NOT NULL"""
 
-# Dead and cancelled jobs are ready again, with fresh attempts and the fence they had. Primary key.
-REVIVE = f"""WITH gone AS (DELETE FROM lateshift.settled s WHERE id = ANY(%s) AND state IN (5, 6)
+# Dead and cancelled jobs are ready again, or scheduled, with fresh attempts and the fence they had. Primary key.
+REVIVE = f"""WITH gone AS (DELETE FROM lateshift.settled s WHERE id = ANY(%(ids)s) AND state IN (5, 6)
  AND (SELECT true FROM lateshift.job j WHERE j.session IS NOT NULL AND j.sequence IS NOT NULL AND j.queue = s.queue
   AND j.session = s.session AND j.sequence = s.sequence LIMIT 1) IS NULL RETURNING *),
 {settling.counted("-count(*)", "gone.state", "0")}
 INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, fence, due_at, created_at, time_limit,
  exclusive, task, payload, checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch, trace,
  reply)
-SELECT id, queue, lane, 1, priority, attempts, fence, clock_timestamp() + %s::interval, created_at, time_limit,
+SELECT id, queue, lane, CASE WHEN delay > interval '0' THEN 0 ELSE 1 END, priority, attempts, fence,
+ clock_timestamp() + %(skew)s::interval + coalesce(delay, interval '0'), created_at, time_limit,
  exclusive, task, payload, checkpoint, history, session,
  CASE WHEN session IS NOT NULL THEN greatest(turn, coalesce(sequence, 1)) END, sequence, gap_after, holds, tenant,
  limit_key, batch, trace, reply
-FROM gone RETURNING id, queue, lane"""
+FROM gone LEFT JOIN unnest(%(late)s::uuid[], %(delays)s::interval[]) AS later (id, delay) USING (id)
+RETURNING id, queue, lane"""
 # The queues in whose sessions these stood. Primary key.
 DEAD_QUEUES = "SELECT DISTINCT queue FROM lateshift.settled WHERE id = ANY(%s) AND tenant IS NOT NULL"
 
@@ -92,13 +97,14 @@ class PostgresJobs:
         return answers
 
     def _enqueue(self, connection: Connection, again: bool, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        crashpoint("enqueue.before_commit")
         skew = self._clock.offset
         if len(jobs) == 1 and not again and enqueue.is_plain(jobs[0], skew):
             # What most callers wait for, by the shortest way: one statement is a transaction by itself.
+            crashpoint("enqueue.before_commit")
             connection.kept_cursor.execute(*enqueue.at_once(jobs[0]))
             answers = [Enqueued(jobs[0].id, created=True)]
         elif jobs and not again and (alone := enqueue.together(jobs, skew)) is not None:
+            crashpoint("enqueue.before_commit")
             connection.execute(*alone)
             answers = [Enqueued(job.id, created=True) for job in jobs]
         else:
@@ -111,7 +117,9 @@ class PostgresJobs:
 
     def _enqueue_any(self, connection: Connection, again: bool, jobs: Sequence[NewJob]) -> list[Enqueued]:
         with connection.transaction():
-            return enqueue.run(connection, enqueue.statements(jobs, self._clock.offset, again=again))
+            answers = enqueue.run(connection, enqueue.statements(jobs, self._clock.offset, again=again))
+            crashpoint("enqueue.before_commit")
+        return answers
 
     def exchange(
         self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want],
@@ -165,6 +173,7 @@ class PostgresJobs:
         lines: set[Line] = set()
         if plain or quick or logged:
             with connection.pipeline():  # one round trip, one commit
+                settling.save(connection, last_words(plain), skew)
                 settled = settling.send(connection, plain, skew)
                 if logged:
                     logs.keep(connection, logged)
@@ -251,8 +260,9 @@ class PostgresJobs:
         return [id for id in ids if id in found]
 
     def resubmit(
-        self, ids: Sequence[JobId], *, by: str, edits: Mapping[JobId, Edit] | None = None
-    ) -> list[JobId]:
+        self, ids: Sequence[JobId], *, by: str, edits: Mapping[JobId, Edit] | None = None,
+        delays: Mapping[JobId, timedelta] | None = None,
+    ) -> list[JobId]:  # fmt: skip
         def work(connection: Connection, again: bool) -> tuple[set[Line], set[JobId]]:
             with connection.transaction():
                 dead = connection.execute(DEAD_QUEUES, (list(ids),)).fetchall()
@@ -262,7 +272,9 @@ class PostgresJobs:
                 edited = editing.edit(connection, named, by, self._clock.now()) if named else set()
                 wanted = [id for id in ids if id not in steps and (id not in named or id in edited)]
                 runs.restart(connection, wanted)
-                rows = connection.execute(REVIVE, (wanted, self._clock.offset)).fetchall()
+                late = {id: delays[id] for id in wanted if id in delays} if delays else {}
+                times = {"late": list(late), "delays": list(late.values()), "skew": self._clock.offset}
+                rows = connection.execute(REVIVE, {"ids": wanted, **times}).fetchall()
                 found = {id for id, _, _ in rows}
                 if dead:
                     sessions.let_go(connection, found, self._clock.offset)
@@ -274,6 +286,19 @@ class PostgresJobs:
         lines, found = self._database.run(work)
         self._wakes.hint(lines)
         return [id for id in ids if id in found]
+
+    def discard(self, ids: Sequence[JobId], *, by: str) -> Discarded:
+        skew = self._clock.offset
+
+        def work(connection: Connection, again: bool) -> Discarded:
+            with connection.transaction():
+                gone = discarding.discard(connection, ids, by, skew)
+                gone |= self._audited(connection, "discard", ids, by) if again else set()
+                left = discarding.kept(connection, [id for id in ids if id not in gone], skew)
+            done = [id for id in dict.fromkeys(ids) if id in gone]
+            return Discarded(ids=done, kept={id: why or Kept.OTHER for id, why in left.items()})
+
+        return self._database.run(work)
 
     def take_back(
         self, *, term: int, limit: int, alerts: Mapping[MemberId, Sequence[NewJob]] | None = None

@@ -1,13 +1,13 @@
 """Live processes and their heartbeats, in PostgreSQL."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 import msgspec
 
 from lateshift.model.ids import MemberId
-from lateshift.model.member import Lost, MemberView, Program, Serves
+from lateshift.model.member import Loops, Lost, MemberView, Program, Serves
 from lateshift.store.contract import COUNT_LIMIT
 from lateshift.store.postgres.database import Connection, Database
 
@@ -22,8 +22,8 @@ KEEP_PROGRAM = """INSERT INTO lateshift.program (code, seen_at, told) VALUES (%s
  ON CONFLICT (code) DO UPDATE SET seen_at = excluded.seen_at"""
 INTRODUCE = "UPDATE lateshift.member SET serves = %s, code = %s WHERE id = %s RETURNING 1"
 # One that was declared dead stays dead. Primary key.
-BEAT = """UPDATE lateshift.member SET expires_at = clock_timestamp() + %s::interval + %s::interval
- WHERE id = ANY(%s) AND dead_at IS NULL RETURNING id"""
+BEAT = """UPDATE lateshift.member m SET expires_at = clock_timestamp() + %s::interval + %s::interval, loops = coalesce(told.loops, m.loops)
+ FROM unnest(%s::uuid[], %s::bytea[]) AS told (id, loops) WHERE m.id = told.id AND dead_at IS NULL RETURNING m.id"""
 REPORT = "UPDATE lateshift.member SET stats = %s WHERE id = %s"
 BURY = "UPDATE lateshift.member SET dead_at = clock_timestamp() + %s::interval WHERE id = ANY(%s) AND dead_at IS NULL"
 LEAVE = """DELETE FROM lateshift.member m WHERE m.id = ANY(%s) AND NOT EXISTS
@@ -59,8 +59,11 @@ class PostgresMembers:
 
         return self._database.run(work)
 
-    def beat(self, ids: Sequence[MemberId], ttl: timedelta) -> list[MemberId]:
-        parameters = (self._clock.offset, ttl, list(ids))
+    def beat(
+        self, ids: Sequence[MemberId], ttl: timedelta, loops: Mapping[MemberId, Loops] | None = None
+    ) -> list[MemberId]:
+        told = [msgspec.json.encode(loops[id]) if loops and id in loops else None for id in ids]
+        parameters = (self._clock.offset, ttl, list(ids), told)
         rows = self._database.run(lambda connection, again: connection.execute(BEAT, parameters).fetchall())
         alive = {id for (id,) in rows}
         return [id for id in ids if id in alive]

@@ -22,19 +22,25 @@ AUDIT = """INSERT INTO lateshift.audit (at, action, subject, actor)
  VALUES (clock_timestamp() + %s::interval, %s, %s, %s)"""
 
 # The queues with ready jobs, from one to the next (job_ready), each counted up to the limit.
-READY = """WITH RECURSIVE name AS (
+_NAMES = """WITH RECURSIVE name AS (
   (SELECT queue FROM lateshift.job WHERE state = 1 ORDER BY queue LIMIT 1)
   UNION ALL
   SELECT next.queue FROM name, LATERAL (SELECT queue FROM lateshift.job
-    WHERE state = 1 AND queue > name.queue ORDER BY queue LIMIT 1) next)
-SELECT queue, counted.n, greatest(clock_timestamp() + %(skew)s::interval - counted.oldest, interval '0')
-FROM (SELECT queue FROM name LIMIT %(queues)s::bigint) AS name, LATERAL (SELECT count(*) AS n, min(due_at) AS oldest FROM
+    WHERE state = 1 AND queue > name.queue ORDER BY queue LIMIT 1) next)"""
+_COUNTED = """LATERAL (SELECT count(*) AS n, min(due_at) AS oldest FROM
   (SELECT due_at FROM lateshift.job j WHERE j.state = 1 AND j.queue = name.queue LIMIT %(limit)s) AS bounded) counted"""
+_READY = (
+    "SELECT queue, counted.n, greatest(clock_timestamp() + %(skew)s::interval - counted.oldest, interval '0')"
+)
+READY = f"{_NAMES} {_READY} FROM (SELECT queue FROM name LIMIT %(queues)s::bigint) AS name, {_COUNTED}"
+READY_NAMES = f"{_NAMES} SELECT queue FROM name"
+READY_OF = f"{_READY} FROM unnest(%(of)b::text[]) AS name (queue), {_COUNTED} WHERE counted.n > 0"
 COUNT_SCHEDULED = """SELECT queue, count(*) FROM
  (SELECT queue FROM lateshift.job WHERE state = 0 ORDER BY due_at LIMIT %s) AS bounded GROUP BY queue"""
 COUNT_RUNNING = "SELECT queue, count(*) FROM (SELECT queue FROM lateshift.job WHERE state = 2 LIMIT %s) AS bounded GROUP BY queue"
-COUNT_BLOCKED = """SELECT queue, count(*) FROM (SELECT queue FROM lateshift.job
- WHERE state = 3 LIMIT %s) AS bounded GROUP BY queue"""
+COUNT_BLOCKED = """SELECT queue, count(*), count(*) FILTER (WHERE starts_with(blocked_by, 'breaker:')),
+ count(*) FILTER (WHERE blocked_by = 'rate:queue:' || queue)
+ FROM (SELECT queue, blocked_by FROM lateshift.job WHERE state = 3 LIMIT %s) AS bounded GROUP BY queue"""
 COUNT_DEAD = """SELECT queue, count(*) FROM
  (SELECT queue FROM lateshift.settled WHERE state = 6 LIMIT %s) AS bounded GROUP BY queue"""
 # From one tenant to the next in a lane, each counted up to a limit; not those without one. job_tenant.
@@ -120,12 +126,28 @@ class PostgresQueues:
     def concealed(self) -> frozenset[str]:
         return self._database.run(lambda connection, again: concealed(connection))
 
-    def list(self, most: int = COUNT_LIMIT, *, limit: int | None = None) -> list[QueueView]:
+    def names(self) -> list[str]:
+        def work(connection: Connection, again: bool) -> list[str]:
+            some = (COUNT_LIMIT,)
+            with connection.pipeline():
+                cursors = [connection.execute(READY_NAMES), connection.execute(KNOWN)]
+                cursors += [
+                    connection.execute(sql, some)
+                    for sql in (COUNT_SCHEDULED, COUNT_RUNNING, COUNT_BLOCKED, COUNT_DEAD)
+                ]
+            return [*{row[0] for cursor in cursors for row in cursor.fetchall()}]
+
+        return self._database.run(work)
+
+    def list(
+        self, most: int = COUNT_LIMIT, *, limit: int | None = None, of: Collection[str] | None = None
+    ) -> list[QueueView]:
         def work(connection: Connection, again: bool) -> list[list[tuple[Any, ...]]]:
             some = (most,)
             with connection.pipeline():
-                told = {"skew": self._clock.offset, "limit": most, "queues": limit}
-                cursors = [connection.execute(READY, told)]
+                told: dict[str, Any] = {"skew": self._clock.offset, "limit": most}
+                told |= {"queues": limit} if of is None else {"of": Texts(of)}
+                cursors = [connection.execute(READY if of is None else READY_OF, told)]
                 cursors += [
                     connection.execute(sql, some)
                     for sql in (COUNT_SCHEDULED, COUNT_RUNNING, COUNT_BLOCKED, COUNT_DEAD)
@@ -134,19 +156,23 @@ class PostgresQueues:
             return [cursor.fetchall() for cursor in cursors]
 
         ready_rows, *counted, known_rows = self._database.run(work)
-        scheduled, running, blocked, dead = (dict(rows) for rows in counted)
+        blocked = {name: rest for name, *rest in counted.pop(2)}
+        scheduled, running, dead = (dict(rows) for rows in counted)
         ready = {name: (count, oldest) for name, count, oldest in ready_rows}
         known = {name: (at, by) for name, at, by in known_rows}
 
         def view(name: str) -> QueueView:
             paused_at, paused_by = known.get(name, (None, None))
             count, oldest = ready.get(name, (0, None))
+            held_up, parked, rationed = blocked.get(name, (0, 0, 0))
             return QueueView(
                 name=name, ready=count, scheduled=scheduled.get(name, 0), running=running.get(name, 0),
-                blocked=blocked.get(name, 0), dead=dead.get(name, 0), paused_by=paused_by, paused_at=paused_at,
-                oldest_ready=oldest,
+                blocked=held_up, parked=parked, rationed=rationed, dead=dead.get(name, 0), paused_by=paused_by,
+                paused_at=paused_at, oldest_ready=oldest,
             )  # fmt: skip
 
+        if of is not None:
+            return [view(name) for name in sorted(set(of))]
         # If there are more that have ready jobs, it is these, all of which were counted: the database may have another order.
         names = sorted(
             ready if len(ready) == limit else {*known, *scheduled, *running, *blocked, *dead, *ready}

@@ -2,22 +2,24 @@
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
 from lateshift.errors import StoreReadOnly
-from lateshift.model import history
+from lateshift.model import history, saying
+from lateshift.model.discard import Kept
 from lateshift.model.explaining.facts import MEMBERS_LOOKED_AT, Facts
-from lateshift.model.ids import JobId
-from lateshift.model.job import WITHHELD, JobFilter, JobView, Progress, State
-from lateshift.model.member import MemberView, Serves
+from lateshift.model.ids import JobId, MemberId
+from lateshift.model.job import WITHHELD, JobFilter, JobView, State
+from lateshift.model.member import Loops, MemberView, Program, Serves
 from lateshift.model.search import Found, argument_parts, error_part
 from lateshift.store import searching
 from lateshift.store.contract import ENDINGS_LOOKED_AT, Rows
 from lateshift.store.marks import Kin
-from lateshift.store.postgres import explaining, listing, marks
+from lateshift.store.postgres import discarding, explaining, listing, marks
 from lateshift.store.postgres.arrays import Uuids
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.listing import COLD, HOT, HOT_JOBS
@@ -58,14 +60,17 @@ ENDING = """SELECT id FROM (
 RUNNING = f"SELECT {HOT} FROM lateshift.job WHERE state = 2 LIMIT %s"
 # Not those that wait for another try. job_scheduled.
 UPCOMING = f"""SELECT {HOT} FROM lateshift.job WHERE state = 0 AND fence = 0 AND blocked_by IS NULL
- ORDER BY due_at LIMIT %s"""
+ AND (due_at, id) > (%s::timestamptz, %s::uuid) ORDER BY due_at, id LIMIT %s"""
 _MEMBERS = """SELECT id, name, kind, host, pid, started_at, expires_at,
- dead_at IS NOT NULL OR expires_at <= clock_timestamp() + %s::interval, stats, serves FROM lateshift.member"""
+ dead_at IS NOT NULL OR expires_at <= clock_timestamp() + %s::interval, stats, serves, loops FROM lateshift.member"""
 MEMBERS = f"{_MEMBERS} ORDER BY started_at"
+MEMBERS_AFTER = (
+    f"{_MEMBERS} WHERE (started_at, id) > (%s::timestamptz, %s::uuid) ORDER BY started_at, id LIMIT %s"
+)
 MEMBERS_ALIVE_FIRST = f"{_MEMBERS} ORDER BY dead_at IS NOT NULL, expires_at DESC LIMIT %s"
 
-_progress = msgspec.json.Decoder(Progress)
 _serves = msgspec.json.Decoder(Serves)
+_loops = msgspec.json.Decoder(Loops)
 
 
 class PostgresReports:
@@ -118,6 +123,11 @@ class PostgresReports:
 
         return self._database.run(work)
 
+    def kept(self, ids: Sequence[JobId]) -> dict[JobId, Kept]:
+        skew = self._database.clock.offset
+        found = self._database.run(lambda connection, again: discarding.kept(connection, ids, skew))
+        return {id: why for id, why in found.items() if why is not None}
+
     def kin(self, id: JobId, limit: int) -> Kin:
         return self._database.run(lambda connection, again: marks.kin(connection, id, limit))
 
@@ -132,8 +142,9 @@ class PostgresReports:
         rows = self._database.run(lambda connection, again: connection.execute(RUNNING, (limit,)).fetchall())
         return [view_of(row) for row in rows]
 
-    def upcoming(self, limit: int) -> list[JobView]:
-        rows = self._database.run(lambda connection, again: connection.execute(UPCOMING, (limit,)).fetchall())
+    def upcoming(self, limit: int, after: tuple[datetime, JobId] | None = None) -> list[JobView]:
+        told = (*(after or ("-infinity", searching.LOWEST)), limit)
+        rows = self._database.run(lambda connection, again: connection.execute(UPCOMING, told).fetchall())
         return [view_of(row) for row in rows]
 
     def find(self, digits: str, limit: int) -> list[JobId]:
@@ -154,6 +165,18 @@ class PostgresReports:
         sql, given = (MEMBERS, (skew,)) if limit is None else (MEMBERS_ALIVE_FIRST, (skew, limit))
         rows = self._database.run(lambda connection, again: connection.execute(sql, given).fetchall())
         return [_member(row) for row in rows]
+
+    def members_after(self, after: tuple[datetime, MemberId] | None, limit: int) -> list[MemberView]:
+        at, id = after or ("-infinity", searching.LOWEST)
+        told = (self._database.clock.offset, at, id, limit)
+        rows = self._database.run(
+            lambda connection, again: connection.execute(MEMBERS_AFTER, told).fetchall()
+        )
+        return [_member(row) for row in rows]
+
+    def programs(self) -> list[Program]:
+        skew = self._database.clock.offset
+        return [*self._database.run(lambda connection, again: explaining.programs(connection, skew)).values()]
 
     def facts(self, id: JobId) -> Facts | None:
         skew = self._database.clock.offset
@@ -198,19 +221,20 @@ def _bound(wanted: JobFilter, above: JobId, lowest: JobId, limit: int) -> dict[s
 
 
 def view_of(row: tuple[Any, ...]) -> JobView:
+    progress, said = saying.read(row[19])
     return JobView(
         id=row[0], task=row[1], queue=row[2], state=State(row[3]), priority=row[4], attempt=row[5], attempts=row[6],
         fence=row[7], losses=row[8], created_at=row[9], due_at=row[10], started_at=row[11], complete_by=row[12],
         settled_at=row[13], holder=row[14], cancel_requested=row[15], payload=row[16], result=row[17], reason=row[18],
-        progress=_progress.decode(row[19]) if row[19] else None, checkpoint=row[20], history=history.read(row[21]),
+        progress=progress, checkpoint=row[20], history=history.read(row[21]),
         exclusive=row[22], batch=row[23], session=row[24], sequence=row[25], tenant=row[26], limit_key=row[27],
-        tags=tuple(row[28]), parent=row[29], sensitive=row[30],
+        tags=tuple(row[28]), parent=row[29], said=said, sensitive=row[30],
     )  # fmt: skip
 
 
 def _member(row: tuple[Any, ...]) -> MemberView:
-    id, name, kind, host, pid, started, expires, dead, stats, serves = row
+    id, name, kind, host, pid, started, expires, dead, stats, serves, loops = row
     return MemberView(
         id=id, name=name, kind=kind, host=host, pid=pid, started_at=started, expires_at=expires, dead=dead,
-        stats=msgspec.json.decode(stats), serves=_serves.decode(serves) if serves else None,
+        stats=msgspec.json.decode(stats), serves=_serves.decode(serves) if serves else None, loops=_loops.decode(loops) if loops else {},
     )  # fmt: skip

@@ -7,7 +7,6 @@ from typing import Any
 from lateshift.model.guard import Turns
 from lateshift.model.ids import JobId, job_id_of
 from lateshift.model.job import Line, NewJob
-from lateshift.model.scheduling.plan import Outcome
 from lateshift.model.scheduling.schedule import NewSchedule, Reader, ScheduleView, TickView, keep
 from lateshift.model.scheduling.timing import next_tick
 from lateshift.model.scheduling.zones import ZONES
@@ -20,7 +19,7 @@ from lateshift.store.postgres.arrays import Texts
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.deeds import Deed
 from lateshift.store.postgres.wakes import NotifyWakes
-from lateshift.store.schedule_contract import TICKS_LOOKED_AT, Declared, Fired, ScheduleTally
+from lateshift.store.schedule_contract import Declared, Fired, ScheduleTally
 
 _NOW = "clock_timestamp() + %(skew)s::interval"
 NOW = f"SELECT {_NOW}"
@@ -58,10 +57,9 @@ NEXT = f"SELECT next_at - ({_NOW}) FROM lateshift.schedule WHERE {firing.LIVE} O
 REMEMBER = "UPDATE lateshift.schedule SET recent = %(recent)s WHERE name = %(name)s"
 TICKS = """SELECT at, schedule, generation, until, count, outcome, job FROM lateshift.tick WHERE at >= %s
  ORDER BY at, schedule, generation LIMIT %s"""
-# Ticks that were too late, among the newest. Primary key.
-MISSED = """SELECT at, schedule, generation, until, count, outcome, job FROM
- (SELECT * FROM lateshift.tick WHERE at >= %s ORDER BY at DESC LIMIT %s) AS newest WHERE outcome = %s
- ORDER BY at DESC, schedule LIMIT %s"""
+# Those whose newest record is of ticks that were too late. schedule_missed.
+MISSED = f"""SELECT {scheduling.VIEW} FROM lateshift.schedule WHERE cursor >= %s AND substring(recent, 13, 1) = '\\x02'
+ AND paused_at IS NULL AND removed_at IS NULL ORDER BY cursor DESC LIMIT %s"""
 # So many of them, in any order. A scan that ends.
 COUNT_SCHEDULES = """SELECT count(*), count(paused_at) FROM (SELECT paused_at FROM lateshift.schedule WHERE removed_at IS NULL
  LIMIT %s) AS bounded"""
@@ -281,10 +279,12 @@ class PostgresSchedules:
 
         return self._database.run(work)
 
-    def missed(self, since: datetime, limit: int) -> list[TickView]:
-        asked = (since, TICKS_LOOKED_AT, int(Outcome.TOO_LATE), limit)
-        rows = self._database.run(lambda connection, again: connection.execute(MISSED, asked).fetchall())
-        return [scheduling.tick_view([_in_utc(value) for value in row]) for row in rows]
+    def missed(self, since: datetime, limit: int) -> list[ScheduleView]:
+        rows = self._database.run(
+            lambda connection, again: connection.execute(MISSED, (since, limit)).fetchall()
+        )
+        reader = Reader()
+        return [_seen(reader, row) for row in rows]
 
     def ticks(self, since: datetime, limit: int) -> list[TickView]:
         rows = self._database.run(

@@ -373,6 +373,27 @@ STEPS: tuple[tuple[str, ...], ...] = (
         # statement has: else those that ask for one action would be read from here, end to end.
         "CREATE INDEX audit_deeds ON lateshift.audit ((number + 0)) WHERE left(action, 6) <> 'start'",
     ),
+    (
+        # Schedules whose last ticks were found too late: the newest record of `recent` says so, by its thirteenth byte.
+        """CREATE INDEX schedule_missed ON lateshift.schedule (cursor)
+            WHERE substring(recent, 13, 1) = '\\x02' AND paused_at IS NULL AND removed_at IS NULL""",
+        # How old the loops of a process were at its last heartbeat.
+        "ALTER TABLE lateshift.member ADD COLUMN loops bytea",
+        # Sessions that wait for somebody, and tokens, in the order in which they are listed; browsers' own apart from others.
+        "CREATE INDEX session_waits ON lateshift.session (queue, name) WHERE held_why IS NOT NULL",
+        "DROP INDEX lateshift.token_live",
+        """CREATE INDEX token_lasting ON lateshift.token ((CASE WHEN parent IS NOT NULL OR created_by = 'sign-in-link' THEN 1 ELSE 0 END), id)
+            WHERE revoked_at IS NULL AND expires_at IS NULL""",
+        """CREATE INDEX token_ending ON lateshift.token ((CASE WHEN parent IS NOT NULL OR created_by = 'sign-in-link' THEN 1 ELSE 0 END), expires_at, id)
+            WHERE revoked_at IS NULL AND expires_at IS NOT NULL""",
+        """CREATE INDEX token_gone ON lateshift.token ((CASE WHEN parent IS NOT NULL OR created_by = 'sign-in-link' THEN 1 ELSE 0 END), revoked_at, id)
+            WHERE revoked_at IS NOT NULL""",
+        # When a job was due that a rate has named a later moment, until it is leased. Last, as all jobs wait from here on.
+        "ALTER TABLE lateshift.job ADD COLUMN was_due timestamptz",
+        # Of a million jobs that are due in the same moment a page is read without the others. SQLite's has the id in it anyway.
+        "DROP INDEX lateshift.job_scheduled",
+        "CREATE INDEX job_scheduled ON lateshift.job (due_at, id) WHERE state = 0",
+    ),
 )
 
 VERSION = len(STEPS)

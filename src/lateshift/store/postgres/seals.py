@@ -1,11 +1,12 @@
 """Sealed values in PostgreSQL, for those who rotate keys."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 from uuid import UUID
 
+from lateshift.model.sealed import HEAD_LIMIT
 from lateshift.store.postgres.database import Connection, Database
-from lateshift.store.seal_contract import Part, Row
+from lateshift.store.seal_contract import Part, Row, SealedWaiting, waiting_of
 
 _SEALED = """substr(payload, 1, 10) = '"sealed:1:'::bytea"""
 
@@ -26,6 +27,12 @@ SEALED_STATES = """SELECT queue, name, CASE WHEN substr(state, 1, 10) = '"sealed
 SEALED_CALLBACKS = (
     "SELECT id, then_call, failure_call FROM lateshift.batch WHERE id > %s ORDER BY id LIMIT %s"
 )
+# job_ready.
+SEALED_READY = f"""SELECT queue, substr(payload, 1, {HEAD_LIMIT}), created_at FROM lateshift.job
+ WHERE state = 1 AND queue = %s LIMIT %s"""
+# Those that are due next, of any queue: what no worker could open comes back again and again. job_scheduled.
+SEALED_SOON = f"""SELECT queue, substr(payload, 1, {HEAD_LIMIT}), created_at FROM lateshift.job
+ WHERE state = 0 ORDER BY due_at LIMIT %s"""
 RENEW_JOB = """UPDATE lateshift.job SET payload = %s, checkpoint = %s, progress = %s, history = %s
  WHERE id = %s AND payload = %s AND checkpoint IS NOT DISTINCT FROM %s AND progress IS NOT DISTINCT FROM %s
  AND history IS NOT DISTINCT FROM %s RETURNING 1"""
@@ -57,6 +64,18 @@ class PostgresSeals:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def waiting(self, queues: Collection[str], most: int) -> list[SealedWaiting]:
+        def look(connection: Connection, again: bool) -> list[tuple[Any, ...]]:
+            rows = [
+                row
+                for name in queues
+                for row in connection.execute(SEALED_READY.encode(), (name, most)).fetchall()
+            ]
+            soon = connection.execute(SEALED_SOON.encode(), (most,)).fetchall()
+            return rows + [row for row in soon if row[0] in queues]
+
+        return waiting_of((row[0], row[1], row[2]) for row in self._database.run(look))
 
     def look(self, part: Part, after: tuple[Any, ...] | None, limit: int) -> list[Row]:
         sql, _, first = _OF[part]

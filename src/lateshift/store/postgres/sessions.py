@@ -79,8 +79,9 @@ NOT_MISSING = "UPDATE lateshift.session SET gap_until = NULL WHERE queue = %s AN
 # What it keeps, for operators. Primary key; session_held.
 _VIEW = "queue, name, state, next_sequence, held_by, held_why"
 GET = f"SELECT {_VIEW} FROM lateshift.session WHERE queue = %s AND name = %s"
-LIST = f"SELECT {_VIEW} FROM lateshift.session ORDER BY queue, name LIMIT %s"
-LIST_HELD = f"SELECT {_VIEW} FROM lateshift.session WHERE held_why IS NOT NULL ORDER BY queue, name LIMIT %s"
+LIST = f"SELECT {_VIEW} FROM lateshift.session WHERE (queue, name) > (%s, %s) ORDER BY queue, name LIMIT %s"
+LIST_HELD = f"""SELECT {_VIEW} FROM lateshift.session WHERE held_why IS NOT NULL AND (queue, name) > (%s, %s)
+ ORDER BY queue, name LIMIT %s"""
 RELEASE = f"""UPDATE lateshift.session SET held_by = NULL, held_why = NULL, gap_until = NULL, touched_at = {_NOW}
  WHERE queue = %(queue)s AND name = %(name)s AND held_why IS NOT NULL RETURNING 1"""
 AUDIT = """INSERT INTO lateshift.audit (at, action, subject, actor)
@@ -105,9 +106,9 @@ class PostgresSessions:
         rows = self._database.run(lambda connection, again: connection.execute(GET, (queue, name)).fetchall())
         return _view(rows[0]) if rows else None
 
-    def list(self, *, held: bool, limit: int) -> list[SessionView]:
-        sql = LIST_HELD if held else LIST
-        rows = self._database.run(lambda connection, again: connection.execute(sql, (limit,)).fetchall())
+    def list(self, *, held: bool, limit: int, after: tuple[str, str] | None = None) -> list[SessionView]:
+        sql, told = LIST_HELD if held else LIST, (*(after or ("", "")), limit)
+        rows = self._database.run(lambda connection, again: connection.execute(sql, told).fetchall())
         return [_view(row) for row in rows]
 
     def release(self, queue: str, name: str, *, by: str) -> bool:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 from psycopg import Cursor
 
+from lateshift.model import saying
 from lateshift.model.guard import Guarded
 from lateshift.model.ids import JobId
 from lateshift.model.job import Lease, Note, State
@@ -47,11 +47,16 @@ def _failures(state: str) -> str:
     return f"count(*) FILTER (WHERE {state} = 6)"
 
 
+# How long its body ran is kept as the time of its start: it may have waited in its worker's hand.
+_BEGUN = f"greatest(gone.leased_at, {_NOW} - (%(ran)b::bigint[])[gone.place] * interval '1 microsecond')"
+
+
 def _complete_with(columns: str) -> str:
     return f"""WITH gone AS (DELETE FROM lateshift.job j WHERE {_MINE} AND {_IN_TIME}
  RETURNING {of("j", columns)}, j.history, {_PLACE} AS place)
 INSERT INTO lateshift.settled ({columns}, history, state, settled_at, expires_at, result)
-SELECT {of("gone", columns)}, gone.history, 4, {_NOW}, {_NOW} + %(keep)s::interval, (%(results)b::bytea[])[gone.place]
+SELECT {of("gone", columns).replace("gone.leased_at", _BEGUN)}, gone.history, 4, {_NOW}, {_NOW} + %(keep)s::interval,
+ (%(results)b::bytea[])[gone.place]
 FROM gone"""
 
 
@@ -80,7 +85,7 @@ END_OF_BATCH = END.replace("\nINSERT", f",\n{counted('count(*)', _SAID, _failure
 # Another attempt follows, unless an operator has cancelled the job. Primary key.
 AGAIN = f"""UPDATE lateshift.job j SET
  state = CASE WHEN (%(delays)s::interval[])[{_PLACE}] > interval '0' THEN 0 ELSE 1 END,
- due_at = {_NOW} + (%(delays)s::interval[])[{_PLACE}], attempt = j.attempt - (%(backs)b::bigint[])[{_PLACE}]::int,
+ due_at = {_NOW} + (%(delays)s::interval[])[{_PLACE}], was_due = NULL, attempt = j.attempt - (%(backs)b::bigint[])[{_PLACE}]::int,
  history = coalesce((%(histories)b::bytea[])[{_PLACE}], j.history),
  holder = NULL, leased_at = NULL, complete_by = NULL
 WHERE {_MINE} AND j.cancel_by IS NULL RETURNING j.id, j.fence"""
@@ -120,28 +125,23 @@ class Sent(Struct, frozen=True):
     settlements: list[Settlement]
 
 
-# Keep progress and checkpoint, if the lease still holds. Primary key.
-SAVE = """UPDATE lateshift.job SET progress = coalesce(%s::bytea, progress), checkpoint = coalesce(%s::bytea, checkpoint)
- WHERE id = %s AND fence = %s AND state = 2
- AND (complete_by IS NULL OR complete_by > clock_timestamp() + %s::interval) RETURNING 1"""
+# Keep progress and checkpoint, if the lease still holds; not the same word of progress again, whose time was written. Primary key.
+SAVE = f"""UPDATE lateshift.job SET checkpoint = coalesce(%(checkpoint)s::bytea, checkpoint),
+ progress = CASE WHEN substr(progress, 1, length(%(same)s::bytea)) = %(same)s::bytea THEN progress
+ ELSE coalesce(%(begun)s::bytea || convert_to((extract(epoch FROM {_NOW} - %(ago)s::interval) * 1000000)::bigint || '}}', 'UTF8'),
+ progress) END WHERE id = %(id)s AND fence = %(fence)s AND state = 2 AND (complete_by IS NULL OR complete_by > {_NOW}) RETURNING 1"""
 
 
 def save(connection: Connection, notes: Sequence[Note], skew: timedelta) -> list[tuple[Lease, Cursor[Any]]]:
     """Queue the statements in the caller's pipeline, in the order in which a courier takes progress: no deadlocks."""
     ordered = sorted(notes, key=lambda note: note.lease.id)
-    return [
-        (
-            note.lease,
-            connection.execute(
-                SAVE, (_progress_of(note), note.checkpoint, note.lease.id, note.lease.fence, skew)
-            ),
-        )
-        for note in ordered
-    ]
+    return [(note.lease, connection.execute(SAVE, _saved(note, skew))) for note in ordered]
 
 
-def _progress_of(note: Note) -> bytes | None:
-    return None if note.progress is None else msgspec.json.encode(note.progress)
+def _saved(note: Note, skew: timedelta) -> dict[str, Any]:
+    begun, same = saying.begun(note)
+    mine = {"id": note.lease.id, "fence": note.lease.fence, "skew": skew}
+    return {**mine, "checkpoint": note.checkpoint, "begun": begun, "same": same, "ago": note.ago}
 
 
 def send(
@@ -208,14 +208,15 @@ def cancel_waiting(
 def _complete(
     connection: Connection, sql: str, group: Sequence[Settlement], keep: timedelta, skew: timedelta
 ) -> Cursor[Any]:
-    results = Blobs(
-        settlement.outcome.result for settlement in group if type(settlement.outcome) is Completed
-    )
+    outcomes = [settlement.outcome for settlement in group if type(settlement.outcome) is Completed]
+    results = Blobs(outcome.result for outcome in outcomes)
+    ran = BigInts(int(outcome.ran * 1_000_000) for outcome in outcomes)
     if results.count(None) == len(results):  # beyond the end of an array is NULL: nothing to search
         results.clear()
     if any(settlement.lease.batch is not None for settlement in group):
         sql = _OF_BATCH[sql]
-    return connection.execute(sql, {**_leases(group, skew), "results": results, "keep": keep}, binary=True)
+    told = {**_leases(group, skew), "results": results, "ran": ran, "keep": keep}
+    return connection.execute(sql, told, binary=True)
 
 
 def _end(connection: Connection, group: Sequence[Settlement], skew: timedelta) -> Cursor[Any]:

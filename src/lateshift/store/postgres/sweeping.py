@@ -43,7 +43,7 @@ WHERE j.state = 2 AND (m.id IS NULL OR j.complete_by <= clock_timestamp() + %(sk
 LIMIT %(limit)s"""
 
 # Taken back: ready again with what was learnt. Primary key.
-READY_AGAIN = """UPDATE lateshift.job SET state = 1, due_at = clock_timestamp() + %(skew)s::interval, lane = %(lane)s::smallint,
+READY_AGAIN = """UPDATE lateshift.job SET state = 1, due_at = clock_timestamp() + %(skew)s::interval, was_due = NULL, lane = %(lane)s::smallint,
  tenant = CASE %(lane)s::smallint WHEN 3 THEN coalesce(tenant, '') ELSE tenant END, losses = %(losses)s, history = %(history)s, holder = NULL, leased_at = NULL, complete_by = NULL
  WHERE id = %(id)s AND fence = %(fence)s AND state = 2 RETURNING 1"""
 

@@ -69,10 +69,11 @@ def tally(connection: Connection, name: str, queue: str, limit: int | None) -> T
     )  # fmt: skip
 
 
-def kept(connection: Connection, name: str | None, limit: int) -> list[Kept]:
+def kept(connection: Connection, name: str | None, limit: int, after: str) -> list[Kept]:
     return pipelines_kept(
         name,
         limit,
+        after,
         following=lambda at: connection.execute(NEXT_NAME, (at,)).fetchall(),
         shapes=lambda at: connection.execute(KEPT, {"name": at}).fetchall(),
     )

@@ -5,9 +5,18 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from lateshift.model.access import Token
-from lateshift.store.access_contract import USED_EVERY
-from lateshift.store.granting import orphan, queues_of, scopes_of, subject_of, taken, tokens_limit
+from lateshift.model.access import Token, TokenState
+from lateshift.store.access_contract import USED_EVERY, TokenGroup, TokenPlace
+from lateshift.store.granting import (
+    SIGN_IN,
+    orphan,
+    queues_of,
+    scopes_of,
+    spans,
+    subject_of,
+    taken,
+    tokens_limit,
+)
 from lateshift.store.postgres.arrays import Uuids
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.queues import AUDIT
@@ -35,16 +44,23 @@ USED = f"""UPDATE lateshift.token SET last_used_at = {_NOW} WHERE id = ANY(ARRAY
  FOR NO KEY UPDATE SKIP LOCKED))"""
 # token_name
 NAMED = f"SELECT {_COLUMNS} FROM lateshift.token WHERE name = %s AND revoked_at IS NULL"
-# token_live, token_revoked
-LIVE = f"SELECT {_COLUMNS} FROM lateshift.token WHERE revoked_at IS NULL ORDER BY id DESC LIMIT %s"
-REVOKED = (
-    f"SELECT {_COLUMNS} FROM lateshift.token WHERE revoked_at IS NOT NULL ORDER BY revoked_at DESC LIMIT %s"
-)
+# A part of a listing each. token_lasting, token_ending, token_gone.
+_LISTED = f"SELECT {_COLUMNS} FROM lateshift.token WHERE {SIGN_IN} = %(sign_in)s AND revoked_at"
+_BEHIND = "(%(at)s::timestamptz, %(id)s::uuid)"
+LISTED = {
+    TokenGroup.LASTING: f"""{_LISTED} IS NULL AND expires_at IS NULL AND id < %(id)s::uuid ORDER BY id DESC LIMIT %(limit)s""",
+    TokenGroup.ENDING: f"""{_LISTED} IS NULL AND expires_at > %(above)s::timestamptz AND (expires_at, id) < {_BEHIND}
+ ORDER BY expires_at DESC, id DESC LIMIT %(limit)s""",
+    TokenGroup.REVOKED: f"""{_LISTED} > %(above)s::timestamptz AND (revoked_at, id) < {_BEHIND}
+ ORDER BY revoked_at DESC, id DESC LIMIT %(limit)s""",
+}
 # Those that are good for nothing since TOKEN_KEPT. token_revoked, token_expires.
 _PURGE = f"""DELETE FROM lateshift.token WHERE id = ANY(ARRAY(SELECT id FROM lateshift.token
  WHERE {{0}} IS NOT NULL AND {{0}} <= {_NOW} - %(kept)s::interval ORDER BY {{0}} LIMIT %(limit)s FOR UPDATE SKIP LOCKED))"""
 PURGE_REVOKED = _PURGE.format("revoked_at")
 PURGE_EXPIRED = _PURGE.format("expires_at")
+
+_HIGHEST = UUID(int=2**128 - 1)
 
 
 class PostgresTokens:
@@ -82,12 +98,19 @@ class PostgresTokens:
         rows = self._database.run(lambda connection, again: connection.execute(NAMED, (name,)).fetchall())
         return _token(rows[0]) if rows else None
 
-    def list(self, limit: int) -> list[Token]:
+    def list(
+        self, limit: int, *, state: TokenState | None = None, sign_ins: bool = False, after: TokenPlace | None = None
+    ) -> list[Token]:  # fmt: skip
         tokens_limit(limit)
 
         def look(connection: Connection) -> list[Token]:
-            rows = connection.execute(LIVE, (limit,)).fetchall()
-            rows += connection.execute(REVOKED, (limit - len(rows),)).fetchall()
+            rows: list[tuple[Any, ...]] = []
+            for span in spans(state, after, self._clock.now()):
+                told = {
+                    "sign_in": int(sign_ins), "above": span.above or "-infinity", "at": span.at or "infinity",
+                    "id": span.id or _HIGHEST, "limit": limit - len(rows),
+                }  # fmt: skip
+                rows += connection.execute(LISTED[span.group], told).fetchall()
             return [_token(row) for row in rows]
 
         return self._database.snapshot(look)

@@ -73,7 +73,7 @@ _VIEW = f"""SELECT {triggering.VIEW},
  EXISTS (SELECT 1 FROM lateshift.lock l WHERE l.name = 'trigger ' || t.name AND l.owner IS NOT NULL AND l.expires_at > {_NOW}),
  {_NOW} FROM lateshift.trigger t WHERE removed_at IS NULL"""
 GET = f"{_VIEW} AND name = %(name)s"
-LIST = f"{_VIEW} ORDER BY name LIMIT %(limit)s::bigint"
+LIST = f"{_VIEW} AND name > %(after)s ORDER BY name LIMIT %(limit)s::bigint"
 SUBSCRIPTIONS = "SELECT app, name, subscription FROM lateshift.trigger WHERE subscription IS NOT NULL AND removed_at IS NULL ORDER BY name"
 
 # Primary key of the receipts.
@@ -238,8 +238,8 @@ class PostgresTriggers:
         rows = self._read(GET, {"name": name, "skew": self._skew})
         return _seen(rows[0]) if rows else None
 
-    def all(self, limit: int | None = None) -> list[TriggerView]:
-        return [_seen(row) for row in self._read(LIST, {"skew": self._skew, "limit": limit})]
+    def all(self, limit: int | None = None, *, after: str = "") -> list[TriggerView]:
+        return [_seen(row) for row in self._read(LIST, {"skew": self._skew, "after": after, "limit": limit})]
 
     def refused(self, name: str | None, after: UUID | None, limit: int) -> list[RefusedView]:
         start = after or _FIRST

@@ -28,14 +28,14 @@ from lateshift.store.taking import (
 )
 
 # Not a job of a workflow whose run has not been told of its end yet. batch_count_batch, and the primary key of run.
-_IS_TOLD = """(SELECT true FROM lateshift.batch_count c JOIN lateshift.run r ON r.id = c.batch
+IS_TOLD = """(SELECT true FROM lateshift.batch_count c JOIN lateshift.run r ON r.id = c.batch
  WHERE c.batch = s.batch LIMIT 1) IS NULL"""
 # Settled jobs past their retention. settled_expires, which serves a bound that is computed once: (SELECT …).
 PURGE_SETTLED = f"""DELETE FROM lateshift.settled WHERE id = ANY(ARRAY(SELECT id FROM lateshift.settled s
- WHERE expires_at <= (SELECT clock_timestamp() + %(skew)s::interval) AND {_IS_TOLD} LIMIT %(limit)s)) RETURNING id"""
+ WHERE expires_at <= (SELECT clock_timestamp() + %(skew)s::interval) AND {IS_TOLD} LIMIT %(limit)s)) RETURNING id"""
 ANY_RUN = "SELECT 1 FROM lateshift.run UNION ALL SELECT 1 FROM lateshift.signal LIMIT 1"
 # Settled jobs by name, before their time. Primary key.
-ERASE = f"DELETE FROM lateshift.settled s WHERE id = ANY(%s) AND {_IS_TOLD} RETURNING id"
+ERASE = f"DELETE FROM lateshift.settled s WHERE id = ANY(%s) AND {IS_TOLD} RETURNING id"
 # Keys past their window. job_key_expires.
 PURGE_KEYS = """DELETE FROM lateshift.job_key WHERE (task, text) IN (SELECT task, text FROM lateshift.job_key
  WHERE expires_at <= (SELECT clock_timestamp() + %(skew)s::interval) LIMIT %(limit)s)
@@ -115,7 +115,7 @@ def _purge_audit(connection: Connection, parameters: dict[str, Any]) -> int:
 
 
 class PostgresUpkeep:
-    """See contract.Upkeep."""
+    """See upkeep_contract.Upkeep."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -138,7 +138,7 @@ class PostgresUpkeep:
                 if not connection.execute(TERM, (term,)).fetchall():
                     return 0
                 settled = connection.execute(PURGE_SETTLED, parameters).fetchall()
-                _forget(connection, [id for (id,) in settled])
+                forget(connection, [id for (id,) in settled])
                 deleted = len(settled) + sum(
                     connection.execute(sql, parameters).rowcount
                     for sql in (
@@ -170,7 +170,7 @@ class PostgresUpkeep:
         def work(connection: Connection, again: bool) -> int:
             with connection.transaction():
                 erased = [id for (id,) in connection.execute(ERASE, (list(ids),)).fetchall()]
-                _forget(connection, erased)
+                forget(connection, erased)
             return len(erased)
 
         return self._database.run(work)
@@ -215,7 +215,7 @@ class PostgresUpkeep:
         return roles.apply(self._database, prefix)
 
 
-def _forget(connection: Connection, ids: Sequence[JobId]) -> None:
+def forget(connection: Connection, ids: Sequence[JobId]) -> None:
     """Logs, tags and parents go with their jobs, and what is kept of workflows with the jobs that they are."""
     if not ids:
         return

@@ -21,9 +21,18 @@ from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.postgres import advancing, mending, run_views, runs, tallying
 from lateshift.store.postgres.database import Connection, Database
+from lateshift.store.postgres.deeds import Deed
 from lateshift.store.postgres.locks import TERM
 from lateshift.store.postgres.wakes import NotifyWakes
-from lateshift.store.workflow_contract import Kept, LateStep, Told, is_ready, refused, step_resubmitted
+from lateshift.store.workflow_contract import (
+    Kept,
+    LateStep,
+    Told,
+    is_ready,
+    known_by_key,
+    refused,
+    step_resubmitted,
+)
 
 _NOW = "clock_timestamp() + %(skew)s::interval"
 # Primary keys; signal_key.
@@ -32,7 +41,7 @@ _IS_RUN = f"""SELECT attempts = {STRETCHES} OR EXISTS (SELECT 1 FROM lateshift.r
  FROM lateshift.{{}} j WHERE id = %(id)s"""
 UNSETTLED = f"{_IS_RUN.format('job')} FOR NO KEY UPDATE"
 SETTLED = _IS_RUN.format("settled")
-KEY_USED = "SELECT 1 FROM lateshift.signal WHERE run = %s AND key = %s"
+KEY_USED = "SELECT name, data FROM lateshift.signal WHERE run = %s AND key = %s"
 LAST_SIGNAL = "SELECT coalesce(max(number), 0), count(*) FROM lateshift.signal WHERE run = %s"
 KEEP_SIGNAL = f"""INSERT INTO lateshift.signal (run, number, name, data, key, at)
  VALUES (%(id)s, %(number)s, %(name)s, %(data)s, %(key)s, {_NOW})"""
@@ -132,23 +141,26 @@ class PostgresWorkflows:
         return [LateStep(*row) for row in self._database.run(work)]
 
     def signal(self, id: JobId, name: str, data: bytes | None, *, key: str | None, by: str) -> Told:
+        deed = Deed("signal", f"{id} {name}", by)
+
         def work(connection: Connection, again: bool) -> tuple[Told, set[Line]]:
             told = {"id": id, "skew": self._clock.offset}
             with connection.transaction():
                 waiting = connection.execute(UNSETTLED, told).fetchall()
+                if deed.was_kept(connection):
+                    return Told.KEPT, set()
+                kept = [] if key is None else connection.execute(KEY_USED, (id, key)).fetchall()
+                if (known := known_by_key(kept, name, data)) is not None:
+                    return known, set()
                 refusal = refused(waiting, [] if waiting else connection.execute(SETTLED, told).fetchall())
                 if refusal is not None:
                     return refusal, set()
-                if key is not None and connection.execute(KEY_USED, (id, key)).fetchall():
-                    return Told.REPEATED, set()
                 [(last, count)] = connection.execute(LAST_SIGNAL, (id,)).fetchall()
                 if count >= SIGNALS_MOST:
                     return Told.FULL, set()
                 said = {"number": last + 1, "name": name, "data": data, "key": key}
                 connection.execute(KEEP_SIGNAL, told | said)
-                connection.execute(
-                    AUDIT, {"action": "signal", "subject": f"{id} {name}", "by": by, "skew": told["skew"]}
-                )
+                deed.write(connection, self._clock.offset)
                 return Told.KEPT, runs.wake(connection, id, self._clock.offset)
 
         told, lines = self._database.run(work)
@@ -204,8 +216,8 @@ class PostgresWorkflows:
     def tally(self, name: str, queue: str, limit: int | None = None) -> Tally:
         return self._database.run(lambda connection, again: tallying.tally(connection, name, queue, limit))
 
-    def pipelines(self, name: str | None = None, *, limit: int) -> list[Kept]:
-        return self._database.run(lambda connection, again: tallying.kept(connection, name, limit))
+    def pipelines(self, name: str | None = None, *, limit: int, after: str = "") -> list[Kept]:
+        return self._database.run(lambda connection, again: tallying.kept(connection, name, limit, after))
 
     def _operate(
         self, sql: tuple[str, ...], told: dict[str, Any], action: str, subject: str, by: str

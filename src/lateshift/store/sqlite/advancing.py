@@ -41,7 +41,7 @@ PUT_UNDO = """UPDATE step SET undo_state = ?3, undo_failures = ?4, undo_error = 
  undone_at = CASE WHEN ?3 = 2 THEN ?7 END WHERE run = ?1 AND path = ?2 AND state > 1 AND place > 0 AND undo_state <> 2"""
 TAKE = "UPDATE signal SET taken = ?3 WHERE run = ?1 AND number = ?2 AND taken IS NULL"
 # The lease is given up, unless something came that it does not know of. Primary keys.
-SLEEP = """UPDATE job SET state = CASE WHEN ?3 > ?4 THEN 0 ELSE 1 END, due_at = ?3, attempt = attempt - 1, losses = 0,
+SLEEP = """UPDATE job SET state = CASE WHEN ?3 > ?4 THEN 0 ELSE 1 END, due_at = ?3, was_due = NULL, attempt = attempt - 1, losses = 0,
  lane = CASE lane WHEN 3 THEN 0 ELSE lane END, tenant = CASE lane WHEN 3 THEN NULL ELSE tenant END,
  holder = NULL, leased_at = NULL, complete_by = NULL
  WHERE id = ?1 AND state = 2 AND (SELECT news FROM run WHERE id = ?1) = ?2 RETURNING queue, lane, state"""

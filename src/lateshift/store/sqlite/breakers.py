@@ -111,9 +111,9 @@ class SqliteBreakers:
         self._wakes.hint(lines_of(jobs))
         return True
 
-    def list(self, limit: int | None = None) -> list[CircuitView]:
+    def list(self, limit: int | None = None, *, after: str = "") -> list[CircuitView]:
         with self._database.read() as connection:
-            return views(connection, limit=limit)
+            return views(connection, limit=limit, after=after)
 
 
 def _breaker_of(connection: Connection, circuit: str) -> str | None:
@@ -122,9 +122,9 @@ def _breaker_of(connection: Connection, circuit: str) -> str | None:
 
 
 def views(
-    connection: Connection, wanted: gating.Wanted = gating.every, limit: int | None = None
+    connection: Connection, wanted: gating.Wanted = gating.every, limit: int | None = None, after: str = ""
 ) -> list[CircuitView]:
-    return READING.views(_ask(connection), COUNT_LIMIT, wanted, limit)
+    return READING.views(_ask(connection), COUNT_LIMIT, wanted, limit, after)
 
 
 def _ask(connection: Connection) -> Ask:

@@ -2,18 +2,22 @@
 
 from collections.abc import Generator, Sequence
 
+import msgspec
+
 from lateshift.model.job import NewJob
 from lateshift.store.auditing import START, started
 from lateshift.store.contract import Asked, Rows
 
 WRITE = "INSERT INTO audit (at, action, subject, actor) VALUES (?, ?, ?, ?)"
 
-# That somebody has started a job, once however often it is sent. audit_subject, which is named: see audit.
-WRITE_START = f"""INSERT INTO audit (at, action, subject, actor) SELECT ?, '{START}', ?, ? WHERE NOT EXISTS
- (SELECT 1 FROM audit INDEXED BY audit_subject WHERE subject = ? AND action = '{START}')"""
+# That somebody has started a job, once however often it is sent. One statement for all of a commit: each lets other threads go on, and
+# has to wait for them again. audit_subject, which is named: see audit.
+WRITE_STARTS = f"""INSERT INTO audit (at, action, subject, actor)
+ SELECT ?1, '{START}', json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?2) WHERE NOT EXISTS
+ (SELECT 1 FROM audit INDEXED BY audit_subject WHERE subject = json_extract(value, '$[0]') AND action = '{START}')"""
 
 
 def statements(jobs: Sequence[NewJob], now: int) -> Generator[Asked, Rows, None]:
     """For an enqueue, after the jobs themselves."""
-    if rows := [(now, subject, by, subject) for subject, by in started(jobs)]:
-        yield WRITE_START, rows
+    if pairs := dict(started(jobs)):
+        yield WRITE_STARTS, [(now, msgspec.json.encode(list(pairs.items())).decode())]

@@ -119,12 +119,14 @@ def gather(connection: Connection, job: JobView, members: list[MemberView], now:
         rooms=_rooms(connection, job) if counted else [],
         line=_line(connection, job, guard) if job.state is State.READY else None,
         members=members,
-        programs={
-            code: _program.decode(told)
-            for code, told in connection.execute(PROGRAMS, (now, PROGRAMS_LOOKED_AT)).fetchall()
-        },
+        programs=programs(connection, now),
         led_until=to_instant(leader[0][0]) if leader else None,
     )
+
+
+def programs(connection: Connection, now: int) -> dict[str, Program]:
+    rows = connection.execute(PROGRAMS, (now, PROGRAMS_LOOKED_AT)).fetchall()
+    return {code: _program.decode(told) for code, told in rows}
 
 
 def _paused(connection: Connection, queue: str) -> Paused | None:

@@ -69,10 +69,12 @@ BLOCK_KEY = """UPDATE job SET state = 3, blocked_by = exclusive WHERE id IN
  (SELECT id FROM job WHERE exclusive = ? AND state = 1 LIMIT 1000)"""
 # Primary keys.
 BLOCK = "UPDATE job SET state = 3, blocked_by = ? WHERE id = ? AND state = 1"
-LATER = "UPDATE job SET state = 0, blocked_by = ?, due_at = ? WHERE id = ? AND state = 1"
+# A rate names it another moment. When it was due comes back with its lease: so long it has waited.
+LATER = """UPDATE job SET state = 0, blocked_by = ?, was_due = coalesce(was_due, due_at), due_at = ?
+ WHERE id = ? AND state = 1"""
 # So many at once. Primary key.
 AT_ONCE = 100
-_LEASE = f"""{TAKE}, blocked_by = NULL{{}} WHERE id IN ({", ".join(f"?{3 + n}" for n in range(AT_ONCE))})
+_LEASE = f"""{TAKE}, blocked_by = NULL, due_at = coalesce(was_due, due_at), was_due = NULL{{}} WHERE id IN ({", ".join(f"?{3 + n}" for n in range(AT_ONCE))})
  RETURNING {COLUMNS}"""
 LEASE_THESE = _LEASE.format("")
 LEASE_COUNTED = _LEASE.format(f", {in_limits()}")

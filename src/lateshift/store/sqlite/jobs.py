@@ -7,11 +7,12 @@ from typing import Any
 from uuid import UUID
 
 from lateshift.model.attempt_log import AttemptLog
+from lateshift.model.discard import Discarded
 from lateshift.model.edit import Edit
 from lateshift.model.guard import Guarded, Turns
 from lateshift.model.ids import JobId, MemberId
-from lateshift.model.job import CAREFUL, Enqueued, Lease, Line, NewJob, Note
-from lateshift.model.outcome import Settlement
+from lateshift.model.job import CAREFUL, Enqueued, Lease, Line, NewJob, Note, State
+from lateshift.model.outcome import Settlement, last_words
 from lateshift.store.contract import Exchanged, Gap, Promoted, StopOrder, TakenBack, Wakes, Want, lane_of
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
@@ -20,6 +21,7 @@ from lateshift.store.sqlite import (
     batches,
     cancelling,
     deeds,
+    discarding,
     editing,
     enqueue,
     gates,
@@ -54,11 +56,11 @@ COMING = """SELECT DISTINCT queue, session FROM (SELECT queue, session, fence, b
 # Attempts of one holder that an operator cancelled. job_stopping.
 STOP_ORDERS = "SELECT id, fence, cancel_by FROM job WHERE holder = ? AND state = 2 AND cancel_by IS NOT NULL"
 
-# A dead or cancelled job is ready again, with fresh attempts and the fence it had. Primary key.
+# A dead or cancelled job is ready again, or scheduled, with fresh attempts and the fence it had. Primary key.
 REVIVE = """INSERT INTO job (id, queue, lane, state, priority, attempts, fence, due_at, created_at, time_limit,
  exclusive, task, payload, checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch, trace,
  reply)
- SELECT id, queue, lane, 1, priority, attempts, fence, ?2, created_at, time_limit, exclusive, task, payload,
+ SELECT id, queue, lane, ?3, priority, attempts, fence, ?2, created_at, time_limit, exclusive, task, payload,
  checkpoint, history, session, CASE WHEN session IS NOT NULL THEN max(turn, coalesce(sequence, 1)) END,
  sequence, gap_after, holds, tenant, limit_key, batch, trace, reply
  FROM settled s WHERE id = ?1 AND state IN (5, 6) AND NOT EXISTS (SELECT 1 FROM job WHERE session IS NOT NULL
@@ -97,6 +99,7 @@ class SqliteJobs:
             now = self._clock.microseconds()
             counts: Counter[batches.Ending] = Counter()
             doors = gates.Doors(connection, holder, now)
+            settling.save(connection, last_words(plain), now)
             lost = settling.settle(connection, plain, now, counts)
             if careful:
                 too_late, lines = guarding.settle(connection, careful, now, self._turns, counts, doors)
@@ -187,8 +190,9 @@ class SqliteJobs:
         return gone
 
     def resubmit(
-        self, ids: Sequence[JobId], *, by: str, edits: Mapping[JobId, Edit] | None = None
-    ) -> list[JobId]:
+        self, ids: Sequence[JobId], *, by: str, edits: Mapping[JobId, Edit] | None = None,
+        delays: Mapping[JobId, timedelta] | None = None,
+    ) -> list[JobId]:  # fmt: skip
         found: list[JobId] = []
         lines: set[Line] = set()
         with self._database.write() as connection:
@@ -206,7 +210,9 @@ class SqliteJobs:
                     continue
                 runs.restart(connection, id.bytes)
                 sessions.stay_first(connection, connection.execute(COMES_BACK, (id.bytes,)).fetchall())
-                for queue, lane in connection.execute(REVIVE, (id.bytes, now)).fetchall():
+                delay = delays[id] // timedelta(microseconds=1) if delays and id in delays else 0
+                row = (id.bytes, now + delay, int(State.SCHEDULED if delay > 0 else State.READY))
+                for queue, lane in connection.execute(REVIVE, row).fetchall():
                     [(batch, state)] = connection.execute(FORGET_SETTLED, (id.bytes,)).fetchall()
                     if batch is not None:
                         counts[batch, state] -= 1
@@ -217,6 +223,9 @@ class SqliteJobs:
             connection.executemany(deeds.WRITE, [(now, "resubmit", str(id), by) for id in found])
         self._wakes.hint(lines)
         return found
+
+    def discard(self, ids: Sequence[JobId], *, by: str) -> Discarded:
+        return discarding.discard(self._database, ids, by)
 
     def take_back(
         self, *, term: int, limit: int, alerts: Mapping[MemberId, Sequence[NewJob]] | None = None

@@ -1,6 +1,6 @@
 """Live processes and their heartbeats, in SQLite."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from lateshift.model.ids import MemberId
-from lateshift.model.member import Lost, MemberView, Program, Serves
+from lateshift.model.member import Loops, Lost, MemberView, Program, Serves
 from lateshift.store.contract import COUNT_LIMIT
 from lateshift.store.sqlite.database import Database
 
@@ -19,7 +19,7 @@ SEE_PROGRAM = "UPDATE program SET seen_at = ?2 WHERE code = ?1 RETURNING 1"
 KEEP_PROGRAM = "INSERT INTO program (code, seen_at, told) VALUES (?, ?, ?)"
 INTRODUCE = "UPDATE member SET serves = ?, code = ? WHERE id = ? RETURNING 1"
 # One that was declared dead stays dead. Primary key.
-BEAT = "UPDATE member SET expires_at = ? WHERE id = ? AND dead_at IS NULL RETURNING 1"
+BEAT = """UPDATE member SET expires_at = ?1, loops = coalesce(?3, loops) WHERE id = ?2 AND dead_at IS NULL RETURNING 1"""
 REPORT = "UPDATE member SET stats = ? WHERE id = ?"
 BURY = "UPDATE member SET dead_at = ? WHERE id = ? AND dead_at IS NULL"
 LEAVE = "DELETE FROM member WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM job WHERE holder = ?1 AND state = 2)"
@@ -52,10 +52,15 @@ class SqliteMembers:
                 connection.execute(KEEP_PROGRAM, (serves.code, now, msgspec.json.encode(program)))
             return bool(known)
 
-    def beat(self, ids: Sequence[MemberId], ttl: timedelta) -> list[MemberId]:
+    def beat(
+        self, ids: Sequence[MemberId], ttl: timedelta, loops: Mapping[MemberId, Loops] | None = None
+    ) -> list[MemberId]:
+        told = {id: msgspec.json.encode(some) for id, some in (loops or {}).items()}
         with self._database.write() as connection:
             expires = self._clock.microseconds() + ttl // timedelta(microseconds=1)
-            return [id for id in ids if connection.execute(BEAT, (expires, id.bytes)).fetchall()]
+            return [
+                id for id in ids if connection.execute(BEAT, (expires, id.bytes, told.get(id))).fetchall()
+            ]
 
     def report(self, id: MemberId, stats: dict[str, Any]) -> None:
         with self._database.write() as connection:

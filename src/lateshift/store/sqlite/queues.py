@@ -1,7 +1,8 @@
 """Pausing queues, and how much stands in each, in SQLite."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import timedelta
+from itertools import islice
 
 from lateshift.model.instants import to_instant
 from lateshift.model.job import Lane, Line
@@ -22,8 +23,9 @@ COUNT_READY = "SELECT count(*) FROM (SELECT 1 FROM job WHERE state = 1 AND queue
 OLDEST_READY = """SELECT min(due_at) FROM (SELECT due_at FROM job WHERE state = 1 AND queue = ? LIMIT ?)"""
 COUNT_SCHEDULED = "SELECT queue, count(*) FROM (SELECT queue FROM job WHERE state = 0 ORDER BY due_at LIMIT ?) GROUP BY queue"
 COUNT_RUNNING = "SELECT queue, count(*) FROM (SELECT queue FROM job WHERE state = 2 LIMIT ?) GROUP BY queue"
-COUNT_BLOCKED = """SELECT queue, count(*) FROM
- (SELECT queue FROM job WHERE state = 3 LIMIT ?) GROUP BY queue"""
+COUNT_BLOCKED = """SELECT queue, count(*), count(*) FILTER (WHERE blocked_by GLOB 'breaker:*'),
+ count(*) FILTER (WHERE blocked_by = 'rate:queue:' || queue)
+ FROM (SELECT queue, blocked_by FROM job WHERE state = 3 LIMIT ?) GROUP BY queue"""
 COUNT_DEAD = "SELECT queue, count(*) FROM (SELECT queue FROM settled WHERE state = 6 LIMIT ?) GROUP BY queue"
 # From one tenant to the next in a lane, each counted up to a limit; not those without one. job_tenant.
 _TENANT = "state = 1 AND tenant IS NOT NULL AND queue = ? AND lane = ?"
@@ -41,6 +43,14 @@ _CAREFUL = [int(lane) for lane in Lane if lane.careful]
 
 def concealed(connection: Connection) -> frozenset[str]:
     return frozenset(name for (name,) in connection.execute(CONCEALED).fetchall())
+
+
+def _ready_names(connection: Connection) -> Iterator[str]:
+    """From one to the next, as far as is asked for."""
+    name = ""
+    while rows := connection.execute(NEXT_READY, (name,)).fetchall():
+        [[name]] = rows
+        yield name
 
 
 class SqliteQueues:
@@ -99,7 +109,16 @@ class SqliteQueues:
         with self._database.read() as connection:
             return concealed(connection)
 
-    def list(self, most: int = COUNT_LIMIT, *, limit: int | None = None) -> list[QueueView]:
+    def names(self) -> list[str]:
+        with self._database.read() as connection:
+            found = {name for name, *_ in connection.execute(KNOWN)}
+            for sql in (COUNT_SCHEDULED, COUNT_RUNNING, COUNT_BLOCKED, COUNT_DEAD):
+                found |= {row[0] for row in connection.execute(sql, (COUNT_LIMIT,))}
+            return [*found.union(_ready_names(connection))]
+
+    def list(
+        self, most: int = COUNT_LIMIT, *, limit: int | None = None, of: Collection[str] | None = None
+    ) -> list[QueueView]:
         with self._database.read() as connection:
             known = {name: (at, by) for name, at, by in connection.execute(KNOWN)}
 
@@ -107,11 +126,10 @@ class SqliteQueues:
                 return dict(connection.execute(sql, (most,)).fetchall())
 
             scheduled, running = counts(COUNT_SCHEDULED), counts(COUNT_RUNNING)
-            blocked, dead = counts(COUNT_BLOCKED), counts(COUNT_DEAD)
+            blocked = {name: rest for name, *rest in connection.execute(COUNT_BLOCKED, (most,))}
+            dead = counts(COUNT_DEAD)
             ready: dict[str, tuple[int, int]] = {}
-            name = ""
-            while len(ready) != limit and (rows := connection.execute(NEXT_READY, (name,)).fetchall()):
-                name = rows[0][0]
+            for name in islice(_ready_names(connection), limit) if of is None else of:
                 ready[name] = (
                     connection.execute(COUNT_READY, (name, most)).fetchall()[0][0],
                     connection.execute(OLDEST_READY, (name, most)).fetchall()[0][0],
@@ -121,13 +139,16 @@ class SqliteQueues:
         def view(name: str) -> QueueView:
             paused_at, paused_by = known.get(name, (None, None))
             count, oldest = ready.get(name, (0, None))
+            held_up, parked, rationed = blocked.get(name, (0, 0, 0))
             return QueueView(
                 name=name, ready=count, scheduled=scheduled.get(name, 0), running=running.get(name, 0),
-                blocked=blocked.get(name, 0), dead=dead.get(name, 0), paused_by=paused_by,
+                blocked=held_up, parked=parked, rationed=rationed, dead=dead.get(name, 0), paused_by=paused_by,
                 paused_at=None if paused_at is None else to_instant(paused_at),
                 oldest_ready=None if oldest is None else timedelta(microseconds=max(0, now - oldest)),
             )  # fmt: skip
 
+        if of is not None:
+            return [view(name) for name in sorted(set(of))]
         names = sorted(
             ready if len(ready) == limit else {*known, *scheduled, *running, *blocked, *dead, *ready}
         )

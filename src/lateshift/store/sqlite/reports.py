@@ -7,18 +7,19 @@ from uuid import UUID
 
 import msgspec
 
-from lateshift.model import history
+from lateshift.model import history, saying
+from lateshift.model.discard import Kept
 from lateshift.model.explaining.facts import MEMBERS_LOOKED_AT, Facts
-from lateshift.model.ids import JobId
-from lateshift.model.instants import to_instant
-from lateshift.model.job import JobFilter, JobView, Progress, State
-from lateshift.model.member import MemberView, Serves
+from lateshift.model.ids import JobId, MemberId
+from lateshift.model.instants import to_instant, to_number
+from lateshift.model.job import JobFilter, JobView, State
+from lateshift.model.member import Loops, MemberView, Program, Serves
 from lateshift.model.search import Found, argument_parts, error_part
 from lateshift.store import searching
 from lateshift.store.contract import ENDINGS_LOOKED_AT
 from lateshift.store.marks import Kin
 from lateshift.store.searching import Choice, Source
-from lateshift.store.sqlite import explaining, listing, marks
+from lateshift.store.sqlite import discarding, explaining, listing, marks
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.sqlite.listing import COLD, HOT, HOT_JOBS
 
@@ -37,16 +38,16 @@ ENDING = """SELECT id FROM (
 # job_running
 RUNNING = f"SELECT {HOT} FROM job WHERE state = 2 LIMIT ?"
 # Not those that wait for another try. job_scheduled.
-UPCOMING = (
-    f"SELECT {HOT} FROM job WHERE state = 0 AND fence = 0 AND blocked_by IS NULL ORDER BY due_at LIMIT ?"
-)
+UPCOMING = f"""SELECT {HOT} FROM job WHERE state = 0 AND fence = 0 AND blocked_by IS NULL AND (due_at, id) > (?, ?)
+ ORDER BY due_at, id LIMIT ?"""
 _MEMBERS = """SELECT id, name, kind, host, pid, started_at, expires_at, dead_at IS NOT NULL OR expires_at <= ?, stats,
- serves FROM member"""
+ serves, loops FROM member"""
 MEMBERS = f"{_MEMBERS} ORDER BY started_at"
+MEMBERS_AFTER = f"{_MEMBERS} WHERE (started_at, id) > (?, ?) ORDER BY started_at, id LIMIT ?"
 MEMBERS_ALIVE_FIRST = f"{_MEMBERS} ORDER BY dead_at IS NOT NULL, expires_at DESC LIMIT ?"
 
-_progress = msgspec.json.Decoder(Progress)
 _serves = msgspec.json.Decoder(Serves)
+_loops = msgspec.json.Decoder(Loops)
 _tags = msgspec.json.Decoder(list[str])
 _LAST = b"\xff" * 16
 
@@ -88,6 +89,9 @@ class SqliteReports:
             sources = [_source(connection, wanted, choice) for choice in searching.choices(wanted, many)]
             return searching.search(sources, wanted, limit, self._database.clock.monotonic, keyed)
 
+    def kept(self, ids: Sequence[JobId]) -> dict[JobId, Kept]:
+        return discarding.kept(self._database, ids)
+
     def kin(self, id: JobId, limit: int) -> Kin:
         with self._database.read() as connection:
             return marks.kin(connection, id, limit)
@@ -101,9 +105,10 @@ class SqliteReports:
         with self._database.read() as connection:
             return [view_of(row) for row in connection.execute(RUNNING, (limit,)).fetchall()]
 
-    def upcoming(self, limit: int) -> list[JobView]:
+    def upcoming(self, limit: int, after: tuple[datetime, JobId] | None = None) -> list[JobView]:
+        at, id = (0, b"") if after is None else (to_number(after[0]), after[1].bytes)
         with self._database.read() as connection:
-            return [view_of(row) for row in connection.execute(UPCOMING, (limit,)).fetchall()]
+            return [view_of(row) for row in connection.execute(UPCOMING, (at, id, limit)).fetchall()]
 
     def find(self, digits: str, limit: int) -> list[JobId]:
         low, high = bytes.fromhex(digits.ljust(32, "0")), bytes.fromhex(digits.ljust(32, "f"))
@@ -120,6 +125,16 @@ class SqliteReports:
             else:
                 rows = connection.execute(MEMBERS_ALIVE_FIRST, (now, limit)).fetchall()
         return [_member(row) for row in rows]
+
+    def members_after(self, after: tuple[datetime, MemberId] | None, limit: int) -> list[MemberView]:
+        at, id = (0, b"") if after is None else (to_number(after[0]), after[1].bytes)
+        with self._database.read() as connection:
+            told = (self._database.clock.microseconds(), at, id, limit)
+            return [_member(row) for row in connection.execute(MEMBERS_AFTER, told).fetchall()]
+
+    def programs(self) -> list[Program]:
+        with self._database.read() as connection:
+            return [*explaining.programs(connection, self._database.clock.microseconds()).values()]
 
     def facts(self, id: JobId) -> Facts | None:
         with self._database.snapshot() as connection:
@@ -156,16 +171,17 @@ def _bound(wanted: JobFilter, above: JobId, lowest: JobId, limit: int) -> tuple[
 
 
 def view_of(row: tuple[Any, ...]) -> JobView:
+    progress, said = saying.read(row[19])
     return JobView(
         id=UUID(bytes=row[0]), task=row[1], queue=row[2], state=State(row[3]), priority=row[4], attempt=row[5],
         attempts=row[6], fence=row[7], losses=row[8], created_at=to_instant(row[9]), due_at=to_instant(row[10]),
         started_at=_time(row[11]), complete_by=_time(row[12]), settled_at=_time(row[13]),
         holder=UUID(bytes=row[14]) if row[14] else None, cancel_requested=bool(row[15]), payload=row[16],
-        result=row[17], reason=row[18], progress=_progress.decode(row[19]) if row[19] else None, checkpoint=row[20],
+        result=row[17], reason=row[18], progress=progress, checkpoint=row[20],
         history=history.read(row[21]), exclusive=row[22],
         batch=None if row[23] is None else UUID(bytes=row[23]), session=row[24], sequence=row[25], tenant=row[26],
         limit_key=row[27], tags=tuple(_tags.decode(row[28])), parent=None if row[29] is None else UUID(bytes=row[29]),
-        sensitive=bool(row[30]),
+        said=said, sensitive=bool(row[30]),
     )  # fmt: skip
 
 
@@ -174,9 +190,9 @@ def _time(value: int | None) -> datetime | None:
 
 
 def _member(row: tuple[Any, ...]) -> MemberView:
-    id, name, kind, host, pid, started, expires, dead, stats, serves = row
+    id, name, kind, host, pid, started, expires, dead, stats, serves, loops = row
     return MemberView(
         id=UUID(bytes=id), name=name, kind=kind, host=host, pid=pid, started_at=to_instant(started),
         expires_at=to_instant(expires), dead=bool(dead), stats=msgspec.json.decode(stats),
-        serves=_serves.decode(serves) if serves else None,
+        serves=_serves.decode(serves) if serves else None, loops=_loops.decode(loops) if loops else {},
     )  # fmt: skip

@@ -9,7 +9,6 @@ from lateshift.model.guard import Turns
 from lateshift.model.ids import JobId, job_id_of
 from lateshift.model.instants import MICROSECOND, to_instant, to_number
 from lateshift.model.job import Line
-from lateshift.model.scheduling.plan import Outcome
 from lateshift.model.scheduling.schedule import NewSchedule, Reader, ScheduleView, TickView
 from lateshift.model.scheduling.timing import next_tick
 from lateshift.model.scheduling.zones import ZONES
@@ -18,7 +17,7 @@ from lateshift.store.contract import Wakes
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.firing import OVERTAKEN, Firing
 from lateshift.store.hints import lines_of
-from lateshift.store.schedule_contract import TICKS_LOOKED_AT, Declared, Fired, ScheduleTally
+from lateshift.store.schedule_contract import Declared, Fired, ScheduleTally
 from lateshift.store.sqlite import cancelling, deeds, enqueue, firing
 from lateshift.store.sqlite.database import Connection, Database
 
@@ -49,9 +48,9 @@ REMEMBER = "UPDATE schedule SET recent = ? WHERE name = ?"
 TICKS = (
     "SELECT at, schedule, generation, until, count, outcome, job FROM tick WHERE at >= ? ORDER BY at LIMIT ?"
 )
-# Ticks that were too late, among the newest. Primary key.
-MISSED = """SELECT at, schedule, generation, until, count, outcome, job FROM
- (SELECT * FROM tick WHERE at >= ?1 ORDER BY at DESC LIMIT ?2) WHERE outcome = ?3 ORDER BY at DESC LIMIT ?4"""
+# Those whose newest record is of ticks that were too late. schedule_missed.
+MISSED = f"""SELECT {scheduling.VIEW} FROM schedule WHERE cursor >= ? AND substr(recent, 13, 1) = x'02'
+ AND paused_at IS NULL AND removed_at IS NULL ORDER BY cursor DESC LIMIT ?"""
 # So many of them, in any order. A scan that ends.
 COUNT_SCHEDULES = """SELECT count(*), count(paused_at) FROM (SELECT paused_at FROM schedule WHERE removed_at IS NULL LIMIT ?)"""
 # schedule_due
@@ -211,10 +210,11 @@ class SqliteSchedules:
         latest = timedelta(microseconds=max(0, 0 if first is None else now - first))
         return ScheduleTally(count, paused, behind, latest)
 
-    def missed(self, since: datetime, limit: int) -> list[TickView]:
-        asked = (to_number(since), TICKS_LOOKED_AT, int(Outcome.TOO_LATE), limit)
+    def missed(self, since: datetime, limit: int) -> list[ScheduleView]:
+        reader = Reader()
         with self._database.read() as connection:
-            return [_tick(row) for row in connection.execute(MISSED, asked).fetchall()]
+            rows = connection.execute(MISSED, (to_number(since), limit)).fetchall()
+        return [_seen(reader, row) for row in rows]
 
     def ticks(self, since: datetime, limit: int) -> list[TickView]:
         with self._database.read() as connection:

@@ -333,6 +333,25 @@ STEPS: tuple[tuple[str, ...], ...] = (
         # The lines of the audit but those of jobs that were started, which are more than all others.
         "CREATE INDEX audit_deeds ON audit (number) WHERE action <> 'start'",
     ),
+    (
+        # When a job was due that a rate has named a later moment, until it is leased: from then on it waits.
+        "ALTER TABLE job ADD COLUMN was_due INTEGER",
+        # Schedules whose last ticks were found too late: the newest record of `recent` says so, by its thirteenth byte.
+        """CREATE INDEX schedule_missed ON schedule (cursor)
+            WHERE substr(recent, 13, 1) = x'02' AND paused_at IS NULL AND removed_at IS NULL""",
+        # How old the loops of a process were at its last heartbeat.
+        "ALTER TABLE member ADD COLUMN loops BLOB",
+        # Sessions that wait for somebody, in the order in which they are listed.
+        "CREATE INDEX session_waits ON session (queue, name) WHERE held_why IS NOT NULL",
+        # Tokens in the order in which they are listed, and browsers' own apart from others.
+        "DROP INDEX token_live",
+        """CREATE INDEX token_lasting ON token ((CASE WHEN parent IS NOT NULL OR created_by = 'sign-in-link' THEN 1 ELSE 0 END), id)
+            WHERE revoked_at IS NULL AND expires_at IS NULL""",
+        """CREATE INDEX token_ending ON token ((CASE WHEN parent IS NOT NULL OR created_by = 'sign-in-link' THEN 1 ELSE 0 END), expires_at, id)
+            WHERE revoked_at IS NULL AND expires_at IS NOT NULL""",
+        """CREATE INDEX token_gone ON token ((CASE WHEN parent IS NOT NULL OR created_by = 'sign-in-link' THEN 1 ELSE 0 END), revoked_at, id)
+            WHERE revoked_at IS NOT NULL""",
+    ),
 )
 
 VERSION = len(STEPS)

@@ -1,10 +1,12 @@
 """Sealed values in SQLite, for those who rotate keys."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 from uuid import UUID
 
-from lateshift.store.seal_contract import Part, Row
+from lateshift.model.instants import to_instant
+from lateshift.model.sealed import HEAD_LIMIT
+from lateshift.store.seal_contract import Part, Row, SealedWaiting, waiting_of
 from lateshift.store.sqlite.database import Database
 
 _SEALED = """substr(payload, 1, 10) = CAST('"sealed:1:' AS BLOB)"""
@@ -24,6 +26,10 @@ SEALED_LOGS = """SELECT job, fence, CASE WHEN instr(lines, CAST('sealed:1:' AS B
 SEALED_STATES = """SELECT queue, name, CASE WHEN substr(state, 1, 10) = CAST('"sealed:1:' AS BLOB) THEN state END FROM session
  WHERE (queue, name) > (?, ?) ORDER BY queue, name LIMIT ?"""
 SEALED_CALLBACKS = "SELECT id, then_call, failure_call FROM batch WHERE id > ? ORDER BY id LIMIT ?"
+# job_ready.
+SEALED_READY = f"""SELECT queue, substr(payload, 1, {HEAD_LIMIT}), created_at FROM job WHERE state = 1 AND queue = ? LIMIT ?"""
+# Those that are due next, of any queue: what no worker could open comes back again and again. job_scheduled.
+SEALED_SOON = f"""SELECT queue, substr(payload, 1, {HEAD_LIMIT}), created_at FROM job WHERE state = 0 ORDER BY due_at LIMIT ?"""
 RENEW_JOB = """UPDATE job SET payload = ?, checkpoint = ?, progress = ?, history = ?
  WHERE id = ? AND payload IS ? AND checkpoint IS ? AND progress IS ? AND history IS ? RETURNING 1"""
 RENEW_SETTLED = """UPDATE settled SET payload = ?, result = ?, checkpoint = ?, progress = ?, history = ?
@@ -49,6 +55,14 @@ class SqliteSeals:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def waiting(self, queues: Collection[str], most: int) -> list[SealedWaiting]:
+        with self._database.read() as connection:
+            rows = [
+                row for name in queues for row in connection.execute(SEALED_READY, (name, most)).fetchall()
+            ]
+            rows += [row for row in connection.execute(SEALED_SOON, (most,)).fetchall() if row[0] in queues]
+        return waiting_of((queue, head, to_instant(made)) for queue, head, made in rows)
 
     def look(self, part: Part, after: tuple[Any, ...] | None, limit: int) -> list[Row]:
         sql, _, first = _OF[part]

@@ -12,11 +12,12 @@ from lateshift.store.sqlite import deeds
 from lateshift.store.sqlite.blocks import blocks
 from lateshift.store.sqlite.database import Connection, Database
 
-# What it keeps, for operators. Primary key; session_held.
+# What it keeps, for operators. Primary key; session_waits for those that are held.
 _VIEW = "queue, name, state, next_sequence, held_by, held_why"
 GET = f"SELECT {_VIEW} FROM session WHERE queue = ? AND name = ?"
-LIST = f"SELECT {_VIEW} FROM session ORDER BY queue, name LIMIT ?"
-LIST_HELD = f"SELECT {_VIEW} FROM session WHERE held_why IS NOT NULL ORDER BY queue, name LIMIT ?"
+LIST = f"SELECT {_VIEW} FROM session WHERE (queue, name) > (?, ?) ORDER BY queue, name LIMIT ?"
+LIST_HELD = f"""SELECT {_VIEW} FROM session WHERE held_why IS NOT NULL AND (queue, name) > (?, ?)
+ ORDER BY queue, name LIMIT ?"""
 RELEASE = """UPDATE session SET held_by = NULL, held_why = NULL, gap_until = NULL, touched_at = ?3
  WHERE queue = ?1 AND name = ?2 AND held_why IS NOT NULL RETURNING 1"""
 
@@ -87,11 +88,11 @@ class SqliteSessions:
             rows = connection.execute(GET, (queue, name)).fetchall()
         return _view(rows[0]) if rows else None
 
-    def list(self, *, held: bool, limit: int) -> list[SessionView]:
+    def list(self, *, held: bool, limit: int, after: tuple[str, str] | None = None) -> list[SessionView]:
+        told = (*(after or ("", "")), limit)
         with self._database.read() as connection:
-            return [
-                _view(row) for row in connection.execute(LIST_HELD if held else LIST, (limit,)).fetchall()
-            ]
+            rows = connection.execute(LIST_HELD if held else LIST, told).fetchall()
+        return [_view(row) for row in rows]
 
     def release(self, queue: str, name: str, *, by: str) -> bool:
         with self._database.write() as connection:

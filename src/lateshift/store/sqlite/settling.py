@@ -6,8 +6,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-import msgspec
-
+from lateshift.model import saying
 from lateshift.model.ids import JobId
 from lateshift.model.instants import MICROSECOND
 from lateshift.model.job import CAREFUL, Lease, Note, State
@@ -25,9 +24,12 @@ _GUARDS = "session, turn, sequence, tenant, limit_key, gap_after, holds, batch"
 _KEPT = f"""id, queue, lane, state, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
  leased_at, settled_at, expires_at, exclusive, task, payload, progress, checkpoint, history, result, reason,
  {_GUARDS}, trace, reply"""
+# How long its body ran is kept as the time of its start: it may have waited in its worker's hand.
 _MOVED = f"""id, queue, lane, ?4, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
- leased_at, ?3, ?3 + ?5, exclusive, task, payload, progress, checkpoint, coalesce(?6, history), ?7, ?8,
+ coalesce(max(leased_at, ?3 - ?9), leased_at), ?3, ?3 + ?5, exclusive, task, payload, progress, checkpoint, coalesce(?6, history), ?7, ?8,
  {_GUARDS}, trace, reply"""
+
+Returned = tuple[Lease, bytes | None, int]  # what of, what, and how many microseconds its body ran
 
 # A running job whose lease still holds is settled: copied, then deleted. Primary keys.
 COPY = f"""INSERT INTO settled ({_KEPT}) SELECT {_MOVED} FROM job WHERE {_MINE} AND {_IN_TIME}
@@ -36,15 +38,16 @@ DROP = f"DELETE FROM job WHERE {_MINE} AND {_IN_TIME}"
 # The same for so many completions with one retention and batch: few statements for many jobs, each of which lets the
 # bodies run beside it. Primary keys, by the order of the join.
 BLOCK = 100
-_SAID = f"""WITH said(id, fence, result) AS (VALUES {", ".join(["(?, ?, ?)"] * BLOCK)}),
- mine AS (SELECT job.*, said.result FROM said CROSS JOIN job ON job.id = said.id
+PARTS = 4  # of each completion: id, fence, result, how long it ran
+_SAID = f"""WITH said(id, fence, result, ran) AS (VALUES {", ".join(["(?, ?, ?, ?)"] * BLOCK)}),
+ mine AS (SELECT job.*, said.result, said.ran FROM said CROSS JOIN job ON job.id = said.id
   WHERE job.fence = said.fence AND job.state = 2 AND (job.complete_by IS NULL OR job.complete_by > ?))"""
 
 
 def _copy_block(guards: str) -> str:
     return f"""{_SAID} INSERT INTO settled ({_KEPT})
  SELECT id, queue, lane, 4, priority, attempt, attempts, losses, fence, due_at, created_at, time_limit, holder,
- leased_at, ?, ?, exclusive, task, payload, progress, checkpoint, history, result, NULL, {guards}
+ max(leased_at, ? - ran), ?, ?, exclusive, task, payload, progress, checkpoint, history, result, NULL, {guards}
  FROM mine WHERE true ON CONFLICT (id) DO NOTHING"""
 
 
@@ -58,7 +61,7 @@ DROP_THESE = f"DELETE FROM job WHERE id IN ({', '.join('?' * BLOCK)})"
 SETTLED_BY = "SELECT 1 FROM settled WHERE id = ? AND fence = ? AND state = ? AND reason IS ?"
 
 # Another attempt follows, unless an operator has cancelled the job. Primary key.
-AGAIN = f"""UPDATE job SET state = ?4, due_at = ?5, attempt = attempt - ?6, history = coalesce(?7, history),
+AGAIN = f"""UPDATE job SET state = ?4, due_at = ?5, was_due = NULL, attempt = attempt - ?6, history = coalesce(?7, history),
  turn = {BEGUN}, holder = NULL, leased_at = NULL, complete_by = NULL WHERE {_MINE} AND cancel_by IS NULL RETURNING 1"""
 CANCELLED_BY = f"SELECT cancel_by FROM job WHERE {_MINE}"
 
@@ -75,18 +78,20 @@ READY_NEXT = """UPDATE job SET state = 1, blocked_by = NULL WHERE id IN (SELECT 
  AND NOT EXISTS (SELECT 1 FROM job WHERE exclusive = ?1 AND state = 2)"""
 
 
-# Keep progress and checkpoint, if the lease still holds. Primary key.
-SAVE = """UPDATE job SET progress = coalesce(?, progress), checkpoint = coalesce(?, checkpoint)
- WHERE id = ? AND fence = ? AND state = 2 AND (complete_by IS NULL OR complete_by > ?) RETURNING 1"""
+# Keep progress and checkpoint, if the lease still holds; not the same word of progress again, whose time was written. Primary key.
+SAVE = """UPDATE job SET checkpoint = coalesce(?4, checkpoint),
+ progress = CASE WHEN substr(progress, 1, length(?5)) = ?5 THEN progress ELSE coalesce(?6, progress) END
+ WHERE id = ?1 AND fence = ?2 AND state = 2 AND (complete_by IS NULL OR complete_by > ?3) RETURNING 1"""
 
 
 def save(connection: Connection, notes: Sequence[Note], now: int) -> list[Lease]:
     """Gives the leases that were lost."""
     lost: list[Lease] = []
     for note in notes:
-        progress = None if note.progress is None else msgspec.json.encode(note.progress)
-        mine = (note.lease.id.bytes, note.lease.fence)
-        if not connection.execute(SAVE, (progress, note.checkpoint, *mine, now)).fetchall():
+        begun, same = saying.begun(note)
+        kept = saying.closed(begun, now - note.ago // MICROSECOND)
+        row = (note.lease.id.bytes, note.lease.fence, now, note.checkpoint, same, kept)
+        if not connection.execute(SAVE, row).fetchall():
             lost.append(note.lease)
     return lost
 
@@ -96,14 +101,14 @@ def settle(
 ) -> list[Lease]:
     """Gives the leases that were lost. Of jobs in a session, see guarding.settle. Those of a batch are counted in `counts`,
     by batch and state."""
-    completed: dict[tuple[timedelta, UUID | None], list[tuple[Lease, bytes | None]]] = {}
+    completed: dict[tuple[timedelta, UUID | None], list[Returned]] = {}
     final: list[tuple[Lease, tuple[Any, ...]]] = []
     lost: list[Lease] = []
     for settlement in settlements:
         lease = settlement.lease
         match settlement.outcome:
-            case Completed(result, keep):
-                completed.setdefault((keep, lease.batch), []).append((lease, result))
+            case Completed(result, keep, _, ran):
+                completed.setdefault((keep, lease.batch), []).append((lease, result, int(ran * 1_000_000)))
             case Later() as later if not _again(connection, lease, later, now):
                 stopped = connection.execute(CANCELLED_BY, (lease.id.bytes, lease.fence)).fetchall()
                 if stopped:
@@ -122,7 +127,7 @@ def settle(
             lost += late
             if batch is not None:
                 counts[batch.bytes, 4] += written
-        final += [(lease, _completion(lease, result, keep, now)) for lease, result in group[whole:]]
+        final += [(one[0], _completion(one, keep, now)) for one in group[whole:]]
     if final:
         before = connection.total_changes()
         if all(lease.batch is None for lease, _ in final):
@@ -140,27 +145,27 @@ def settle(
 
 def _complete_block(
     connection: Connection,
-    block: Sequence[tuple[Lease, bytes | None]],
+    block: Sequence[Returned],
     keep: timedelta,
     batch: UUID | None,
     now: int,
 ) -> tuple[list[Lease], int]:
     """The leases that were lost, and how many jobs it settled."""
-    said = [part for lease, result in block for part in (lease.id.bytes, lease.fence, result)]
+    said = [part for lease, result, ran in block for part in (lease.id.bytes, lease.fence, result, ran)]
     before = connection.total_changes()
     whose = None if batch is None else batch.bytes
     copy = (
         COPY_BLOCK if block[0][0].lane < CAREFUL else COPY_GUARDED_BLOCK
     )  # either all are plain, or none is
-    connection.execute(copy, (*said, now, now, now + _kept(keep), whose))
+    connection.execute(copy, (*said, now, now, now, now + _kept(keep), whose))
     written = connection.total_changes() - before
     if copy is COPY_GUARDED_BLOCK:
-        tell_ended(connection, said[::3])
+        tell_ended(connection, said[::PARTS])
     if written == len(block):
-        connection.execute(DROP_THESE, said[::3])
+        connection.execute(DROP_THESE, said[::PARTS])
         return [], written
     connection.execute(DROP_BLOCK, (*said, now))
-    rows = [(lease, _completion(lease, result, keep, now)) for lease, result in block]
+    rows = [(one[0], _completion(one, keep, now)) for one in block]
     return [lease for lease, row in rows if not _settled_by(connection, row)], written
 
 
@@ -177,14 +182,15 @@ def _copy_counted(
             counts[lease.batch.bytes, row[3]] += 1
 
 
-def _completion(lease: Lease, result: bytes | None, keep: timedelta, now: int) -> tuple[Any, ...]:
-    return (lease.id.bytes, lease.fence, now, 4, _kept(keep), None, result, None)
+def _completion(one: Returned, keep: timedelta, now: int) -> tuple[Any, ...]:
+    lease, result, ran = one
+    return (lease.id.bytes, lease.fence, now, 4, _kept(keep), None, result, None, ran)
 
 
 def _end(lease: Lease, outcome: DeadLettered | Cancelled, now: int) -> tuple[Any, ...]:
     state = State.DEAD if isinstance(outcome, DeadLettered) else State.CANCELLED
     ended = (int(state), _kept(outcome.keep), outcome.history, None, outcome.reason)
-    return (lease.id.bytes, lease.fence, now, *ended)
+    return (lease.id.bytes, lease.fence, now, *ended, None)
 
 
 def _kept(keep: timedelta) -> int:
@@ -200,7 +206,7 @@ def _again(connection: Connection, lease: Lease, later: Later, now: int) -> bool
 
 
 def _settled_by(connection: Connection, row: tuple[Any, ...]) -> bool:
-    id, fence, _, state, *_, reason = row
+    id, fence, _, state, *_, reason, _ = row
     return bool(connection.execute(SETTLED_BY, (id, fence, state, reason)).fetchall())
 
 
@@ -210,8 +216,8 @@ def settle_one(
     """Whether it was written now; None if it is lost."""
     lease, outcome = settlement.lease, settlement.outcome
     match outcome:
-        case Completed(result, keep):
-            row = _completion(lease, result, keep, now)
+        case Completed(result, keep, _, ran):
+            row = _completion((lease, result, int(ran * 1_000_000)), keep, now)
         case DeadLettered() | Cancelled():
             row = _end(lease, outcome, now)
         case Later():
@@ -235,7 +241,7 @@ def cancel_waiting(
 ) -> list[tuple[Any, ...]]:
     """What it had, if it was there: queue, task, session, limit key, tenant, batch."""
     keep = KEEP_CANCELLED // MICROSECOND
-    row = (id.bytes, None, now, int(State.CANCELLED), keep, None, None, reason or f"cancelled by {by}")
+    row = (id.bytes, None, now, int(State.CANCELLED), keep, None, None, reason or f"cancelled by {by}", None)
     moved: list[tuple[Any, ...]] = connection.execute(COPY_WAITING, row).fetchall()
     tell_ended(connection, [id.bytes])
     connection.execute(DROP_WAITING, (id.bytes,))

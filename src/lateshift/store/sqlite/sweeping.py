@@ -43,7 +43,7 @@ OVERDUE = """SELECT id, fence, queue, lane, attempt, attempts, losses, holder,
  WHERE state = 2 AND (complete_by <= ?1 OR holder NOT IN (SELECT id FROM member WHERE dead_at IS NULL)) LIMIT ?2"""
 
 # Taken back: ready again with what was learnt. Primary key.
-READY_AGAIN = f"""UPDATE job SET state = 1, due_at = ?3, lane = ?4, turn = {BEGUN},
+READY_AGAIN = f"""UPDATE job SET state = 1, due_at = ?3, was_due = NULL, lane = ?4, turn = {BEGUN},
  tenant = CASE ?4 WHEN 3 THEN coalesce(tenant, '') ELSE tenant END, losses = ?5, history = ?6, holder = NULL,
  leased_at = NULL, complete_by = NULL WHERE id = ?1 AND fence = ?2 AND state = 2 RETURNING 1"""
 COPY_TAKEN = f"{COPY} RETURNING batch"
@@ -130,7 +130,7 @@ def _carry_out(connection: Connection, case: Verdict, now: int, counts: Counter[
         return bool(connection.execute(READY_AGAIN, row).fetchall())
     keep = (KEEP_CANCELLED if case.state is State.CANCELLED else KEEP_DEAD) // MICROSECOND
     connection.execute(COUNT_LOSS, (case.losses, job.id.bytes, job.fence))
-    end = (job.id.bytes, job.fence, now, int(case.state), keep, case.history, None, case.reason)
+    end = (job.id.bytes, job.fence, now, int(case.state), keep, case.history, None, case.reason, None)
     moved = connection.execute(COPY_TAKEN, end).fetchall()
     tell_ended(connection, [job.id.bytes])
     connection.execute(DROP_TAKEN, (job.id.bytes, job.fence))

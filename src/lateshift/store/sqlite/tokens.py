@@ -4,10 +4,19 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from lateshift.model.access import Token
+from lateshift.model.access import Token, TokenState
 from lateshift.model.instants import MICROSECOND, to_instant, to_number
-from lateshift.store.access_contract import USED_EVERY
-from lateshift.store.granting import orphan, queues_of, scopes_of, subject_of, taken, tokens_limit
+from lateshift.store.access_contract import USED_EVERY, TokenGroup, TokenPlace
+from lateshift.store.granting import (
+    SIGN_IN,
+    orphan,
+    queues_of,
+    scopes_of,
+    spans,
+    subject_of,
+    taken,
+    tokens_limit,
+)
 from lateshift.store.sqlite import deeds
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.taking import TOKEN_KEPT
@@ -27,14 +36,21 @@ STALE = "SELECT 1 FROM token WHERE id = ? AND (last_used_at IS NULL OR last_used
 USED = "UPDATE token SET last_used_at = ?2 WHERE id = ?1 AND (last_used_at IS NULL OR last_used_at <= ?3)"
 # token_name
 NAMED = f"SELECT {_COLUMNS} FROM token WHERE name = ? AND revoked_at IS NULL"
-# token_live, token_revoked
-LIVE = f"SELECT {_COLUMNS} FROM token WHERE revoked_at IS NULL ORDER BY id DESC LIMIT ?"
-REVOKED = f"SELECT {_COLUMNS} FROM token WHERE revoked_at IS NOT NULL ORDER BY revoked_at DESC LIMIT ?"
+# A part of a listing each. token_lasting, token_ending, token_gone.
+_LISTED = f"SELECT {_COLUMNS} FROM token WHERE {SIGN_IN} = ?1 AND revoked_at"
+LISTED = {
+    TokenGroup.LASTING: f"{_LISTED} IS NULL AND expires_at IS NULL AND id < ?4 ORDER BY id DESC LIMIT ?5",
+    TokenGroup.ENDING: f"""{_LISTED} IS NULL AND expires_at > ?2 AND (expires_at, id) < (?3, ?4)
+ ORDER BY expires_at DESC, id DESC LIMIT ?5""",
+    TokenGroup.REVOKED: f"""{_LISTED} > ?2 AND (revoked_at, id) < (?3, ?4) ORDER BY revoked_at DESC, id DESC LIMIT ?5""",
+}
 # Those that are good for nothing since TOKEN_KEPT. token_revoked, token_expires.
 PURGE_REVOKED = """DELETE FROM token WHERE id IN (SELECT id FROM token
  WHERE revoked_at IS NOT NULL AND revoked_at <= ? LIMIT ?) RETURNING 1"""
 PURGE_EXPIRED = """DELETE FROM token WHERE id IN (SELECT id FROM token
  WHERE expires_at IS NOT NULL AND expires_at <= ? LIMIT ?) RETURNING 1"""
+
+_FIRST, _LAST, _HIGHEST = -(2**63), 2**63 - 1, b"\xff" * 17  # no id is as high
 
 
 class SqliteTokens:
@@ -69,10 +85,18 @@ class SqliteTokens:
             rows = connection.execute(NAMED, (name,)).fetchall()
         return _token(rows[0]) if rows else None
 
-    def list(self, limit: int) -> list[Token]:
+    def list(
+        self, limit: int, *, state: TokenState | None = None, sign_ins: bool = False, after: TokenPlace | None = None
+    ) -> list[Token]:  # fmt: skip
+        tokens_limit(limit)
+        rows: list[tuple[Any, ...]] = []
         with self._database.snapshot() as connection:
-            rows = connection.execute(LIVE, (tokens_limit(limit),)).fetchall()
-            rows += connection.execute(REVOKED, (limit - len(rows),)).fetchall()
+            for span in spans(state, after, self._clock.now()):
+                above = _FIRST if span.above is None else to_number(span.above)
+                at = _LAST if span.at is None else to_number(span.at)
+                behind = _HIGHEST if span.id is None else span.id.bytes
+                told = (int(sign_ins), above, at, behind, limit - len(rows))
+                rows += connection.execute(LISTED[span.group], told).fetchall()
         return [_token(row) for row in rows]
 
     def revoke(self, id: UUID, *, by: str) -> bool:

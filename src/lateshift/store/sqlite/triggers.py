@@ -62,7 +62,7 @@ _VIEW = f"""SELECT {triggering.VIEW},
  EXISTS (SELECT 1 FROM lock l WHERE l.name = 'trigger ' || t.name AND l.owner IS NOT NULL AND l.expires_at > ?1)
  FROM trigger t WHERE removed_at IS NULL"""
 GET = f"{_VIEW} AND name = ?2"
-LIST = f"{_VIEW} ORDER BY name LIMIT ?"
+LIST = f"{_VIEW} AND name > ?2 ORDER BY name LIMIT ?3"
 SUBSCRIPTIONS = "SELECT app, name, subscription FROM trigger WHERE subscription IS NOT NULL AND removed_at IS NULL ORDER BY name"
 
 # Primary key of the receipts.
@@ -198,10 +198,10 @@ class SqliteTriggers:
             rows = connection.execute(GET, (now, name)).fetchall()
         return _seen(rows[0], now) if rows else None
 
-    def all(self, limit: int | None = None) -> list[TriggerView]:
+    def all(self, limit: int | None = None, *, after: str = "") -> list[TriggerView]:
         with self._database.read() as connection:
             now = self._clock.microseconds()
-            rows = connection.execute(LIST, (now, -1 if limit is None else limit)).fetchall()
+            rows = connection.execute(LIST, (now, after, -1 if limit is None else limit)).fetchall()
             return [_seen(row, now) for row in rows]
 
     def refused(self, name: str | None, after: UUID | None, limit: int) -> list[RefusedView]:

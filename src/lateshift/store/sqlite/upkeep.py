@@ -87,7 +87,7 @@ RULES = {
 
 
 class SqliteUpkeep:
-    """See contract.Upkeep."""
+    """See upkeep_contract.Upkeep."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -99,7 +99,7 @@ class SqliteUpkeep:
             if not connection.execute(TERM, (term,)).fetchall():
                 return 0
             before = connection.total_changes()
-            _forget(connection, connection.execute(PURGE_SETTLED, (now, limit)).fetchall())
+            forget(connection, connection.execute(PURGE_SETTLED, (now, limit)).fetchall())
             for sql in (PURGE_KEYS, PURGE_RECEIPTS, PURGE_REFUSED, PURGE_EVENTS):
                 connection.execute(sql, (now, limit))
             identities = (now, limit, now + IDENTITY_KEPT // MICROSECOND)
@@ -123,7 +123,7 @@ class SqliteUpkeep:
     def erase(self, ids: Sequence[JobId]) -> int:
         with self._database.write() as connection:
             erased = [row for id in ids for row in connection.execute(ERASE, (id.bytes,)).fetchall()]
-            _forget(connection, erased)
+            forget(connection, erased)
             return len(erased)
 
     def check(self) -> list[str]:
@@ -162,7 +162,7 @@ class SqliteUpkeep:
                 raise
 
 
-def _forget(connection: Connection, ids: Sequence[tuple[Any, ...]]) -> None:
+def forget(connection: Connection, ids: Sequence[tuple[Any, ...]]) -> None:
     """Logs, tags and parents go with their jobs, and what is kept of workflows with the jobs that they are."""
     if not ids:
         return

@@ -27,7 +27,15 @@ from lateshift.store.sqlite import advancing, deeds, enqueue, mending, runs, tal
 from lateshift.store.sqlite.advancing import STEP_COLUMNS
 from lateshift.store.sqlite.database import Connection, Database
 from lateshift.store.sqlite.locks import TERM
-from lateshift.store.workflow_contract import Kept, LateStep, Told, is_ready, refused, step_resubmitted
+from lateshift.store.workflow_contract import (
+    Kept,
+    LateStep,
+    Told,
+    is_ready,
+    known_by_key,
+    refused,
+    step_resubmitted,
+)
 
 _RUN = "id, name, version, phase, why, news, status, cancel_by, waits_for, started_at"
 # Primary keys.
@@ -44,7 +52,7 @@ _IS_RUN = f"SELECT attempts = {STRETCHES} OR EXISTS (SELECT 1 FROM run r WHERE r
 UNSETTLED = _IS_RUN.format("job")
 SETTLED = _IS_RUN.format("settled")
 IS_THERE = "SELECT 1 FROM job WHERE id = ?1 UNION ALL SELECT 1 FROM settled WHERE id = ?1"
-KEY_USED = "SELECT 1 FROM signal WHERE run = ? AND key = ?"
+KEY_USED = "SELECT name, data FROM signal INDEXED BY signal_key WHERE run = ? AND key = ?"
 LAST_SIGNAL = "SELECT coalesce(max(number), 0), count(*) FROM signal WHERE run = ?"
 KEEP_SIGNAL = "INSERT INTO signal (run, number, name, data, key, at) VALUES (?, ?, ?, ?, ?, ?)"
 
@@ -142,11 +150,12 @@ class SqliteWorkflows:
         with self._database.write() as connection:
             now = self._clock.microseconds()
             waiting = connection.execute(UNSETTLED, (id.bytes,)).fetchall()
+            kept = [] if key is None else connection.execute(KEY_USED, (id.bytes, key)).fetchall()
+            if (known := known_by_key(kept, name, data)) is not None:
+                return known
             refusal = refused(waiting, [] if waiting else connection.execute(SETTLED, (id.bytes,)).fetchall())
             if refusal is not None:
                 return refusal
-            if key is not None and connection.execute(KEY_USED, (id.bytes, key)).fetchall():
-                return Told.REPEATED
             [(last, count)] = connection.execute(LAST_SIGNAL, (id.bytes,)).fetchall()
             if count >= SIGNALS_MOST:
                 return Told.FULL
@@ -228,9 +237,9 @@ class SqliteWorkflows:
         with self._database.snapshot() as connection:
             return tallying.tally(connection, name, queue, limit)
 
-    def pipelines(self, name: str | None = None, *, limit: int) -> list[Kept]:
+    def pipelines(self, name: str | None = None, *, limit: int, after: str = "") -> list[Kept]:
         with self._database.read() as connection:
-            return tallying.kept(connection, name, limit)
+            return tallying.kept(connection, name, limit, after)
 
 
 def _loaded(connection: Connection, id: JobId, now: datetime) -> Loaded | None:

@@ -1,5 +1,5 @@
-"""What runs in a child process, `python -m lateshift.worker.executors.child PROGRAM SOCKET PARENT`: imports the
-program, then runs one attempt after the other as the worker hands them over. Bodies run on the main thread."""
+"""What runs in a child process, `python -m lateshift.worker.executors.child PROGRAM SOCKET PARENT MEMBER`: imports
+the program, then runs one attempt after the other as the worker hands them over. Bodies run on the main thread."""
 
 import ctypes
 import math
@@ -18,7 +18,7 @@ from lateshift.config import load
 from lateshift.errors import Cancel, LeaseLost, Snooze, TaskUnknown
 from lateshift.model.outcome import MESSAGE_LIMIT, TRACEBACK_LIMIT, ResultNotKept, clip, clip_middle
 from lateshift.model.remote import full_name
-from lateshift.runtime.log import set_up
+from lateshift.runtime.log import log_level, set_up
 from lateshift.task import Task
 from lateshift.telemetry.context import running
 from lateshift.telemetry.keeping import keep_from
@@ -34,18 +34,19 @@ FAR = 100 * 365 * 86_400.0  # seconds: a wish beyond what a date can hold
 LEFT_TO_THE_WORKER = (signal.SIGINT, signal.SIGTERM)
 
 
-def main(program: str, connection: socket.socket, parent: int) -> None:
+def main(program: str, connection: socket.socket, parent: int, member: str) -> None:
     _leave_signals_to_the_worker()
     _die_with(parent)
     connection.set_inheritable(False)
+    connection.setblocking(True)  # a program that has a default timeout for sockets made it otherwise
     os.register_at_fork(after_in_child=lambda: _let_go(connection))
     link = Link(connection)
     link.open()
     try:
-        set_up(os.environ.get("LATESHIFT_LOG", "WARNING"), load(), bodies=True)
+        set_up(log_level("WARNING"), load(), bodies=True)
         app = find_app(program)
         tasks: Mapping[str, Task[..., Any]] = app.tasks
-        identify(app=app.name, version=app.version)
+        identify(app=app.name, version=app.version, **({"member": member} if member else {}))
         keep_from(app.settings.job_log)
     except BaseException as error:
         link.send(Unable(clip(_text(error), MESSAGE_LIMIT)))
@@ -65,6 +66,7 @@ def _run(attempt: ChildAttempt, tasks: Mapping[str, Task[..., Any]]) -> Answer:
     if attempt.lease.trace is not None and (traced := spans()) is not None:
         traced.enter(attempt.lease.trace)
     cap: int | None = None
+    begun = attempt.desk.now()
     try:
         task = tasks.get(attempt.lease.task)
         if task is None:
@@ -74,10 +76,13 @@ def _run(attempt: ChildAttempt, tasks: Mapping[str, Task[..., Any]]) -> Answer:
         cap = task.limits.memory
         args, kwargs = task.arguments.decode(attempt.lease.payload)
         with capped(cap):
-            result = _encoded(task, task.function(*args, **kwargs))
-            return Returned(result, attempt.session_state)
+            begun = attempt.desk.now()
+            result = task.function(*args, **kwargs)
+            ran = attempt.desk.now() - begun
+            return Returned(_encoded(task, result), attempt.session_state, ran)
     except BaseException as error:
-        return _raised(error, over_memory=cap is not None and isinstance(error, MemoryError))
+        ran = attempt.desk.now() - begun
+        return _raised(error, ran, over_memory=cap is not None and isinstance(error, MemoryError))
 
 
 def _encoded(task: Task[..., Any], result: Any) -> bytes | None:
@@ -89,7 +94,7 @@ def _encoded(task: Task[..., Any], result: Any) -> bytes | None:
         raise ResultNotKept(f"the result cannot be kept: {error}") from error
 
 
-def _raised(error: BaseException, *, over_memory: bool) -> Raised:
+def _raised(error: BaseException, ran: float, *, over_memory: bool) -> Raised:
     return Raised(
         snooze=_seconds(error.delay) if isinstance(error, Snooze) else None,
         cancel=isinstance(error, Cancel),
@@ -100,6 +105,7 @@ def _raised(error: BaseException, *, over_memory: bool) -> Raised:
         lineage=tuple(full_name(kind) for kind in type(error).__mro__),
         trace=clip_middle(_trace(error), TRACEBACK_LIMIT),
         retry_after=_retry_after(error),
+        ran=ran,
     )
 
 
@@ -170,4 +176,4 @@ def _die_with(parent: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], socket.socket(fileno=int(sys.argv[2])), int(sys.argv[3]))
+    main(sys.argv[1], socket.socket(fileno=int(sys.argv[2])), int(sys.argv[3]), sys.argv[4])

@@ -36,6 +36,7 @@ class ChildAttempt:
         self.lost = False
         self.stopping = False
         self._progress: Progress | None = None
+        self.told: Progress | None = None  # of its progress, to the worker
         self.log: Log | None = Log(desk.has_news)
 
     @property
@@ -82,7 +83,7 @@ class Link:
         data = framed(answer)
         with self._sending:
             if self._running is not None:
-                data = _news_of(self._running) + data
+                data = _news_of(self._running) + _last_words(self._running) + data
             self._running = None
             self._connection.sendall(data)
 
@@ -131,12 +132,9 @@ class Link:
                 if attempt is not None:
                     try:
                         self._connection.sendall(_news_of(attempt))
-                        if attempt.progress is not None:
-                            self._connection.sendall(framed(Said(attempt.progress)))
+                        self._connection.sendall(_last_words(attempt))
                     except OSError:
                         return  # the worker is gone, and so will this process be
-                    except Exception as error:
-                        log.warning("progress of the job %s cannot be shown: %s", attempt.lease.id, error)
             time.sleep(PROGRESS_EVERY)
 
 
@@ -144,6 +142,19 @@ def _news_of(attempt: ChildAttempt) -> bytes:
     """What its body has logged since the last time."""
     lines, dropped = attempt.log.take() if attempt.log is not None else ([], 0)
     return framed(Logged(lines, dropped)) if lines else b""
+
+
+def _last_words(attempt: ChildAttempt) -> bytes:
+    """How far it says it is, if it has not been told so."""
+    progress = attempt.progress
+    if progress is None or progress is attempt.told:
+        return b""
+    attempt.told = progress
+    try:
+        return framed(Said(progress))
+    except Exception as error:
+        log.warning("progress of the job %s cannot be shown: %s", attempt.lease.id, error)
+        return b""
 
 
 def _die() -> NoReturn:

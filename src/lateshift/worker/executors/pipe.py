@@ -68,10 +68,11 @@ class Save(Struct, frozen=True, tag="save"):
 
 
 class Returned(Struct, frozen=True, tag="returned"):
-    """The body returned this, as JSON, and wants its session to keep that."""
+    """The body returned this, as JSON, and wants its session to keep that. `ran`: for how many seconds it ran."""
 
     result: bytes | None
     session_state: bytes | None = None
+    ran: float = 0.0
 
 
 class Raised(Struct, frozen=True, tag="raised"):
@@ -86,6 +87,7 @@ class Raised(Struct, frozen=True, tag="raised"):
     lineage: tuple[str, ...]
     trace: str
     retry_after: float | None
+    ran: float = 0.0
 
 
 Order: TypeAlias = Run | Told | Saved

@@ -23,7 +23,7 @@ class Process:
     """Has a process group of its own, so that a kill also ends what the body has started. Raises OSError where none
     can be started. Started from the loop's thread: on Linux it dies with that thread."""
 
-    def __init__(self, program: str) -> None:
+    def __init__(self, program: str, member: str = "") -> None:
         self.attempt: Attempt | None = None
         self.ready = False
         self.trouble: str | None = None  # why it could not start
@@ -36,7 +36,7 @@ class Process:
         self._socket, theirs = socket.socketpair()
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", CHILD, program, str(theirs.fileno()), str(os.getpid())],
+                [sys.executable, "-m", CHILD, program, str(theirs.fileno()), str(os.getpid()), member],
                 stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], process_group=0,
             )  # fmt: skip
         except BaseException:

@@ -43,13 +43,14 @@ NOT_STARTED = Killed("complete_by", "its process was still starting at its compl
 
 
 class Processes:
-    """See contract.Executor. `app` is the program as it was given on the command line."""
+    """See contract.Executor. `app` is the program as it was given on the command line; `member`, whose log lines those of bodies are."""
 
     def __init__(
         self, app: str, slots: int, report: Report, now: Callable[[], float], *, grace: timedelta = GRACE,
-        stop_grace: timedelta = STOP_GRACE, pause: timedelta = PAUSE,
+        stop_grace: timedelta = STOP_GRACE, pause: timedelta = PAUSE, member: str = "",
     ) -> None:  # fmt: skip
         self._app = app
+        self._member = member
         self._slots = slots
         self._report = report
         self._now = now
@@ -133,7 +134,7 @@ class Processes:
         if self._closed or len(self._processes) >= self._slots or self._resumption is not None:
             return None
         try:
-            process = Process(self._app)
+            process = Process(self._app, self._member)
         except OSError as error:
             self._start_failed(str(error))
             return None
@@ -214,7 +215,8 @@ class Processes:
                 attempt.progress = progress
             case Save(state):
                 process.saving = self._loop.create_task(self._save(process, attempt, state))
-            case Returned(result, session_state):
+            case Returned(result, session_state, ran):
+                attempt.ran(ran)
                 self._free_again(process)
                 attempt.session_state = session_state
                 self._report.returned_encoded(attempt, result)
@@ -223,6 +225,7 @@ class Processes:
                 cap = megabytes(attempt.task.limits.memory or 0)
                 self._kill(process, Killed("memory", f"it asked for more than {cap}"))
             case Raised():
+                attempt.ran(answer.ran)
                 how = _how(attempt, answer)
                 self._free_again(process)
                 self._report.ended(attempt, how)

@@ -111,6 +111,8 @@ class Threads:
             return None, Stopped() if attempt.lost else Failed(error)
         except BaseException as error:
             return None, Failed(error)
+        finally:
+            attempt.finished = self._now()  # the loop hears of it when it comes to that
 
     def _collect(self) -> None:
         self._told = False  # before the look: what comes after it tells again

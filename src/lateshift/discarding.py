@@ -1,0 +1,44 @@
+"""Discarding a lot of dead letters: looked through first, then deleted, each lot in one transaction."""
+
+from collections.abc import Callable, Iterable
+from itertools import islice
+
+from msgspec import Struct, field
+
+from lateshift.model.discard import Discarded, Kept
+from lateshift.model.ids import JobId
+from lateshift.model.job import JobView
+from lateshift.store.contract import Store
+
+DISCARD_MOST = 1_000  # dead letters that one transaction discards
+EXAMPLES = 5
+
+
+class DiscardPlan(Struct, kw_only=True):
+    """What a discard would do; nothing was written. `kept`: which it would leave, and why."""
+
+    ids: list[JobId] = field(default_factory=list)
+    examples: list[JobView] = field(default_factory=list)
+    kept: dict[JobId, Kept] = field(default_factory=dict)
+
+
+def plan(views: Iterable[JobView]) -> DiscardPlan:
+    """Of those that can be discarded."""
+    found = DiscardPlan()
+    for view in views:
+        found.ids.append(view.id)
+        if len(found.examples) < EXAMPLES:
+            found.examples.append(view)
+    return found
+
+
+def discard(
+    store: Store, ids: Iterable[JobId], *, by: str, told: Callable[[int], None] = lambda count: None,
+    stopping: Callable[[], bool] = lambda: False,
+) -> Discarded:  # fmt: skip
+    """Up to DISCARD_MOST in each transaction."""
+    done, left = Discarded(), iter(ids)
+    while not stopping() and (lot := list(islice(left, DISCARD_MOST))):
+        done.add(store.jobs.discard(lot, by=by))
+        told(len(lot))
+    return done

@@ -1,0 +1,77 @@
+"""How long until what waits is done: numbers in, an estimate out, or why there is none. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec import Struct
+
+from lateshift.model.figures import Figures, Sample
+
+PAUSED, PARKED, NO_WORKER = "paused", "parked", "no worker"
+DRAINS = "drains"  # what a worker tells under this name: of each queue, how many jobs it ended in a second, of late
+LONGEST = 10**9  # seconds
+LEAST_SEEN = 10.0  # seconds: workers tell so often what they counted, so that less was not seen
+
+
+class Drain(Struct, frozen=True, kw_only=True):
+    """`takes`: until what moves is done, if nothing more comes; None if nothing moves, or nobody knows. `held_up`: jobs that do not
+    move, and `why`."""
+
+    takes: timedelta | None
+    moving: int = 0
+    held_up: int = 0
+    why: str | None = None
+
+
+def drain(
+    backlog: int, ends: float | None, *, limit: float | None = None, rationed: bool = False, parked: int = 0,
+    paused: bool = False, served: bool = True,
+) -> Drain:  # fmt: skip
+    """Of one queue. `ends`: jobs that leave it in a second now, None if that is not known. `limit`: how many may start in a second;
+    `rationed`: jobs wait for nothing else. `parked`: how many of the backlog wait for a breaker."""
+    if not backlog:
+        return Drain(takes=timedelta(0))
+    for stands, why in ((paused, PAUSED), (not served, NO_WORKER), (parked >= backlog, PARKED)):
+        if stands:
+            return Drain(takes=None, held_up=backlog, why=why)
+    moving = backlog - parked
+    pace = limit if limit is not None and (rationed or not ends) else ends
+    if pace and limit is not None:
+        pace = min(pace, limit)
+    takes = timedelta(seconds=min(moving / pace, LONGEST)) if pace else None
+    return Drain(takes=takes, moving=moving, held_up=parked, why=PARKED if parked else None)
+
+
+def slowest(drains: Iterable[Drain]) -> tuple[Drain, bool]:
+    """Of several queues, which are done side by side; and whether it may take longer, for of one that moves nobody knows."""
+    each = [it for it in drains if it.moving or it.held_up]
+    known = [it.takes for it in each if it.takes is not None]
+    reasons = sorted({it.why for it in each if it.why is not None})
+    total = Drain(
+        takes=max(known, default=None) if each else timedelta(0), moving=sum(it.moving for it in each),
+        held_up=sum(it.held_up for it in each), why=", ".join(reasons) or None,
+    )  # fmt: skip
+    return total, any(it.takes is None and it.moving for it in each)
+
+
+def ends_told(queue: str, stats: Iterable[Mapping[str, Any]]) -> tuple[float | None, bool]:
+    """How many jobs of a queue all workers end in a second, as each tells of itself; None where none ends any. And whether all that
+    have told anything tell of this: those of an older release do not."""
+    told = [it for it in stats if it]
+    rates = [it[DRAINS].get(queue) for it in told if isinstance(it.get(DRAINS), dict)]
+    found = [float(rate) for rate in rates if rate]
+    return sum(found) if found else None, len(rates) == len(told) and bool(told)
+
+
+def seen_for(samples: Sequence[Sample], since: datetime, now: datetime, came: datetime | None) -> float:
+    """Seconds of a window in which there was something to see: from the first minute in which a job started or ended, or from
+    when the first of the workers came, if that is later."""
+    first = min((it.at for it in samples if it.figures.started or ended(it.figures)), default=since)
+    begun = max(since, first, *([came] if came is not None and came < now else []))
+    return max(LEAST_SEEN, (now - begun).total_seconds())
+
+
+def ended(figures: Figures) -> int:
+    """Jobs that have left their queue for good."""
+    return figures.completed + figures.dead + figures.cancelled
