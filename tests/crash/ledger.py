@@ -1,7 +1,8 @@
 """The effect ledger: two files outside the product's database, which the checker trusts instead of the product.
 
 Job bodies write a line when they start and when their effect is done; callers write one before and after each
-enqueue. A line is one write(2) on a descriptor opened with O_APPEND: a kill cannot tear it, processes cannot mix it.
+enqueue. A line is one write(2) on a descriptor opened with O_APPEND, so that processes cannot mix them, and all are of
+one length that a page holds a whole number of: a write over the end of a page can be seen, or killed, half done.
 """
 
 import os
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 VARIABLE = "CRASH_LEDGER"  # the folder that holds the ledgers
+WIDTH = 256  # bytes of a line, with its end
 
 BodyKind = Literal["start", "effect", "failed", "told"]
 CallKind = Literal["attempted", "ok", "unknown"]
@@ -51,18 +53,18 @@ class Ledger:
 
     def body(self, kind: BodyKind, job: object, number: int, attempt: int, fence: int) -> None:
         words = (kind, job, number, attempt, fence, os.getpid(), os.getppid(), f"{time.time():.6f}")
-        _append(self._bodies, " ".join(map(str, words)))
+        append(self._bodies, " ".join(map(str, words)))
 
     def call(self, kind: CallKind, job: object, number: int, key: str | None = None) -> None:
         words = (kind, job, number, os.getpid(), f"{time.time():.6f}", key or "-")
-        _append(self._calls, " ".join(map(str, words)))
+        append(self._calls, " ".join(map(str, words)))
 
     def bodies(self) -> list[BodyLine]:
         """In the order in which they were written."""
-        return [_body_line(words) for words in _read(self._bodies)]
+        return [_body_line(words) for words in read(self._bodies)]
 
     def calls(self) -> list[CallLine]:
-        return [_call_line(words) for words in _read(self._calls)]
+        return [_call_line(words) for words in read(self._calls)]
 
 
 def here() -> Ledger:
@@ -70,26 +72,28 @@ def here() -> Ledger:
     return Ledger(Path(os.environ[VARIABLE]))
 
 
-def _append(path: Path, text: str) -> None:
-    line = (text + "\n").encode()
+def append(path: Path, text: str) -> None:
+    """One line more, or nothing at all."""
+    line = (text.ljust(WIDTH - 1) + "\n").encode()
+    if len(line) != WIDTH:
+        raise ValueError(f"{path}: a line has room for {WIDTH - 1} bytes, not for {len(line) - 1}: {text!r}.")
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         written = os.write(descriptor, line)
     finally:
         os.close(descriptor)
-    if written != len(line):
-        raise OSError(
-            f"{path}: only {written} of {len(line)} bytes were written; the ledger cannot be trusted."
-        )
+    if written != WIDTH:
+        raise OSError(f"{path}: only {written} of {WIDTH} bytes were written; the ledger cannot be trusted.")
 
 
-def _read(path: Path) -> list[list[str]]:
+def read(path: Path) -> list[list[str]]:
+    """The words of each line."""
     if not path.exists():
         return []
     *lines, rest = path.read_text().split("\n")
     if rest:
         raise ValueError(f"{path}: the last line is torn: {rest!r}.")
-    return [line.split(" ") for line in lines]
+    return [line.split() for line in lines]
 
 
 def _body_line(words: list[str]) -> BodyLine:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lateshift import Flow, JobEvent, Lateshift, Limit, Retry, current
 from tests.crash.guards import AT_ONCE
-from tests.crash.ledger import VARIABLE, BodyKind, here
+from tests.crash.ledger import VARIABLE, BodyKind, append, here
 
 MANY = Retry(attempts=25, base=timedelta(milliseconds=200), cap=timedelta(seconds=1))
 LIMIT = timedelta(minutes=5)
@@ -147,8 +147,7 @@ def poison(number: int, how: str) -> None:
 
 def tell(what: str) -> None:
     """One line of a workflow's own ledger."""
-    with (Path(os.environ[VARIABLE]) / "steps").open("a") as file:
-        file.write(f"{what} {os.getpid()}\n")
+    append(Path(os.environ[VARIABLE]) / "steps", f"{what} {os.getpid()}")
 
 
 def reserve(step: int) -> int:
@@ -170,11 +169,8 @@ async def order(flow: Flow, number: int, ends: str) -> str:
 
 
 def hear(event: JobEvent) -> None:
-    """One line for each time that an event was delivered, by one write."""
-    line = f"{event.job_id.hex} {event.id} {event.kind}\n".encode()
-    file = os.open(Path(os.environ[VARIABLE]) / "heard", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    os.write(file, line)
-    os.close(file)
+    """One line for each time that an event was delivered."""
+    append(Path(os.environ[VARIABLE]) / "heard", f"{event.job_id.hex} {event.id} {event.kind}")
 
 
 def make_app(store: str | None = None) -> Lateshift:

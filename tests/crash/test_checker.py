@@ -1,14 +1,16 @@
 """The checker itself: each of its counts is 0 on an honest run, and fires on a doctored one."""
 
 import json
+import mmap
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from tests.crash.checker import COMPLETED, DEAD, READY, RUNNING, SCHEDULED, Counts, Fault, Row, judge
 from tests.crash.guards import CALLBACKS
-from tests.crash.ledger import BodyKind, BodyLine, CallKind, CallLine, Ledger
+from tests.crash.ledger import WIDTH, BodyKind, BodyLine, CallKind, CallLine, Ledger
 
 NOW = 1000.0
 
@@ -201,6 +203,17 @@ def test_a_torn_ledger_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "bodies").write_text("start a 7")
     with pytest.raises(ValueError, match="torn"):
         Ledger(tmp_path).bodies()
+
+
+def test_lines_fill_pages_to_their_end_so_that_none_is_ever_seen_half_written(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    for number in range(20):
+        ledger.body("start", uuid4(), number, 1000, 1000)
+        assert (tmp_path / "bodies").stat().st_size == (number + 1) * WIDTH
+    assert mmap.PAGESIZE % WIDTH == 0
+    assert [line.number for line in ledger.bodies()] == list(range(20))
+    with pytest.raises(ValueError, match="room for 255 bytes"):
+        ledger.call("ok", "a", 7, key="k" * 300)
 
 
 # Guards

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.crash.ledger import read
 from tests.crash.program import SECRET
 from tests.crash.scene import Scene, until
 from tests.unit.receiver import Receiver, receiving
@@ -43,8 +44,7 @@ def test_every_event_is_delivered_in_order_whoever_is_killed(
     short.host()
 
     def heard(job: str) -> tuple[list[Told], list[Told]]:
-        lines = (short.folder / "heard").read_text().splitlines() if (short.folder / "heard").exists() else []
-        by_task = [(id, kind) for about, id, kind in map(str.split, lines) if about == job]
+        by_task = [(id, kind) for about, id, kind in read(short.folder / "heard") if about == job]
         bodies = [json.loads(taken.body)["data"] for taken in list(receiver.taken)]
         by_webhook = [(it["id"], it["kind"]) for it in bodies if it["job_id"].replace("-", "") == job]
         return by_task, by_webhook

@@ -6,6 +6,7 @@ from itertools import groupby
 
 import pytest
 
+from tests.crash.ledger import read
 from tests.crash.scene import Scene, until
 
 POINTS = ("workflow.before_advance", "workflow.before_commit", "workflow.after_commit")
@@ -15,9 +16,7 @@ BACK = ["undo 2-20", "undo 1-10", "undo 0-0"]
 
 def steps(scene: Scene) -> list[tuple[str, int]]:
     """What was done, and by which process."""
-    ledger = scene.folder / "steps"
-    lines = ledger.read_text().splitlines() if ledger.exists() else []
-    return [(what, int(pid)) for what, _, pid in (line.rpartition(" ") for line in lines)]
+    return [(" ".join(what), int(pid)) for *what, pid in read(scene.folder / "steps")]
 
 
 @pytest.mark.parametrize("point", POINTS)
