@@ -11,6 +11,7 @@ from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId
 from lateshift.model.job import Lane, Lease, Line, NewJob, Place, State
 from lateshift.model.outcome import Later
+from lateshift.model.workflow.run import Advance, Asleep
 from lateshift.store.contract import Store
 from tests.store_contract.driving import DONE, GUARDED, SOLO, Supervisor, Worker, added, make_job, query, see
 
@@ -306,7 +307,7 @@ def test_who_waits_for_a_rate_has_waited_since_it_was_due_and_a_retry_since_its_
     assert 20 <= again.waited < 60
 
 
-@pytest.mark.parametrize("ends", ["is tried again", "is taken back"])
+@pytest.mark.parametrize("ends", ["is tried again", "is taken back", "sleeps, a run of a workflow"])
 def test_a_job_that_comes_back_has_waited_since_then_whatever_an_older_release_left_in_its_row(
     store: Store, worker: Worker, other_worker: Worker, supervisor: Supervisor, clock: ManualClock, ends: str
 ) -> None:
@@ -317,6 +318,10 @@ def test_a_job_that_comes_back_has_waited_since_then_whatever_an_older_release_l
     )  # a release that does not know it leases without a look at it
     if ends == "is tried again":
         worker.settle(held, Later(timedelta(seconds=5), counts=True, history=b"[]"))
+    if ends.startswith("sleeps"):
+        sleep = Asleep(MINUTE, None, 0, "a minute")
+        [said] = store.workflows.advance([Advance(lease=held, begin=("order", "1"), sleep=sleep)])
+        assert said.asleep
     clock.move(hours=1)
     other_worker.beat()
     supervisor.sweep()

@@ -1,10 +1,10 @@
-"""Numbers as pages tell them."""
+"""Numbers and names as pages tell them."""
 
 from datetime import timedelta
 
 import pytest
 
-from lateshift.dashboard.rendering import duration, share
+from lateshift.dashboard.rendering import duration, named, share
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,23 @@ def test_a_time_is_told_in_the_unit_that_matters(seconds: float, told: str) -> N
 )
 def test_a_share_is_all_or_nothing_only_if_it_is(part: float, told: str) -> None:
     assert share(part) == told
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("mail", "mail"),
+        ("images.small", "images.<wbr>small"),
+        ("send_invoice-2", "send_<wbr>invoice-<wbr>2"),
+        ("a::b//c", "a::<wbr>b//<wbr>c"),
+        ("<b>&amp;", "&lt;b&gt;&amp;amp;"),
+    ],
+)
+def test_a_name_is_broken_where_its_words_end_and_is_text_and_nothing_else(name: str, told: str) -> None:
+    assert named(name) == told
+
+
+def test_a_name_turns_no_text_around_and_steers_no_terminal() -> None:
+    told = named("left\u202eright\x1b[31m")
+    assert "left" in told
+    assert not set("\u202e\x1b") & set(told)
