@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from lateshift.model.draining import DRAINS, Drain, drain, ends_told, seen_for, slowest
-from lateshift.model.figures import Figures, Sample
+from lateshift.model.draining import DRAINS, Drain, Ends, Told, drain, seen_for, slowest
+from lateshift.model.figures import ALL, Figures, Sample
 
+Workers = list[tuple[tuple[str, ...], dict[str, Any]]]
 NOW = datetime(2026, 3, 1, 12, 5, 20, tzinfo=UTC)
 WINDOW = NOW - timedelta(minutes=5, seconds=20)
 
@@ -77,17 +78,29 @@ def test_how_long_several_queues_take(
 
 
 @pytest.mark.parametrize(
-    ("stats", "told"),
+    ("workers", "told"),
     [
-        pytest.param([], (None, False), id="nobody is there"),
-        pytest.param([{}], (None, False), id="one that has not told yet"),
-        pytest.param([{DRAINS: {"mail": 1.5}}, {DRAINS: {"mail": 2.0}}, {}], (3.5, True), id="what all end together"),
-        pytest.param([{DRAINS: {"images": 9.0}}], (None, True), id="nobody ends any of this queue"),
-        pytest.param([{DRAINS: {"mail": 1.5}}, {"completed": 3}], (1.5, False), id="one of an older release"),
+        pytest.param([], Ends(False, None, False), id="nobody is there"),
+        pytest.param([((), {})], Ends(True, None, False), id="one that has not told yet"),
+        pytest.param(
+            [((), {DRAINS: {"mail": 1.5}}), (("mail",), {DRAINS: {"mail": 2.0}}), ((), {})], Ends(True, 3.5, True), id="what all end together"
+        ),
+        pytest.param([((), {DRAINS: {"images": 9.0}})], Ends(True, None, True), id="nobody ends any of this queue"),
+        pytest.param([((), {DRAINS: {"mail": 1.5}}), ((), {"completed": 3})], Ends(True, 1.5, False), id="one of an older release"),
+        pytest.param(
+            [(("ma*",), {DRAINS: {"mail": 1.5}}), (("images",), {"completed": 3})], Ends(True, 1.5, True), id="an older one serves others"
+        ),
+        pytest.param([(("images", "m"), {DRAINS: {"images": 1.5}})], Ends(False, None, False), id="all serve others"),
     ],
 )  # fmt: skip
-def test_what_workers_tell_of_a_queue(stats: list[dict[str, Any]], told: tuple[float | None, bool]) -> None:
-    assert ends_told("mail", stats) == told
+def test_what_workers_tell_of_a_queue(workers: Workers, told: Ends) -> None:
+    assert Told(workers).of("mail") == told
+
+
+def test_what_workers_tell_of_all_queues_is_told_by_each_whatever_it_serves() -> None:
+    workers: Workers = [(("mail",), {DRAINS: {ALL: 1.0}}), (("images",), {DRAINS: {ALL: 2.0, "images": 2.0}})]
+    assert Told(workers).of(ALL) == Ends(True, 3.0, True)
+    assert Told([*workers, (("images",), {"completed": 3})]).of(ALL) == Ends(True, 3.0, False)
 
 
 def minute(ago: int, *, started: int = 0, completed: int = 0, dead: int = 0, backlog: int = 0) -> Sample:

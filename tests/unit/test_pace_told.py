@@ -12,6 +12,7 @@ from lateshift.operating.attention import COUNTED_NOW
 from lateshift.operating.pace import Recent, of_queue, waiting
 from lateshift.operating.queues import empty
 from lateshift.store.contract import QueueView
+from lateshift.telemetry.of_members import told_by
 from lateshift.worker.service import introduce
 
 
@@ -50,7 +51,7 @@ def test_more_parked_jobs_than_are_counted_do_not_move_either() -> None:
     member = structs.replace(
         introduce(new_member_id(), "worker", "w", SYSTEM), stats={"drains": {"mail": 5.0}}
     )
-    seen = Recent({"mail": Figures(backlog=5_000)}, Figures(), 60.0, [member], {})
+    seen = Recent({"mail": Figures(backlog=5_000)}, Figures(), 60.0, [member], told_by([member]), {})
     view = structs.replace(queue(10, blocked=COUNTED_NOW), parked=COUNTED_NOW)
 
     found = of_queue(view, seen).drain
@@ -64,9 +65,9 @@ def test_beside_a_worker_of_an_older_release_it_is_told_what_was_counted_of_all(
         introduce(new_member_id(), "worker", "w", SYSTEM), stats={"drains": {"mail": 5.0}, "completed": 300}
     )
     older = structs.replace(introduce(new_member_id(), "worker", "w", SYSTEM), stats={"completed": 900})
-    seen = Recent({"mail": Figures(completed=1_200)}, Figures(), 60.0, [telling], {})
+    seen = Recent({"mail": Figures(completed=1_200)}, Figures(), 60.0, [telling], told_by([telling]), {})
 
     assert of_queue(queue(100), seen).per_second == 5.0
-    both = structs.replace(seen, workers=[telling, older])
+    both = structs.replace(seen, told=told_by([telling, older]))
     assert of_queue(queue(100), both).per_second == 20.0
     assert of_queue(queue(100), both).drain.takes == timedelta(seconds=5)

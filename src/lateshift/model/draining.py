@@ -1,4 +1,4 @@
-"""How long until what waits is done: numbers in, an estimate out, or why there is none. Pure."""
+"""How long until what waits is done: numbers in, an estimate out, or why there is none."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -6,7 +6,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from lateshift.model.figures import Figures, Sample
+from lateshift.model.figures import ALL, Figures, Sample
+from lateshift.model.member import served
 
 PAUSED, PARKED, NO_WORKER = "paused", "parked", "no worker"
 DRAINS = "drains"  # what a worker tells under this name: of each queue, how many jobs it ended in a second, of late
@@ -55,13 +56,38 @@ def slowest(drains: Iterable[Drain]) -> tuple[Drain, bool]:
     return total, any(it.takes is None and it.moving for it in each)
 
 
-def ends_told(queue: str, stats: Iterable[Mapping[str, Any]]) -> tuple[float | None, bool]:
-    """How many jobs of a queue all workers end in a second, as each tells of itself; None where none ends any. And whether all that
-    have told anything tell of this: those of an older release do not."""
-    told = [it for it in stats if it]
-    rates = [it[DRAINS].get(queue) for it in told if isinstance(it.get(DRAINS), dict)]
-    found = [float(rate) for rate in rates if rate]
-    return sum(found) if found else None, len(rates) == len(told) and bool(told)
+class Ends(Struct, frozen=True):
+    """How a queue is worked on. `served`: a worker is there for it. `per_second`: how many of its jobs end, as workers tell of themselves;
+    None where none ends any. `by_all`: all that have told anything tell of this; those of an older release do not."""
+
+    served: bool
+    per_second: float | None
+    by_all: bool
+
+
+class Told:
+    """What all workers tell, added up once: then it is asked of a thousand queues without a look at each worker for each of them."""
+
+    def __init__(self, workers: Iterable[tuple[Sequence[str], Mapping[str, Any]]]) -> None:
+        """Of each the queues that it serves, none for all of them, and what it tells of itself."""
+        self._ends: dict[str, float] = {}
+        self._serving: dict[
+            tuple[str, ...], set[bool]
+        ] = {}  # by queues: whether those that have told anything tell this
+        for queues, stats in workers:
+            tell = self._serving.setdefault(tuple(queues), set())
+            ends = stats.get(DRAINS)
+            if stats:
+                tell.add(isinstance(ends, dict))
+            for queue, rate in ends.items() if isinstance(ends, dict) else ():
+                self._ends[queue] = self._ends.get(queue, 0.0) + float(rate)
+
+    def of(self, queue: str) -> Ends:
+        """ALL is of whoever is there."""
+        serving = [
+            tell for queues, tell in self._serving.items() if queue == ALL or served(queue, queues or None)
+        ]
+        return Ends(bool(serving), self._ends.get(queue) or None, set().union(*serving) == {True})
 
 
 def seen_for(samples: Sequence[Sample], since: datetime, now: datetime, came: datetime | None) -> float:

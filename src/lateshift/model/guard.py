@@ -41,6 +41,11 @@ class Rule(Struct, frozen=True):
         return self.per.total_seconds() / (self.rate or 1)
 
 
+def queue_rates(rules: Iterable[Rule]) -> dict[str, float]:
+    """How many jobs of a queue may start in a second, where that is limited."""
+    return {it.name: 1 / it.spacing for it in rules if it.scope == "queue" and it.rate is not None}
+
+
 Rules = Mapping[tuple[str, str], Rule]
 """By scope and name."""
 

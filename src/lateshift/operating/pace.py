@@ -6,23 +6,26 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from lateshift.model.draining import Drain, drain, ended, ends_told, seen_for, slowest
+from lateshift.model.draining import Drain, Told, drain, ended, seen_for, slowest
 from lateshift.model.figures import ALL, BACKLOG_COUNTED, Figures, Grain, Sample, together
+from lateshift.model.guard import queue_rates
 from lateshift.operating.attention import COUNTED_NOW
 from lateshift.operating.overview import QUEUES_SUMMED
 from lateshift.store.contract import MemberView, QueueView, Store
+from lateshift.telemetry.of_members import told_by
 
 RECENT = timedelta(minutes=5)  # in which figures are of now
 
 
 class Recent(Struct, frozen=True):
     """What the last RECENT was: of each queue, of all that one may see, and for how many seconds there was something to see. Who works
-    now, and how many jobs of a queue may start in a second, where that is limited."""
+    now, what they tell, and how many jobs of a queue may start in a second, where that is limited."""
 
     queues: Mapping[str, Figures]
     counted: Figures
     seconds: float
     workers: Sequence[MemberView]
+    told: Told
     limits: Mapping[str, float]
 
 
@@ -80,8 +83,8 @@ def recent(store: Store, queues: Sequence[QueueView], now: datetime, *, whole: b
     workers = [it for it in store.reports.members() if it.kind == "worker" and not it.dead]
     came = min((it.started_at for it in workers), default=None)
     return Recent(
-        queues=found, counted=counted, seconds=seen_for(samples, since, now, came), workers=workers,
-        limits={it.name: 1 / it.spacing for it in store.rules.list() if it.scope == "queue" and it.rate is not None},
+        queues=found, counted=counted, seconds=seen_for(samples, since, now, came), workers=workers, told=told_by(workers),
+        limits=queue_rates(store.rules.list()),
     )  # fmt: skip
 
 
@@ -102,18 +105,17 @@ def waiting(queues: Sequence[QueueView], sampled: int) -> tuple[int, bool]:
 def of_queue(queue: QueueView, seen: Recent) -> QueuePace:
     figures = seen.queues.get(queue.name, Figures())
     backlog, cut = waiting([queue], figures.backlog)
-    serving = [it for it in seen.workers if it.serves is None or it.serves.takes_from(queue.name)]
-    told, by_all = ends_told(queue.name, [it.stats for it in serving])
+    ends = seen.told.of(queue.name)
     mean = ended(figures) / seen.seconds
     whole = (
         queue.parked == queue.blocked and queue.ready < COUNTED_NOW
     )  # also those that are counted no further
     parked = backlog - queue.ready if queue.parked and whole else queue.parked
     return QueuePace(
-        per_second=told if by_all and told is not None else mean, backlog=backlog, cut=cut,
+        per_second=ends.per_second if ends.by_all and ends.per_second is not None else mean, backlog=backlog, cut=cut,
         drain=drain(
-            backlog, told if by_all else mean, limit=seen.limits.get(queue.name), rationed=queue.rationed > 0,
-            parked=parked, paused=queue.paused_at is not None, served=bool(serving),
+            backlog, ends.per_second if ends.by_all else mean, limit=seen.limits.get(queue.name), rationed=queue.rationed > 0,
+            parked=parked, paused=queue.paused_at is not None, served=ends.served,
         ),
     )  # fmt: skip
 
@@ -123,11 +125,11 @@ def of_all(queues: Sequence[QueueView], seen: Recent, *, whole: bool) -> Pace:
     drained, unknown = slowest(it.drain for it in each)
     counted = seen.counted
     backlog, cut = waiting(queues, counted.backlog)
-    told, by_all = ends_told(ALL, [it.stats for it in seen.workers]) if whole else (None, False)
+    ends = seen.told.of(ALL)
     attempts = counted.completed + counted.failed
     busy = sum(bool(member.stats.get("running")) for member in seen.workers)
     return Pace(
-        completed_per_second=told if told and by_all else counted.completed / seen.seconds,
+        completed_per_second=ends.per_second if whole and ends.per_second and ends.by_all else counted.completed / seen.seconds,
         wait_mean=counted.mean_wait, wait_most=counted.wait_within(0.95), failed=counted.failed,
         failed_share=counted.failed / attempts if attempts else None, backlog=backlog, cut=cut,
         longer=unknown, drains_in=drained.takes, held_up=drained.held_up, why=drained.why,

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from lateshift.model.breaker import CircuitView
+from lateshift.model.guard import queue_rates
 from lateshift.model.triggering.trigger import TriggerView
 from lateshift.model.workflow.run import Phase
 from lateshift.store.contract import MemberView, QueueView, Store
@@ -51,7 +52,7 @@ def look(store: Store) -> Look:
     breakers, triggers = store.breakers.list(one_more), store.triggers.all(one_more)
     seen = (("queues", queues), ("members", members), ("breakers", breakers), ("triggers", triggers))
     return Look(
-        at=now, limits={it.name: 1 / it.spacing for it in store.rules.list() if it.scope == "queue" and it.rate is not None},
+        at=now, limits=queue_rates(store.rules.list()),
         queues=queues[:SEEN_MOST], members=members[:SEEN_MOST], breakers=breakers[:SEEN_MOST],
         triggers=triggers[:SEEN_MOST], cut=frozenset(name for name, found in seen if len(found) > SEEN_MOST),
         schedules=schedules.count, schedules_paused=schedules.paused,

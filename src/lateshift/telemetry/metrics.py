@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from lateshift.model.draining import drain, ends_told
+from lateshift.model.draining import drain
 from lateshift.model.figures import WAITS
-from lateshift.store.contract import COUNT_LIMIT, MemberView, QueueView, Store
+from lateshift.store.contract import COUNT_LIMIT, MemberView, Store
 from lateshift.telemetry.exposition import Family, Sample, render
 from lateshift.telemetry.liveness import Age, ages
 from lateshift.telemetry.looking import (
@@ -17,7 +17,7 @@ from lateshift.telemetry.looking import (
     look,
 )
 from lateshift.telemetry.measures import PROCESS, RUNS, RUNS_TOLD, STARTS_TOLD, Histogram, Measures
-from lateshift.telemetry.of_members import of_exchanges, of_loops, parts_of
+from lateshift.telemetry.of_members import of_exchanges, of_loops, parts_of, told_by
 
 STATES = ("ready", "scheduled", "running", "blocked", "dead")
 CIRCUITS = ("closed", "open", "probing")
@@ -58,13 +58,8 @@ def _of_store(seen: Look) -> Iterator[Family]:
     )
     paused = [Sample(queue.paused_at is not None, {"queue": queue.name}) for queue in seen.queues]
     yield Family("lateshift_queue_paused", "gauge", "1 while an operator has paused the queue.", paused)
-    drains = [
-        Sample(takes, {"queue": queue.name})
-        for queue in seen.queues
-        if (takes := _drains(queue, seen)) is not None
-    ]
     yield Family(
-        "lateshift_drain_seconds", "gauge", "Until a queue is empty, at the pace at which its jobs end now.", drains
+        "lateshift_drain_seconds", "gauge", "Until a queue is empty, at the pace at which its jobs end now.", list(_drains(seen))
     )  # fmt: skip
     cut = [Sample(name in seen.cut, {"of": name}) for name in ("queues", "members", "breakers", "triggers")]
     yield Family(
@@ -144,16 +139,17 @@ def _of_members(members: Sequence[MemberView]) -> Iterator[Family]:
     yield from of_exchanges(alive)
 
 
-def _drains(queue: QueueView, seen: Look) -> float | None:
-    """None where nothing moves, or nobody knows."""
-    workers = [it for it in seen.members if it.kind == "worker" and not it.dead]
-    serving = [it for it in workers if it.serves is None or it.serves.takes_from(queue.name)]
-    ends, _ = ends_told(queue.name, [it.stats for it in serving])
-    takes = drain(
-        queue.ready + queue.blocked, ends, limit=seen.limits.get(queue.name), rationed=queue.rationed > 0, parked=queue.parked,
-        paused=queue.paused_at is not None, served=bool(serving),
-    ).takes  # fmt: skip
-    return None if takes is None else takes.total_seconds()
+def _drains(seen: Look) -> Iterator[Sample]:
+    """None of a queue in which nothing moves, or of which nobody knows."""
+    told = told_by(seen.members)
+    for queue in seen.queues:
+        ends = told.of(queue.name)
+        takes = drain(
+            queue.ready + queue.blocked, ends.per_second if ends.by_all else None, limit=seen.limits.get(queue.name),
+            rationed=queue.rationed > 0, parked=queue.parked, paused=queue.paused_at is not None, served=ends.served,
+        ).takes  # fmt: skip
+        if takes is not None:
+            yield Sample(takes.total_seconds(), {"queue": queue.name})
 
 
 def _spread(

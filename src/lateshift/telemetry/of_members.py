@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
+from lateshift.model.draining import Told
 from lateshift.store.contract import MemberView
 from lateshift.telemetry.exposition import Family, Sample
 from lateshift.telemetry.liveness import Age
@@ -15,6 +16,12 @@ MEMBERS_TIMED = 100  # whose leases and settlements are told of in histograms, t
 def ages_told(member: MemberView) -> list[Age]:
     """Of each loop at the last heartbeat, by name."""
     return [Age(loop, age, interval) for loop, (age, interval) in sorted(member.loops.items())]
+
+
+def told_by(members: Sequence[MemberView]) -> Told:
+    """What the workers among them tell of the jobs that they end."""
+    workers = [it for it in members if it.kind == "worker" and not it.dead]
+    return Told((() if it.serves is None else it.serves.queues, it.stats) for it in workers)
 
 
 def parts_of(histogram: Histogram, labels: dict[str, str]) -> list[Sample]:
