@@ -9,7 +9,7 @@ from lateshift.dashboard.pages.queues import _cut, _shown
 from lateshift.model.figures import BACKLOG_COUNTED, Figures
 from lateshift.model.ids import new_member_id
 from lateshift.operating.attention import COUNTED_NOW
-from lateshift.operating.pace import Recent, of_queue, waiting
+from lateshift.operating.pace import Recent, of_all, of_queue, waiting
 from lateshift.operating.queues import empty
 from lateshift.store.contract import QueueView
 from lateshift.telemetry.of_members import told_by
@@ -71,3 +71,16 @@ def test_beside_a_worker_of_an_older_release_it_is_told_what_was_counted_of_all(
     both = structs.replace(seen, told=told_by([telling, older]))
     assert of_queue(queue(100), both).per_second == 20.0
     assert of_queue(queue(100), both).drain.takes == timedelta(seconds=5)
+
+
+def test_a_few_jobs_that_were_done_in_a_moment_are_not_told_as_thousands_a_minute() -> None:
+    telling = structs.replace(
+        introduce(new_member_id(), "worker", "w", SYSTEM), stats={"drains": {"mail": 40.0, "": 40.0}}
+    )
+    counted = Figures(completed=20)
+    seen = Recent({"mail": counted}, counted, 20.0, [telling], told_by([telling]), {})
+
+    assert of_queue(queue(5), seen).per_second == 40.0
+    assert of_queue(queue(0), seen).per_second == 1.0
+    assert of_all([queue(5)], seen, whole=True).completed_per_second == 40.0
+    assert of_all([queue(0)], seen, whole=True).completed_per_second == 1.0

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from lateshift.model.draining import Drain, Told, drain, ended, seen_for, slowest
+from lateshift.model.draining import Drain, Ends, Told, drain, ended, seen_for, slowest
 from lateshift.model.figures import ALL, BACKLOG_COUNTED, Figures, Grain, Sample, together
 from lateshift.model.guard import queue_rates
 from lateshift.operating.attention import COUNTED_NOW
@@ -30,7 +30,7 @@ class Recent(Struct, frozen=True):
 
 
 class QueuePace(Struct, frozen=True, kw_only=True):
-    """`per_second`: jobs that left a queue for good, as workers tell it now, else over what was seen of the last minutes."""
+    """`per_second`: jobs that left a queue for good, as workers tell it now while more wait, else over what was seen of the last minutes."""
 
     per_second: float
     drain: Drain
@@ -112,12 +112,18 @@ def of_queue(queue: QueueView, seen: Recent) -> QueuePace:
     )  # also those that are counted no further
     parked = backlog - queue.ready if queue.parked and whole else queue.parked
     return QueuePace(
-        per_second=ends.per_second if ends.by_all and ends.per_second is not None else mean, backlog=backlog, cut=cut,
+        per_second=_now(ends, backlog) or mean, backlog=backlog, cut=cut,
         drain=drain(
             backlog, ends.per_second if ends.by_all else mean, limit=seen.limits.get(queue.name), rationed=queue.rationed > 0,
             parked=parked, paused=queue.paused_at is not None, served=ends.served,
         ),
     )  # fmt: skip
+
+
+def _now(ends: Ends, backlog: int) -> float | None:
+    """What workers tell is of the time in which they had work: where none is left, a few jobs that were done in a moment would be
+    thousands a minute."""
+    return ends.per_second if backlog and ends.by_all else None
 
 
 def of_all(queues: Sequence[QueueView], seen: Recent, *, whole: bool) -> Pace:
@@ -129,7 +135,7 @@ def of_all(queues: Sequence[QueueView], seen: Recent, *, whole: bool) -> Pace:
     attempts = counted.completed + counted.failed
     busy = sum(bool(member.stats.get("running")) for member in seen.workers)
     return Pace(
-        completed_per_second=ends.per_second if whole and ends.per_second and ends.by_all else counted.completed / seen.seconds,
+        completed_per_second=(_now(ends, backlog) if whole else None) or counted.completed / seen.seconds,
         wait_mean=counted.mean_wait, wait_most=counted.wait_within(0.95), failed=counted.failed,
         failed_share=counted.failed / attempts if attempts else None, backlog=backlog, cut=cut,
         longer=unknown, drains_in=drained.takes, held_up=drained.held_up, why=drained.why,
