@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from lateshift.model.access import Scope
 from lateshift.model.figures import Figures
 from lateshift.model.ids import new_member_id
@@ -45,6 +47,27 @@ def test_the_overview_tells_what_needs_somebody_the_pace_and_the_cost(web: Web, 
         ("mail", 6.0, 0.75),
         ("images", 2.0, 0.25),
     ]
+
+
+@pytest.mark.parametrize(
+    ("over", "ago"), [("hour", timedelta(minutes=59)), ("day", timedelta(hours=23, minutes=55))]
+)
+def test_the_cost_leaves_out_nothing_that_the_charts_show(
+    web: Web, kit: Kit, over: str, ago: timedelta
+) -> None:
+    """It is read in coarser steps than they are drawn in, and the first of these has begun before they do."""
+    midway(kit.clock)
+    kit.clock.move(minutes=3)
+    member = new_member_id()
+    kit.app.store.members.join(introduce(member, "worker", "w", kit.app.clock), timedelta(days=2))
+    kit.app.store.figures.add(member, 1, {"mail": Figures(completed=1, ran=8.0)}, busy=8.0)
+    kit.clock.move(seconds=ago.total_seconds())
+
+    told = web("GET", f"/v1/overview?over={over}").json()
+    periods = web("GET", f"/v1/history?over={over}").json()["periods"]
+
+    assert sum(it["worker_seconds"] for it in periods) == 8.0
+    assert sum(it["seconds"] for it in told["cost"]) == 8.0
 
 
 def test_a_backlog_takes_as_long_as_its_slowest_queue(web: Web, kit: Kit, shop: Shop) -> None:

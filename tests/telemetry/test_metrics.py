@@ -271,7 +271,7 @@ def test_a_histogram_counts_up_to_each_bound() -> None:
     assert of(found, "lateshift_lease_seconds_sum") == pytest.approx(99.3015)
 
 
-def test_the_busiest_tasks_are_told_of_and_the_rest_together() -> None:
+def test_so_many_tasks_have_counts_of_their_own_and_the_rest_one_together() -> None:
     counted = Measures()
     for number in range(TASKS_COUNTED + 3):
         counted.completed["mail", f"task{number:03}"] += 100 - number
@@ -281,6 +281,24 @@ def test_the_busiest_tasks_are_told_of_and_the_rest_together() -> None:
 
     assert len(told["mail"]) == TASKS_COUNTED
     assert told[OTHERS] == {OTHERS: {"completed": 50 + 49 + 48, "dead": 3}}
+
+
+def test_no_count_that_was_told_goes_down_whichever_task_becomes_the_busiest() -> None:
+    process = Process()
+    first, second = process.begin(), process.begin()
+    for number in range(TASKS_COUNTED):
+        first.completed["mail", f"task{number:03}"] += 1
+    process.total().by_queue()
+    second.others[("mail", "late"), "dead"] += 90
+    before = process.total().by_queue()
+    second.completed["mail", "late"] += 1_000
+    process.retire(first)
+
+    after = process.total().by_queue()
+
+    assert before[OTHERS] == {OTHERS: {"dead": 90}}
+    assert after[OTHERS] == {OTHERS: {"dead": 90, "completed": 1_000}}
+    assert after["mail"] == before["mail"]
 
 
 def test_what_left_each_queue_and_what_completed_of_all_is_counted() -> None:

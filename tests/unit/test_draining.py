@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lateshift.model.draining import DRAINS, Drain, Ends, Told, drain, seen_for, slowest
+from lateshift.model.draining import DRAINS, QUEUES_TOLD, Drain, Ends, Told, drain, seen_for, slowest
 from lateshift.model.figures import ALL, Figures, Sample
 
 Workers = list[tuple[tuple[str, ...], dict[str, Any]]]
@@ -77,6 +77,9 @@ def test_how_long_several_queues_take(
     assert (seconds(total.takes), total.why, unknown) == (takes, why, more)
 
 
+MANY = {f"queue{number}": 9.0 for number in range(QUEUES_TOLD)}
+
+
 @pytest.mark.parametrize(
     ("workers", "told"),
     [
@@ -91,6 +94,9 @@ def test_how_long_several_queues_take(
             [(("ma*",), {DRAINS: {"mail": 1.5}}), (("images",), {"completed": 3})], Ends(True, 1.5, True), id="an older one serves others"
         ),
         pytest.param([(("images", "m"), {DRAINS: {"images": 1.5}})], Ends(False, None, False), id="all serve others"),
+        pytest.param([((), {DRAINS: MANY})], Ends(True, None, False), id="one that ends jobs of more queues than it tells of"),
+        pytest.param([((), {DRAINS: MANY}), ((), {DRAINS: {"mail": 2.0}})], Ends(True, 2.0, True), id="what one leaves out another tells"),
+        pytest.param([(("images",), {DRAINS: MANY})], Ends(False, None, False), id="what is left out by who serves others"),
     ],
 )  # fmt: skip
 def test_what_workers_tell_of_a_queue(workers: Workers, told: Ends) -> None:

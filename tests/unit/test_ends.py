@@ -2,7 +2,8 @@
 
 import pytest
 
-from lateshift.worker.ends import ENOUGH, IDLE, QUEUES_TOLD, WINDOW, Ends, pace_of
+from lateshift.model.draining import QUEUES_TOLD
+from lateshift.worker.ends import ENOUGH, IDLE, WINDOW, Ends, pace_of
 
 
 class Time:

@@ -11,6 +11,7 @@ from lateshift.model.member import served
 
 PAUSED, PARKED, NO_WORKER = "paused", "parked", "no worker"
 DRAINS = "drains"  # what a worker tells under this name: of each queue, how many jobs it ended in a second, of late
+QUEUES_TOLD = 100  # of which a worker tells that, those that end most
 LONGEST = 10**9  # seconds
 LEAST_SEEN = 10.0  # seconds: workers tell so often what they counted, so that less was not seen
 
@@ -58,7 +59,8 @@ def slowest(drains: Iterable[Drain]) -> tuple[Drain, bool]:
 
 class Ends(Struct, frozen=True):
     """How a queue is worked on. `served`: a worker is there for it. `per_second`: how many of its jobs end, as workers tell of themselves;
-    None where none ends any. `by_all`: all that have told anything tell of this; those of an older release do not."""
+    None where none ends any. `by_all`: all that have told anything tell of this queue; those of an older release do not, nor those that end jobs of
+    more queues than they tell of."""
 
     served: bool
     per_second: float | None
@@ -71,23 +73,25 @@ class Told:
     def __init__(self, workers: Iterable[tuple[Sequence[str], Mapping[str, Any]]]) -> None:
         """Of each the queues that it serves, none for all of them, and what it tells of itself."""
         self._ends: dict[str, float] = {}
-        self._serving: dict[
-            tuple[str, ...], set[bool]
-        ] = {}  # by queues: whether those that have told anything tell this
+        # By queues: whether those that have told anything tell this, and whether some leave queues out.
+        self._serving: dict[tuple[str, ...], set[bool]] = {}
+        self._cut: set[tuple[str, ...]] = set()
         for queues, stats in workers:
             tell = self._serving.setdefault(tuple(queues), set())
             ends = stats.get(DRAINS)
             if stats:
                 tell.add(isinstance(ends, dict))
+            if isinstance(ends, dict) and len(ends) >= QUEUES_TOLD:
+                self._cut.add(tuple(queues))
             for queue, rate in ends.items() if isinstance(ends, dict) else ():
                 self._ends[queue] = self._ends.get(queue, 0.0) + float(rate)
 
     def of(self, queue: str) -> Ends:
         """ALL is of whoever is there."""
-        serving = [
-            tell for queues, tell in self._serving.items() if queue == ALL or served(queue, queues or None)
-        ]
-        return Ends(bool(serving), self._ends.get(queue) or None, set().union(*serving) == {True})
+        serving = [each for each in self._serving if queue == ALL or served(queue, each or None)]
+        tell = set[bool]().union(*(self._serving[each] for each in serving))
+        left_out = queue not in self._ends and not self._cut.isdisjoint(serving)
+        return Ends(bool(serving), self._ends.get(queue) or None, tell == {True} and not left_out)
 
 
 def seen_for(samples: Sequence[Sample], since: datetime, now: datetime, came: datetime | None) -> float:

@@ -39,9 +39,10 @@ class Cost(Struct, frozen=True, kw_only=True):
 
 
 def costs(store: Store, over: Over, now: datetime, shows: Shows) -> list[Cost]:
-    """By queue, the dearest first. An hour is read in steps of five minutes, anything longer in hours."""
+    """By queue, the dearest first. An hour is read in steps of five minutes, anything longer in hours, from the
+    beginning of the first of them: nothing that the chart shows is missing."""
     grain = Grain.FIVE_MINUTES if over is Over.HOUR else Grain.HOUR
-    found = store.figures.by_queue(grain, over.begins(now), QUEUES_SUMMED)
+    found = store.figures.by_queue(grain, grain.begins(over.begins(now)), QUEUES_SUMMED)
     shown = {queue: figures.ran for queue, figures in found.items() if shows(queue) and figures.ran}
     total = sum(shown.values())
     return [

@@ -25,7 +25,9 @@ BUCKETS = (
 RUNS = (0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 600.0)  # seconds that attempts ran, upper bounds
 STARTS_TOLD, RUNS_TOLD = "starts", "runs"  # the histograms that a member reports of each queue
 QUEUES_SPREAD = 50  # queues of which a worker tells them, the first that it had; the rest as OTHERS
-TASKS_COUNTED = 50  # tasks in queues of which a worker tells its counts, the busiest; the rest as OTHERS
+TASKS_COUNTED = (
+    50  # tasks in queues of which a process tells its counts, the first that it had; the rest as OTHERS
+)
 OTHERS = "(others)"
 
 
@@ -68,11 +70,13 @@ class Histogram:
 
 
 class Measures:
-    """Of one worker, on its loop. Completions are counted apart: one look-up for each job."""
+    """Of one worker, on its loop. Completions are counted apart: one look-up for each job. `told`: the tasks in queues that have a count
+    of their own, for as long as whoever tells them lives: a count that was told must not go down, also not that of the others."""
 
-    __slots__ = ("completed", "lease", "others", "settle")
+    __slots__ = ("completed", "lease", "others", "settle", "told")
 
-    def __init__(self) -> None:
+    def __init__(self, told: dict[Named, None] | None = None) -> None:
+        self.told: dict[Named, None] = {} if told is None else told
         self.completed: defaultdict[Named, int] = defaultdict(int)
         self.others: defaultdict[tuple[Named, str], int] = defaultdict(int)  # and by outcome
         self.lease = Histogram()  # exchanges that leased something
@@ -87,21 +91,22 @@ class Measures:
         self.settle.add(other.settle)
 
     def by_queue(self) -> dict[str, dict[str, dict[str, int]]]:
-        """Attempts by queue, task and outcome, of the TASKS_COUNTED busiest tasks in queues, the rest together."""
+        """Attempts by queue, task and outcome, of TASKS_COUNTED tasks in queues, the rest together."""
         found: dict[Named, dict[str, int]] = {
             named: {"completed": count} for named, count in list(self.completed.items())
         }
         for (named, outcome), count in list(self.others.items()):
             outcomes = found.setdefault(named, {})
             outcomes[outcome] = outcomes.get(outcome, 0) + count
-        busiest = sorted(found, key=lambda named: (-sum(found[named].values()), named))
+        for named in sorted(found.keys() - self.told.keys()):
+            if len(self.told) < TASKS_COUNTED:
+                self.told[named] = None
         told: dict[str, dict[str, dict[str, int]]] = {}
-        for queue, task in busiest[:TASKS_COUNTED]:
-            told.setdefault(queue, {})[task] = found[queue, task]
-        for named in busiest[TASKS_COUNTED:]:
-            rest = told.setdefault(OTHERS, {}).setdefault(OTHERS, {})
-            for outcome, count in found[named].items():
-                rest[outcome] = rest.get(outcome, 0) + count
+        for (queue, task), counts in sorted(found.items()):
+            own = (queue, task) in self.told
+            of = told.setdefault(queue if own else OTHERS, {}).setdefault(task if own else OTHERS, {})
+            for outcome, count in counts.items():
+                of[outcome] = of.get(outcome, 0) + count
         return told
 
     def ended(self) -> dict[str, int]:
@@ -122,6 +127,7 @@ class Process:
     def __init__(self) -> None:
         self._past = Measures()
         self._present: list[Measures] = []
+        self._told: dict[Named, None] = {}
 
     def begin(self) -> Measures:
         measures = Measures()
@@ -134,7 +140,7 @@ class Process:
             self._past.add(measures)
 
     def total(self) -> Measures:
-        total = Measures()
+        total = Measures(self._told)
         for measures in (self._past, *self._present):
             total.add(measures)
         return total

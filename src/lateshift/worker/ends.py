@@ -4,11 +4,12 @@ worker tells of itself, not for each job."""
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 
+from lateshift.model.draining import QUEUES_TOLD
+
 WINDOW = 300.0  # seconds that are looked back at most
 SPACING = 5.0  # seconds between what is remembered
 ENOUGH = 20  # ends that make a pace; with so many, no longer ago is looked at
 IDLE = 10.0  # seconds without a job of a queue after which its pace is history
-QUEUES_TOLD = 100  # of which is told, those that end most
 
 Mark = tuple[float, int]  # when, and how many had ended
 
