@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from lateshift.model.job import Lane, Line
+from lateshift.store.contract import Want
 from lateshift.worker.lines import Lines
 
 POLL = timedelta(seconds=1)
@@ -32,3 +33,10 @@ def test_a_job_that_will_be_due_is_looked_for_then() -> None:
         lines.looked([], None, now=float(now))
     lines.due_in(timedelta(milliseconds=300), now=19.0)
     assert lines.pause(19.0) == timedelta(milliseconds=300)
+
+
+def test_a_line_that_was_asked_twice_at_once_goes_cold_once_where_the_clock_is_coarse() -> None:
+    lines = Lines(POLL)
+    lines.warm(LINE, now=10.0)
+    lines.answered([Want(LINE, 2), Want(LINE, 2)], [], asked=10.0, now=10.0)
+    assert lines.hot() == []

@@ -1,6 +1,7 @@
 """Which lines are worth asking for jobs. A line is hot after a hint, or while it gives what it is asked for; a cold one
 is found by looking. Looks follow activity in quick steps, then rest: a hint that was coalesced away costs little."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
@@ -54,7 +55,7 @@ class Lines:
         given = Counter([(lease.queue, lease.lane) for lease in leases])
         for want in wants:
             short = given[want.line.queue, want.line.lane] < want.count and not want.by_age
-            if short and self._hot.get(want.line, now) <= asked:
+            if short and self._hot.get(want.line, math.inf) <= asked:
                 del self._hot[want.line]
         return given
 
