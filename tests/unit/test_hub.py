@@ -6,6 +6,7 @@ from typing import Any, cast
 from uuid import UUID
 
 import pytest
+from msgspec import structs
 
 from lateshift.errors import StoreUnavailable
 from lateshift.model.job import JobView, State
@@ -202,3 +203,18 @@ async def test_two_who_watch_one_job_both_see_its_end(told: Told, jobs: Jobs) ->
 async def _rest(events: AsyncIterator[Any]) -> list[str]:
     async with asyncio.timeout(SOON):
         return [event.kind async for event in events]
+
+
+async def test_a_listener_that_stalls_shows_nobody_an_end_that_is_over(told: Told, jobs: Jobs) -> None:
+    """Resubmitted while it stalled: who comes then is told how the job goes on, and so is the one that stalled."""
+    died = view(State.DEAD, fence=1, attempt=1, started_at=AT, settled_at=AT)
+    told.views[died.id] = died
+    async with asyncio.timeout(SOON):
+        stalled = jobs.told(died.id, BEGINNING)
+        await anext(stalled)
+        told.views[died.id] = structs.replace(died, state=State.READY, settled_at=None, started_at=None)
+        fresh = jobs.told(died.id, BEGINNING)
+        assert (await anext(fresh))[1].kind == "received"
+        told.views[died.id] = structs.replace(died, state=State.COMPLETED, fence=2)
+        assert [event.kind async for _, event in fresh] == ["started", "completed"]
+        assert [event.kind async for _, event in stalled][-1] == "completed"

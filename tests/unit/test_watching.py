@@ -10,9 +10,12 @@ from msgspec.structs import replace
 
 from lateshift.errors import OptionInvalid
 from lateshift.model.events import Kind
+from lateshift.model.instants import to_number
 from lateshift.model.job import STRETCHES, JobView, Progress, Saying, State
 from lateshift.model.watching import BEGINNING, Position, events, news, read, written
 from tests.unit.explaining import AT, failed, view
+
+ENDED = to_number(AT)
 
 
 def running(fence: int = 1, **changes: Any) -> JobView:
@@ -90,11 +93,23 @@ def test_each_word_of_progress_has_a_place_of_its_own_and_its_own_time() -> None
     assert [event.at for _, event in told] == [AT + timedelta(seconds=number) for number in (1, 2, 4)]
     assert news(None, (1, 3, 4), words[-1]) == []
     assert [place for place, _ in news(None, (1, 3, 2), words[-1])] == [(1, 3, 4)]
-    assert [place for place, _ in news(words[0], (1, 3, 1), ended(**said(5)))] == [(1, 3, 5), (1, 5, 0)]
+    assert [place for place, _ in news(words[0], (1, 3, 1), ended(**said(5)))] == [(1, 3, 5), (1, 5, ENDED)]
 
 
 def test_whoever_has_the_place_of_an_older_release_is_told_the_newest_progress_rather_than_none() -> None:
     assert [place for place, _ in news(None, read("1.3"), running(**said(2)))] == [(1, 3, 2)]
+
+
+def test_a_job_that_was_resubmitted_and_cancelled_before_its_next_lease_has_ended_anew() -> None:
+    died = ended(State.DEAD, history=[failed(1, 1)])
+    cancelled = replace(died, state=State.CANCELLED, settled_at=AT + timedelta(seconds=3))
+    first, first_end = events(died)[-1]
+    [(second, second_end)] = news(None, first, cancelled)
+
+    assert (first_end.kind, second_end.kind) == ("failed", "cancelled")
+    assert first_end.id != second_end.id
+    assert news(None, second, cancelled) == []
+    assert [event.kind for _, event in news(None, read("1.5"), died)] == ["failed"]  # of an older release
 
 
 def test_progress_stays_with_the_attempt_that_told_it() -> None:
@@ -120,7 +135,7 @@ def test_the_times_of_a_job_never_go_back_whatever_a_worker_s_clock_says() -> No
 
 
 def test_a_place_is_read_as_it_is_written() -> None:
-    for place in (BEGINNING, (0, 1, 0), (12, 5, 0), (12, 3, 7)):
+    for place in (BEGINNING, (0, 1, 0), (12, 5, 0), (12, 3, 7), (12, 5, ENDED)):
         assert read(written(place)) == place
     for wrong in (
         "",

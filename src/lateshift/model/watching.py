@@ -9,15 +9,17 @@ from msgspec import structs
 
 from lateshift.errors import OptionInvalid
 from lateshift.model.events import JobEvent, Kind, error_of, result_told
+from lateshift.model.instants import to_number
 from lateshift.model.job import AttemptRecord, JobView, State
 from lateshift.model.sealed import masked_view
 
 Position: TypeAlias = tuple[int, int, int]
-"""The fence under which it happened, which step of that lease it was, and of progress which word of that lease."""
+"""The fence under which it happened, which step of that lease it was; of progress which word of that lease, and of the end when it was, for one
+that is resubmitted and cancelled before its next lease ends twice under one fence."""
 
 BEGINNING: Position = (0, 0, 0)
 _RECEIVED, _STARTED, _PROGRESS, _RETRYING, _ENDED = range(1, 6)
-_WRITTEN = re.compile(r"([0-9]{1,18})\.(?:([0-5])|3\.([1-9][0-9]{0,17}))")
+_WRITTEN = re.compile(r"([0-9]{1,18})\.(?:([0-5])|([35])\.([1-9][0-9]{0,17}))")
 
 
 def written(position: Position) -> str:
@@ -26,15 +28,15 @@ def written(position: Position) -> str:
 
 
 def read(text: str) -> Position:
-    """Also of an older release, which did not number progress: then all of it that has a number comes after. Raises OptionInvalid for
+    """Also of an older release, which did not number progress and ends: then what has a number comes after. Raises OptionInvalid for
     what `written` never gave."""
     found = _WRITTEN.fullmatch(text)
     if found is None:
         raise OptionInvalid(
             f"{text[:50]!r} is no id of an event of a job: give the last one you got, such as 1.1."
         )
-    fence, step, word = found.groups()
-    return int(fence), _PROGRESS if word else int(step), int(word or 0)
+    fence, alone, step, word = found.groups()
+    return int(fence), int(step or alone), int(word or 0)
 
 
 def events(view: JobView) -> list[tuple[Position, JobEvent]]:
@@ -56,7 +58,10 @@ def events(view: JobView) -> list[tuple[Position, JobEvent]]:
     elif runs and view.progress is not None:
         told.append(_event(view, (view.fence, _PROGRESS, 0), Kind.PROGRESS))
     if view.state.settled:
-        told.append(_event(view, (view.fence, _ENDED, 0), Kind(view.state), failed[-1] if failed else None))
+        when = 0 if view.settled_at is None else to_number(view.settled_at)
+        told.append(
+            _event(view, (view.fence, _ENDED, when), Kind(view.state), failed[-1] if failed else None)
+        )
     return _in_order(sorted(told, key=lambda each: each[0]), view.settled_at)
 
 

@@ -158,15 +158,20 @@ class Jobs:
                 for place, event in [] if now is before else news(before, after, now):
                     after = max(after, place)
                     yield place, event
+                before = now
+                if self._views.get(id) is not now:  # while somebody took their time with what was told
+                    continue
                 if now.state.settled:
                     return
-                before = now
                 await changed.wait()
 
     @contextmanager
     def _watching(self, id: JobId, view: JobView) -> Iterator[None]:
         self._watched[id] += 1
-        self._views.setdefault(id, view)
+        known = self._views.get(id)
+        # At one that had ended nobody looks any more, and somebody may have resubmitted it since.
+        if known is None or known.state.settled:
+            self._views[id] = view
         try:
             yield
         finally:

@@ -44,6 +44,11 @@ async def stream_job(asked: Asked) -> Stream | Answer:
         after = watching.BEGINNING if asked.last_event is None else watching.read(asked.last_event)
     except OptionInvalid as error:
         raise _unknown(str(error)) from error
+    if after[0] > view.fence:
+        raise _unknown(
+            "This job has had no such event. Is the id of another job, or of a store that was restored from a backup since? Ask without "
+            "Last-Event-ID, and you are told all."
+        )
     if view.state.settled and not watching.news(None, after, view):
         return Answer(None, 204)
     return Stream(_of_job(asked, view.id, after), None)
