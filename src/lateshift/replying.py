@@ -17,14 +17,7 @@ from lateshift.model.ids import JobId, new_member_id
 from lateshift.model.queue import PLAIN, QueueSettings, queue_name
 from lateshift.model.sealed import WEBHOOK
 from lateshift.replies.courier import Courier
-from lateshift.replies.delivering import (
-    DELAYS,
-    DELIVERED_KEPT,
-    DELIVERY_RETRY,
-    DELIVERY_TIME,
-    delay_after,
-    publish,
-)
+from lateshift.replies.delivering import DELAYS, DELIVERED_KEPT, DELIVERY_RETRY, DELIVERY_TIME, publish
 from lateshift.replies.targets import BROKER, origin_of
 from lateshift.replies.webhook import Endpoint
 from lateshift.runtime.log import log
@@ -90,7 +83,6 @@ class Replying:
             except WebhookGone as error:
                 self._stop(queue, event, str(error))
             except WebhookFailed as error:
-                error.retry_after = error.retry_after or delay_after(current().attempt)
                 self._tell_last(event, str(endpoint), error)
                 raise
 
@@ -111,10 +103,7 @@ class Replying:
             except OptionInvalid:
                 raise
             except Exception as error:  # each kind of broker has its own
-                failed = WebhookFailed(
-                    f"the broker {name} did not take it: {type(error).__name__}",
-                    delay_after(current().attempt),
-                )
+                failed = WebhookFailed(f"the broker {name} did not take it: {type(error).__name__}")
                 self._tell_last(event, BROKER + name, failed)
                 raise failed from None
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lateshift.errors import OptionInvalid
 from lateshift.model.remote import RemoteError
-from lateshift.model.retry import LONGEST_DELAY, NO_RETRY, Retry
+from lateshift.model.retry import JITTER, LONGEST_DELAY, NO_RETRY, Retry
 
 SECOND = timedelta(seconds=1)
 
@@ -44,6 +44,16 @@ def test_a_crowd_that_failed_together_does_not_come_back_together() -> None:
     assert len(set(waits)) > 390
     assert min(waits) < 2
     assert max(waits) > 8
+
+
+def test_waits_that_are_given_are_kept_to_and_the_last_goes_on() -> None:
+    retry = Retry(attempts=9, waits=(SECOND, 60 * SECOND))
+
+    for attempt, wait in ((1, SECOND), (2, 60 * SECOND), (8, 60 * SECOND)):
+        assert wait <= retry.delay(attempt) <= wait * (1 + JITTER)
+    assert retry.delay(1, Busy(7)) == 7 * SECOND
+    with pytest.raises(OptionInvalid, match="waits are timedeltas"):
+        Retry(waits=(-SECOND,))
 
 
 @pytest.mark.parametrize(

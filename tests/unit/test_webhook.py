@@ -326,6 +326,20 @@ def leading(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
     return asked
 
 
+def test_a_name_whose_address_nobody_says_in_time_is_a_try_that_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A resolver may take minutes, and a try that ran into its complete-by would tell nobody that it was the last."""
+    said = threading.Event()
+    monkeypatch.setattr(
+        "lateshift.replies.addresses.socket.getaddrinfo", lambda *asked, **more: said.wait(60)
+    )
+    monkeypatch.setattr("lateshift.replies.addresses.RESOLVED_WITHIN", timedelta(seconds=0.05))
+    with pytest.raises(WebhookFailed, match="nobody has said its address within"):
+        Endpoint("https://hooks.example.com/", SECRET).post("msg_1", BODY, AT)
+    said.set()
+
+
 def test_one_bad_address_among_good_ones_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     leading(monkeypatch, ["8.8.8.8", "10.0.0.1"])
     with pytest.raises(WebhookFailed, match=r"10\.0\.0\.1 is of this machine or its network"):

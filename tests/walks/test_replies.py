@@ -23,13 +23,14 @@ from lateshift import (
     current,
     progress,
 )
-from lateshift.errors import JobUnknown, OptionInvalid
+from lateshift.errors import JobUnknown, OptionInvalid, WebhookFailed
 from lateshift.model.events import RESULT_TOLD
 from lateshift.model.ids import new_job_id
 from lateshift.model.job import Progress
 from lateshift.model.reply import CORRELATION_LIMIT, ROUTES_MOST
+from lateshift.model.retry import JITTER
 from lateshift.replies import delivering
-from lateshift.replies.delivering import DELAYS, DELIVERY_RETRY, JITTER, delay_after
+from lateshift.replies.delivering import DELAYS, DELIVERY_RETRY
 from lateshift.replies.webhook import BODY_LIMIT
 from lateshift.testing import Kit, testing
 from tests.unit.receiver import Receiver, receiving
@@ -369,7 +370,8 @@ def test_a_webhook_that_is_not_taken_is_tried_again_and_holds_up_only_its_own_jo
 
 def test_the_delays_between_tries_are_those_of_standard_webhooks() -> None:
     for attempt, delay in enumerate(DELAYS, 1):
-        assert delay <= delay_after(attempt) <= delay * (1 + JITTER)
+        for why in (WebhookFailed("busy"), None):  # it failed, or ran into its complete-by
+            assert delay <= DELIVERY_RETRY.delay(attempt, why) <= delay * (1 + JITTER)
     assert DELIVERY_RETRY.attempts == len(DELAYS) + 1 == 10
 
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from lateshift.errors import OptionInvalid
 from lateshift.model.remote import RemoteError, full_name, is_a
 
+JITTER = 0.1  # of a wait that is given, so that those who failed together do not come back together
 LONGEST_DELAY = timedelta(days=3650)  # what is longer is taken for this, so that no date runs over
 
 
@@ -15,6 +16,8 @@ LONGEST_DELAY = timedelta(days=3650)  # what is longer is taken for this, so tha
 class Retry:
     """`Retry(attempts=5)`: up to five attempts in all. The wait before attempt n+1 is drawn evenly from 0 to
     base * 2**(n-1), at most `cap` (full jitter: a crowd that failed together does not come back together).
+
+    `waits` are instead of that: the wait after attempt n is the n-th of these, or the last, and up to a tenth more.
 
     `never` lists exceptions that make the job a dead letter at once. `rules` gives an exception type a Retry of its
     own; the most derived type that fits wins. An exception with an attribute `retry_after` (a timedelta or
@@ -26,6 +29,7 @@ class Retry:
     cap: timedelta = timedelta(hours=1)
     never: tuple[type[BaseException], ...] = ()
     rules: Mapping[type[BaseException], "Retry"] = field(default_factory=dict)
+    waits: tuple[timedelta, ...] = ()
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
@@ -37,6 +41,11 @@ class Retry:
                 )
         if self.base < timedelta(0) or self.cap < timedelta(0):
             raise OptionInvalid("Retry: base and cap must not be negative.")
+        given: tuple[object, ...] = self.waits
+        if any(not isinstance(wait, timedelta) or wait < timedelta(0) for wait in given):
+            raise OptionInvalid(
+                "Retry: waits are timedeltas, such as (timedelta(seconds=5), timedelta(minutes=5)), none negative."
+            )
 
     def never_for(self, error: BaseException) -> bool:
         return any(is_a(error, kind) for kind in self.rule_for(error).never)
@@ -49,6 +58,11 @@ class Retry:
         if isinstance(wish, timedelta):
             return min(max(wish, timedelta(0)), LONGEST_DELAY)
         rule = self.rule_for(error)
+        if rule.waits:
+            fixed = rule.waits[min(attempt, len(rule.waits)) - 1].total_seconds()
+            return timedelta(
+                seconds=min(fixed * random.uniform(1, 1 + JITTER), LONGEST_DELAY.total_seconds())
+            )
         ceiling = min(rule.base.total_seconds() * 2.0 ** min(attempt - 1, 64), rule.cap.total_seconds())
         return min(timedelta(seconds=ceiling * random.random()), LONGEST_DELAY)
 

@@ -2,12 +2,16 @@
 
 import socket
 from collections.abc import Sequence
+from concurrent.futures import Future
+from datetime import timedelta
 from enum import Enum
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from threading import Thread
 
 from lateshift.errors import WebhookFailed
 
 TRIED = 3  # addresses of one name, at the most
+RESOLVED_WITHIN = timedelta(seconds=10)
 
 _INTERNAL = [
     ip_network(network)
@@ -67,12 +71,26 @@ def _meant(ip: IPv6Address) -> IPv4Address | None:
 
 
 def resolved(host: str, port: int) -> list[str]:
-    """All addresses of a name, in the order in which they are to be tried. Raises WebhookFailed."""
+    """All addresses of a name, in the order in which they are to be tried. Raises WebhookFailed, also where nobody says them in time: the
+    system's resolver may take minutes, and a delivery has one."""
+    asked: Future[list[str]] = Future()
+    Thread(target=_ask, args=(asked, host, port), name="addresses", daemon=True).start()
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return asked.result(RESOLVED_WITHIN.total_seconds())
+    except TimeoutError as error:
+        raise WebhookFailed(
+            f"{host}: nobody has said its address within {RESOLVED_WITHIN.total_seconds():.3g} s"
+        ) from error
     except (OSError, UnicodeError) as error:
         raise WebhookFailed(f"{host} has no address: {error}") from error
-    return list(dict.fromkeys(str(place[0]) for *_, place in found))
+
+
+def _ask(asked: Future[list[str]], host: str, port: int) -> None:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        asked.set_result(list(dict.fromkeys(str(place[0]) for *_, place in found)))
+    except Exception as error:
+        asked.set_exception(error)
 
 
 def refusal(addresses: list[str], *, internal: bool, encrypted: bool) -> str | None:

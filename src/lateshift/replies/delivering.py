@@ -1,6 +1,5 @@
 """One delivery of an event outside: when it is tried again, and what a broker gets."""
 
-import random
 from datetime import timedelta
 from typing import Any
 
@@ -11,15 +10,10 @@ from lateshift.model.retry import Retry
 DELAYS = tuple(
     timedelta(seconds=seconds) for seconds in (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 )
-JITTER = 0.1  # of each delay, so that those who failed together do not come back together
-DELIVERY_RETRY = Retry(attempts=len(DELAYS) + 1)
+DELIVERY_RETRY = Retry(attempts=len(DELAYS) + 1, waits=DELAYS)
 DELIVERY_TIME = timedelta(minutes=1)  # of each try
 BROKER_ANSWERS = DELIVERY_TIME / 6  # within that, to each thing that it is asked, or the try has failed
 DELIVERED_KEPT = timedelta(hours=1)
-
-
-def delay_after(attempt: int) -> timedelta:
-    return DELAYS[min(attempt, len(DELAYS)) - 1] * random.uniform(1, 1 + JITTER)
 
 
 def publish(url: str, queue: str, event: dict[str, Any]) -> None:
