@@ -39,9 +39,7 @@ def quoted(cell: str) -> list[str]:
 def published() -> dict[str, list[str]]:
     """Of each table, the letters of each role."""
     return {
-        table: cells
-        for names, *cells in rows_of(f"tables | {' | '.join(SHOWN)}")
-        for table in quoted(names)
+        table: cells for names, *cells in rows_of(f"tables | {' | '.join(SHOWN)}") for table in quoted(names)
     }
 
 

@@ -48,6 +48,7 @@ TABLES = (*WORKED_ON, *WORKER, "answer", "token", "migration")
 # What writes the outbox, by its owner's right.
 TELLING = ("job_received()", "job_moved()", "job_progressed()", "job_ended()")
 
+
 def statements(prefix: str, database: str) -> list[str]:
     """In their order, to be run in one transaction by a superuser, or by who owns the schema and may make roles. Repeating them is
     harmless, and needed after a migration."""
@@ -90,7 +91,9 @@ def statements(prefix: str, database: str) -> list[str]:
     ]
     granted += [f"GRANT EXECUTE ON FUNCTION lateshift.{each} TO {enqueuing}" for each in CLAIMING]
     granted += [
-        f"GRANT EXECUTE ON FUNCTION lateshift.{each} TO {name[role]}" for each, roles in CALLED_BY.items() for role in roles
+        f"GRANT EXECUTE ON FUNCTION lateshift.{each} TO {name[role]}"
+        for each, roles in CALLED_BY.items()
+        for role in roles
     ]
     granted += [
         f"GRANT {right} ON lateshift.{table} TO {name[role]}"
