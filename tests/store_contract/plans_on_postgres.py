@@ -72,7 +72,6 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ),
     ("LEASE_THESE", postgres.guarding.LEASE_THESE, {**LINE, "ids": IDS}, {"job_pkey"}),
     ("REOPEN", postgres.batches.REOPEN, (IDS,), {"batch_pkey", "job_pkey"}),
-    ("GIVE_UP", postgres.uniques.GIVE_UP, (ONE, ONE, ONE, ONE), {"job_identity_pkey"}),
     ("LEASE_COUNTED", postgres.guarding.LEASE_COUNTED, {**LINE, "ids": IDS}, {"job_pkey"}),
     ("COUNT in a queue", postgres.rules.COUNT["queue"], ("q1",), {"job_running"}),
     ("COUNT of a task", postgres.rules.COUNT["task"], ("noop",), {"job_running"}),
@@ -231,16 +230,15 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
         {"settled_pkey", "job_pkey"},
     ),
     ("UNDO_REPEAT", postgres.enqueue.UNDO_REPEAT, (IDS,), {"job_pkey", "settled_pkey"}),
-    ("READ_KEY", postgres.enqueue.READ_KEY, ("noop", "k1"), {"job_key_pkey"}),
-    ("FREE_KEY", postgres.enqueue.FREE_KEY, ("noop", "k1", ONE), {"job_key_pkey"}),
     (
         "FREE_IDENTITIES",
-        postgres.uniques.FREE_IDENTITIES,
-        (IDS, NO_TIME),
+        postgres.claims.FREE_IDENTITIES.format(
+            identities="%b::uuid[]", jobs="%b::uuid[]", moment="(SELECT clock_timestamp() + %s::interval)"
+        ),
+        (IDS, [ONE], NO_TIME),
         {"job_identity_pkey", "job_pkey", "settled_pkey"},
     ),
     ("KNOWN_JOBS", postgres.uniques.KNOWN_JOBS, (IDS, IDS), {"job_pkey", "settled_pkey"}),
-    ("RELET_KEY", postgres.uniques.RELET_KEY, (ONE, "noop", "k1", ONE), {"job_key_pkey"}),
     (
         "COUNT_WAITING",
         postgres.pressure.COUNT_WAITING,

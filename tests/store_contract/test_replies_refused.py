@@ -54,6 +54,21 @@ def test_a_route_that_no_call_could_have_made_holds_up_no_other(
     assert f"{good.id}" not in caplog.text
 
 
+@pytest.mark.parametrize("given", [{"event": {"kind": "completed"}}, {"url": "http://127.0.0.1:9/", "n": 1}])
+def test_a_route_gives_its_receiver_nothing_but_the_event_and_where_it_goes(
+    store: Store, courier: Courier, caplog: pytest.LogCaptureFixture, given: dict[str, Any]
+) -> None:
+    """Else whoever may write a job has one of Lateshift's own tasks sign what never happened."""
+    bad = replying(replace(to(HEARD), given=given, parameter="other"), on=("received",))
+    good = replying(replace(to(HEARD), given={"url": "http://127.0.0.1:9/"}), on=("received",))
+    added(store, bad, good)
+
+    courier.read()
+    [heard] = store.reports.jobs(JobFilter(queue="replies"), 10)
+    assert msgspec.json.decode(heard.payload)["event"]["job_id"] == str(good.id)
+    assert f"the job {bad.id} cannot be sent to 'task:heard': " in caplog.text
+
+
 @pytest.mark.parametrize("place", [0, 3, 10])
 def test_an_event_that_the_store_refuses_is_set_aside_and_the_others_go_on_in_order(
     store: Store,

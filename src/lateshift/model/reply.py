@@ -17,6 +17,7 @@ from lateshift.model.queue import QUEUE_NAME
 CORRELATION_LIMIT = 200  # characters
 CHANNEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:\-]{0,255}")
 CHANNEL = "channel:"
+GIVEN = {"url"}  # what a receiver is given besides the event
 QUEUE_CHANNELS = "jobs."  # how the channels begin that tell of the jobs of queues
 TASK = "task:"
 ROUTES_MOST = 10  # receivers of one job
@@ -77,6 +78,8 @@ def fault_of(route: Route) -> str | None:
         return f"attempts {spec.attempts} is not from 1 to {STRETCHES}"
     if not QUEUE_NAME.fullmatch(spec.queue):
         return f"{spec.queue[:100]!r} is no queue name"
+    if not route.target.given.keys() <= GIVEN:
+        return f"task {spec.task[:100]!r} is given more than the event and where it goes"
     fault = _text_fault("task", spec.task)
     return fault if fault or spec.exclusive is None else _text_fault("exclusive", spec.exclusive)
 

@@ -233,7 +233,8 @@ class Queues(Protocol):
         """Tenants that have ready jobs in a queue, by name; those without a tenant are none."""
 
     def conceal(self, names: Collection[str]) -> None:
-        """These are sensitive, by some program's code: whatever stands in them is not shown. For good: nothing takes it back."""
+        """These are sensitive, by some program's code: whatever stands in them is not shown. For good: nothing takes it back.
+        A role of PostgreSQL that may not say so leaves it to programs that may."""
 
     def concealed(self) -> frozenset[str]:
         """Those that are, by any program's code."""

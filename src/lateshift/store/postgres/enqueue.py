@@ -15,6 +15,7 @@ from lateshift.store.contract import Asked, Rows, Statements
 from lateshift.store.hints import written
 from lateshift.store.keys import any_claims, key_conflict, number_passed, number_used, numbered
 from lateshift.store.postgres import deeds, marks, uniques
+from lateshift.store.postgres.claims import FREE_KEY, TAKE_KEY
 from lateshift.store.postgres.database import Connection
 
 _INSERT = """INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, due_at, created_at, time_limit,
@@ -96,18 +97,6 @@ DELETE FROM lateshift.outbox WHERE job = ANY(ARRAY(SELECT id FROM undone)) AND k
 # The same for one who may only submit: see roles.
 MAY_UNDO = "SELECT has_table_privilege('lateshift.job', 'DELETE')"
 UNDO_REPEAT_FOR_ME = "SELECT lateshift.undo_repeat(%s::uuid[])"
-
-# Take a key that is free or past its window. Primary key.
-TAKE_KEY = """INSERT INTO lateshift.job_key AS k (task, text, job_id, digest, expires_at)
- VALUES (%s::text, %s::text, %s::uuid, %s::bytea, clock_timestamp() + %s::interval + %s::interval)
- ON CONFLICT (task, text) DO UPDATE SET job_id = excluded.job_id, digest = excluded.digest,
- expires_at = excluded.expires_at WHERE k.expires_at <= clock_timestamp() + %s::interval RETURNING 1"""
-
-# Whose the key is now. Primary key.
-READ_KEY = "SELECT job_id::text, digest FROM lateshift.job_key WHERE task = %s::text AND text = %s::text"
-
-# A key that this call took, given back because the call fails. Primary key.
-FREE_KEY = "DELETE FROM lateshift.job_key WHERE task = %s::text AND text = %s::text AND job_id = %s::uuid"
 
 # Of jobs that are traced, the context of whoever asked for them, by bisection in sorted arrays. Primary key.
 TRACE = """UPDATE lateshift.job j SET trace = (%s::text[])[width_bucket(j.id, %b::uuid[])]
@@ -227,10 +216,10 @@ def _claim(
         if job.key is not None:
             key = job.key
             mine = (job.spec.task, key.text, job.id)
-            if (yield TAKE_KEY, [(*mine, key.digest, skew, key.window, skew)]):
+            [(took, owner, same)] = yield TAKE_KEY, [(*mine, key.digest, key.window, skew)]
+            if took:
                 taken.append(mine)
-            [(owner, digest)] = yield READ_KEY, [mine[:2]]
-            if bytes(digest) != key.digest:
+            if not same:
                 for row in taken:  # a caller may catch this and commit: no key without its job
                     yield FREE_KEY, [row]
                 raise key_conflict(job)

@@ -1,6 +1,7 @@
 """Pausing queues, and how much stands in each, in PostgreSQL."""
 
-from collections.abc import Collection
+import logging
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +13,8 @@ from lateshift.store.postgres.arrays import Texts
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.deeds import Deed
 from lateshift.store.postgres.wakes import NotifyWakes
+
+log = logging.getLogger("lateshift")
 
 PAUSE = """INSERT INTO lateshift.queue AS q (name, paused_at, paused_by) VALUES (%s, clock_timestamp() + %s::interval, %s)
  ON CONFLICT (name) DO UPDATE SET paused_at = excluded.paused_at, paused_by = excluded.paused_by
@@ -56,6 +59,8 @@ FROM name, LATERAL (SELECT count(*) AS n, min(due_at) AS oldest FROM
 KNOWN = "SELECT name, paused_at, paused_by FROM lateshift.queue"
 # As few as code declares. Primary key.
 CONCEALED = "SELECT name FROM lateshift.sensitive"
+# One who only submits, or reads, hides no queue from others: see roles.
+MAY_CONCEAL = "SELECT has_table_privilege('lateshift.sensitive', 'INSERT')"
 CONCEAL = "INSERT INTO lateshift.sensitive (name) SELECT unnest(%b::text[]) ON CONFLICT DO NOTHING"
 
 _CAREFUL = [int(lane) for lane in Lane if lane.careful]
@@ -121,7 +126,17 @@ class PostgresQueues:
 
     def conceal(self, names: Collection[str]) -> None:
         if names and (new := sorted(set(names) - self.concealed())):
-            self._database.run(lambda connection, again: connection.execute(CONCEAL, (Texts(new),)))
+            self._database.run(self._conceal, new)
+
+    def _conceal(self, connection: Connection, again: bool, names: Sequence[str]) -> None:
+        [[may]] = connection.execute(MAY_CONCEAL).fetchall()
+        if may:
+            connection.execute(CONCEAL, (Texts(names),))
+        else:
+            log.warning(
+                "this program's role may not tell the store that %s is sensitive: start a worker or a server that declares it",
+                ", ".join(names),
+            )
 
     def concealed(self) -> frozenset[str]:
         return self._database.run(lambda connection, again: concealed(connection))

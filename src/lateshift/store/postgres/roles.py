@@ -6,9 +6,9 @@ import re
 from psycopg import sql
 
 from lateshift.errors import OptionInvalid
-from lateshift.store.postgres.audit import purging
+from lateshift.store.postgres.claims import CALLED_BY_THEM, CLAIMING
 from lateshift.store.postgres.database import Connection, Database
-from lateshift.store.taking import AUDIT_KEPT, STARTS_KEPT
+from lateshift.store.postgres.role_functions import CALLED_BY, MAKING
 
 ROLES = ("owner", "server", "worker", "reader", "submitter")
 PREFIX = re.compile(r"[a-z_][a-z0-9_]{0,39}")
@@ -22,45 +22,31 @@ _NEW = """id, queue, lane, state, priority, attempts, due_at, created_at, time_l
 
 # What workers, and the supervisors, schedulers and readers of triggers beside them, write.
 WORKED_ON = (
-    "answer", "attempt_log", "batch", "batch_count", "breaker", "bucket", "circuit", "event", "figure", "gate", "job", "job_identity", "job_key",
+    "attempt_log", "batch", "batch_count", "breaker", "bucket", "circuit", "event", "figure", "gate", "job", "job_identity", "job_key",
     "job_parent", "job_tag", "lock", "member",
-    "outbox", "program", "receipt", "refused", "rule", "run", "schedule", "sensitive", "session", "settled", "signal", "step", "tick", "trigger",
+    "outbox", "program", "receipt", "refused", "rule", "run", "schedule", "session", "settled", "signal", "step", "tick", "trigger",
 )  # fmt: skip
-# What each may do with each table, besides: all but tokens' digests may be read by who reads, and all be written by who serves.
+# What each may do with each table, besides: all but tokens' digests may be read by who reads, and all be written by who serves. What is
+# sensitive is so for good. What is the API's own, as tokens and kept answers, is purged by functions of the owner.
+SERVER = {"sensitive": ["SELECT, INSERT"]}
 WORKER = {
-    "audit": ["SELECT", "INSERT"],  # what has passed its time it purges by purge_audit(), and nothing else
+    "audit": ["SELECT, INSERT"],
     "queue": ["SELECT"],
-    "token": [f"SELECT ({_TOKEN})", "UPDATE (last_used_at)", "DELETE"],
+    "sensitive": ["SELECT, INSERT"],
 }
 SUBMITTER = {
     "job": [f"SELECT ({_STATUS}, complete_by, cancel_by, blocked_by)", f"INSERT ({_NEW})"],
     "settled": [f"SELECT ({_STATUS}, settled_at, expires_at, reason)"],
-    "job_tag": ["SELECT", "INSERT"],
-    "job_parent": ["SELECT", "INSERT"],
-    "job_key": [_ALL],
-    "job_identity": [_ALL],
-    "sensitive": ["SELECT", "INSERT"],
+    "job_tag": ["SELECT, INSERT"],
+    "job_parent": ["SELECT, INSERT"],
+    "sensitive": ["SELECT"],
     "session": ["SELECT (queue, name, next_sequence)"],
     "trigger": ["SELECT (app, name, subscription, removed_at)"],
 }
-TABLES = (*WORKED_ON, *WORKER, "migration")
+TABLES = (*WORKED_ON, *WORKER, "answer", "token", "migration")
 
 # What writes the outbox, by its owner's right.
 TELLING = ("job_received()", "job_moved()", "job_progressed()", "job_ended()")
-
-# What a submitter may not do by itself: see enqueue.UNDO_REPEAT.
-_UNDO_REPEAT = """CREATE OR REPLACE FUNCTION lateshift.undo_repeat(ids uuid[]) RETURNS void LANGUAGE sql SECURITY DEFINER
- SET search_path = pg_catalog, pg_temp AS $$DELETE FROM lateshift.job WHERE fence = 0
- AND id = ANY(ARRAY(SELECT id FROM lateshift.settled WHERE id = ANY(ids)))$$"""
-
-# What a supervisor with a worker's rights purges: the time is the function's own, so that whoever runs the worker's code cannot take a younger
-# line out. See upkeep.PURGE_AUDIT.
-_PURGING = purging(
-    "clock_timestamp()", f"interval '{AUDIT_KEPT.days} days'", f"interval '{STARTS_KEPT.days} days'", "most"
-)
-_PURGE_AUDIT = f"""CREATE OR REPLACE FUNCTION lateshift.purge_audit(most integer) RETURNS bigint LANGUAGE sql SECURITY DEFINER
- SET search_path = pg_catalog, pg_temp AS $$WITH gone AS ({_PURGING} RETURNING 1)
- SELECT count(*) FROM gone$$"""
 
 
 def statements(prefix: str, database: str) -> list[str]:
@@ -80,20 +66,20 @@ def statements(prefix: str, database: str) -> list[str]:
     ]
     owned = [f"GRANT {name['owner']} TO CURRENT_USER", f"ALTER SCHEMA lateshift OWNER TO {name['owner']}"]
     owned += [f"ALTER TABLE lateshift.{table} OWNER TO {name['owner']}" for table in sorted(TABLES)]
-    owned += [f"ALTER SEQUENCE lateshift.turn OWNER TO {name['owner']}", _UNDO_REPEAT, _PURGE_AUDIT]
+    owned += [f"ALTER SEQUENCE lateshift.turn OWNER TO {name['owner']}", *MAKING]
     owned += [
         f"ALTER FUNCTION lateshift.{each} OWNER TO {name['owner']}"
-        for each in ("undo_repeat(uuid[])", "purge_audit(integer)", *TELLING)
+        for each in (*CALLED_BY, *CLAIMING, *CALLED_BY_THEM, *TELLING)
     ]
     everybody = ", ".join(["PUBLIC", *runtime])
+    enqueuing = ", ".join(name[role] for role in ("server", "worker", "submitter"))
     revoked = [
         f"REVOKE ALL ON {what} FROM {everybody}"
         for what in (
             "SCHEMA lateshift",
             "ALL TABLES IN SCHEMA lateshift",
             "ALL SEQUENCES IN SCHEMA lateshift",
-            "FUNCTION lateshift.undo_repeat(uuid[])",
-            "FUNCTION lateshift.purge_audit(integer)",
+            *(f"FUNCTION lateshift.{each}" for each in (*CALLED_BY, *CLAIMING, *CALLED_BY_THEM, *TELLING)),
         )
     ]
     # Rights to columns go with the rights to their tables only where those are named.
@@ -101,9 +87,13 @@ def statements(prefix: str, database: str) -> list[str]:
     granted = [
         f"GRANT USAGE ON SCHEMA lateshift TO {', '.join(runtime)}",
         f"GRANT SELECT ON lateshift.migration TO {', '.join(runtime)}",
-        f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA lateshift TO {name['server']}, {name['worker']}, {name['submitter']}",
-        f"GRANT EXECUTE ON FUNCTION lateshift.undo_repeat(uuid[]) TO {name['submitter']}",
-        f"GRANT EXECUTE ON FUNCTION lateshift.purge_audit(integer) TO {name['worker']}",
+        f"GRANT USAGE ON SEQUENCE lateshift.turn TO {enqueuing}",
+    ]
+    granted += [f"GRANT EXECUTE ON FUNCTION lateshift.{each} TO {enqueuing}" for each in CLAIMING]
+    granted += [
+        f"GRANT EXECUTE ON FUNCTION lateshift.{each} TO {name[role]}"
+        for each, roles in CALLED_BY.items()
+        for role in roles
     ]
     granted += [
         f"GRANT {right} ON lateshift.{table} TO {name[role]}"
@@ -119,7 +109,7 @@ def matrix() -> dict[str, dict[str, list[str]]]:
     every = [table for table in TABLES if table != "migration"]
     reads = {table: ["SELECT"] for table in every} | {"token": [f"SELECT ({_TOKEN})"]}
     return {
-        "server": {table: [_ALL] for table in every},
+        "server": {table: [_ALL] for table in every} | SERVER,
         "worker": {table: [_ALL] for table in WORKED_ON} | WORKER,
         "reader": reads,
         "submitter": SUBMITTER,

@@ -1,7 +1,7 @@
 """The tables, as numbered steps that only go forward. All names are qualified: the search path is never trusted.
+A step that has been released is never edited; a new one is added below it."""
 
-A step that has been released is never edited; a new one is added below it.
-"""
+from lateshift.store.postgres.claims import FUNCTIONS
 
 STEPS: tuple[tuple[str, ...], ...] = (
     (
@@ -393,6 +393,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
         # Of a million jobs that are due in the same moment a page is read without the others. SQLite's has the id in it anyway.
         "DROP INDEX lateshift.job_scheduled",
         "CREATE INDEX job_scheduled ON lateshift.job (due_at, id) WHERE state = 0",
+        *FUNCTIONS,
     ),
 )
 

@@ -63,9 +63,9 @@ PURGE_PROGRAMS = """DELETE FROM lateshift.program p
 PURGE_AUDIT = purging(
     "clock_timestamp() + %(skew)s::interval", "%(audit)s::interval", "%(starts)s::interval", "%(limit)s"
 )
-# The same for one who may only work: see roles.
-MAY_PURGE_AUDIT = "SELECT has_table_privilege('lateshift.audit', 'DELETE')"
-PURGE_AUDIT_FOR_ME = "SELECT lateshift.purge_audit(%(limit)s)"
+# The same, and tokens and answers, for one who may only work: see roles.
+MAY_PURGE = "SELECT has_table_privilege('lateshift.audit', 'DELETE')"
+PURGE_FOR_ME = """SELECT lateshift.purge_audit(%(limit)s) + lateshift.purge_tokens(%(limit)s) + lateshift.purge_answers(%(limit)s)"""
 # Sessions and tokens that nobody has touched for SESSION_KEPT. session_touched, bucket_at.
 PURGE_SESSIONS = """DELETE FROM lateshift.session WHERE ctid = ANY(ARRAY(SELECT ctid FROM lateshift.session
  WHERE touched_at <= (SELECT clock_timestamp() + %(skew)s::interval - %(session)s::interval) AND held_why IS NULL LIMIT %(limit)s
@@ -105,12 +105,14 @@ RULES = {
 }
 
 
-def _purge_audit(connection: Connection, parameters: dict[str, Any]) -> int:
-    """A worker's role may delete no line of the audit but by the owner's function, which keeps to the time."""
-    [[may]] = connection.execute(MAY_PURGE_AUDIT).fetchall()
+def _purge_of_api(connection: Connection, parameters: dict[str, Any]) -> int:
+    """A worker's role may delete no line of the audit, no token and no answer but by the owner's functions, which keep to the time."""
+    [[may]] = connection.execute(MAY_PURGE).fetchall()
     if may:
-        return connection.execute(PURGE_AUDIT, parameters).rowcount
-    [[purged]] = connection.execute(PURGE_AUDIT_FOR_ME, parameters).fetchall()
+        skew, limit = parameters["skew"], parameters["limit"]
+        lines = connection.execute(PURGE_AUDIT, parameters).rowcount
+        return lines + tokens.purge(connection, skew, limit) + answers.purge(connection, skew, limit)
+    [[purged]] = connection.execute(PURGE_FOR_ME, parameters).fetchall()
     return int(purged)
 
 
@@ -158,9 +160,7 @@ class PostgresUpkeep:
                         PURGE_REFUSED,
                     )
                 )
-                deleted += _purge_audit(connection, parameters)
-                deleted += tokens.purge(connection, self._clock.offset, limit)
-                deleted += answers.purge(connection, self._clock.offset, limit)
+                deleted += _purge_of_api(connection, parameters)
                 deleted += figures.purge(connection, self._clock.offset, limit)
                 return deleted + batches.purge(connection, self._clock.offset, limit)
 
