@@ -15,6 +15,7 @@ LateshiftError
 ├── JobNotCompleted       what `job.result()` raises: JobDead · JobCancelled · ResultTimeout
 ├── StepFailed            raised in a workflow: a step of it has failed for good
 ├── BatchClosed           a batch that takes no more jobs
+├── BegunLate             a request with a key whose time was over when it came to what it was to do; that was not done
 ├── SealBroken            a sealed value that was changed, or is another job's
 ├── WebhookFailed         a webhook that was not taken; it is tried again (WebhookGone, a Permanent: never)
 ├── WebhookClosed         a webhook that takes nothing for now; its sender tries again
@@ -249,6 +250,10 @@ class StepFailed(LateshiftError):
         self.step = step
         self.error = error
         self.message = message
+
+
+class BegunLate(LateshiftError):
+    """A request with an Idempotency-Key was held up for longer than it is held: what it was about to do was not done."""
 
 
 class BatchClosed(LateshiftError):

@@ -165,9 +165,9 @@ class Scene:
         rest = [] if key is None else [key]
         return self._start(["-m", "tests.crash.caller", str(number), *rest], crash, url)
 
-    def server(self, *, crash: str | None = None) -> Group:
+    def server(self, *, crash: str | None = None, url: str | None = None) -> Group:
         """`lateshift serve`, on a free port. Ready when its log has its address."""
-        group = self._start(["-m", "lateshift", "serve", PROGRAM, "--port", "0"], crash, None)
+        group = self._start(["-m", "lateshift", "serve", PROGRAM, "--port", "0"], crash, url)
         until(lambda: group.says("http://127.0.0.1:") or group.ended, "the server has its address")
         assert not group.ended, group.log.read_text()
         return group

@@ -138,7 +138,7 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
         {"job_pkey"},
     ),
     ("END", postgres.settling.END, LEASES | END, {"job_pkey"}),
-    ("ACCEPTED", postgres.triggers.ACCEPTED, {"id": ONE}, {"job_pkey", "settled_pkey"}),
+    ("STILL_HELD", postgres.deeds.STILL_HELD, {"id": b"a", "turn": 1, "skew": NO_TIME}, {"answer_pkey"}),
     (
         "AGAIN",
         postgres.settling.AGAIN,

@@ -186,14 +186,9 @@ def test_no_page_reads_all_lines(store: Store, analysed: bool) -> None:
             (audit.LIST_OF_ACTOR, "audit_actor"),
             (audit.LIST_OF_ACTION, "audit_action"),
         ]
-        recording = {"at": store.clock.now(), "action": "a", "subject": "s", "actor": "u"}
-        assert all("audit_at" in found for found in plans(store, audit.RECORD, recording))
+        assert all("audit_pkey" in found for found in plans(store, postgres.deeds.FIND, (4_000,)))
         moment = timedelta(0)
-        for looking, told in (
-            (postgres.jobs.AUDITED, ("cancel", "ann", ["s1"], moment)),
-            (postgres.sessions.RELEASED, {"subject": "s1", "by": "ann", "skew": moment}),
-            (postgres.deeds.WRITE_STARTS, (moment, ["s1"], ["ann"])),
-        ):
+        for looking, told in ((postgres.deeds.WRITE_STARTS, (moment, ["s1"], ["ann"])),):
             for found in plans(store, looking, told):
                 assert re.search("on audit_subject|using audit_subject", found), found
         purging = {"skew": moment, "audit": AUDIT_KEPT, "starts": STARTS_KEPT, "limit": 10}
@@ -240,7 +235,13 @@ def test_lines_from_before_they_had_numbers_are_numbered_by_their_time(
 ) -> None:
     for name, days in (("later", 2), ("sooner", -1), ("latest", 2)):
         clock.move(days=days)
-        old_store.audit.record("pause", name, by="ann")
+        at = clock.now() if old_store.url.startswith("postgresql") else clock.microseconds()
+        query(
+            old_store,
+            "INSERT INTO {audit} (at, action, subject, actor) VALUES ({}, 'pause', {}, 'ann')",
+            at,
+            name,
+        )
     old_store.migrate()
     old_store.audit.record("new", "a", by="ann")
     assert [row.subject for row in old_store.audit.list(limit=10)] == ["a", "latest", "later", "sooner"]

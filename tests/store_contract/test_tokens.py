@@ -390,7 +390,6 @@ def test_no_statement_reads_all_tokens(store: Store, analysed: bool) -> None:
             (tokens.REVOKE, SKEW, "Index Cond: (id = "),
             (tokens.REVOKE_CHILDREN, SKEW, "token_parent"),
             (tokens.LIVES, (ONE,), "Index Cond: (id = "),
-            (tokens.REVOKED_BY, SKEW, "token_pkey"),
             (tokens.USED, SKEW, "token_pkey"),
             (tokens.NAMED, ("ci",), "token_name"),
             (tokens.LISTED[TokenGroup.LASTING], listed, "token_lasting"),

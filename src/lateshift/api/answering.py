@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Any
@@ -25,7 +26,7 @@ from lateshift.api.reading import (
     paths_of,
     query_of,
 )
-from lateshift.api.repeating import Repeating
+from lateshift.api.repeating import Begin, Repeating
 from lateshift.api.route import EVENT_STREAM, PUBLIC, Answer, Asked, Reach, Route, Stream
 from lateshift.api.streaming import Streams
 from lateshift.app import Lateshift
@@ -68,7 +69,7 @@ def endpoint_of(
             headers=request.headers.items() if route.raw else (), prefix=request.scope.get("root_path", ""),
         )  # fmt: skip
 
-        async def do(begin: Callable[[], None] | None = None) -> Response:
+        async def do(begin: Begin | None = None) -> Response:
             given = await handled(route, asked, begin)
             if getattr(asked.query, "wait", 0) and not await doorkeeper.still(token, route):
                 raise Refused(
@@ -103,12 +104,10 @@ def endpoint_of(
     return endpoint
 
 
-async def handled(route: Route, asked: Asked, begin: Callable[[], None] | None = None) -> Any:
-    """What the handler gives: a coroutine on the loop, a plain function on a thread. `begin`: what blocks and is done right before it."""
+async def handled(route: Route, asked: Asked, begin: Begin | None = None) -> Any:
+    """What the handler gives: a coroutine on the loop, a plain function on a thread. `begin`: what it is done inside of, which only a thread is."""
     asked.check_besides()
     if _is_coroutine(route.handler):
-        if begin is not None:
-            await aside(begin)
         crashpoint("api.before_deed")
         given = await route.handler(asked)
     else:
@@ -119,11 +118,10 @@ async def handled(route: Route, asked: Asked, begin: Callable[[], None] | None =
     return given
 
 
-def _begun(begin: Callable[[], None] | None, route: Route, asked: Asked) -> Any:
-    if begin is not None:
-        begin()
-    crashpoint("api.before_deed")
-    return route.handler(asked)
+def _begun(begin: Begin | None, route: Route, asked: Asked) -> Any:
+    with nullcontext() if begin is None else begin():
+        crashpoint("api.before_deed")
+        return route.handler(asked)
 
 
 class Given(Response):

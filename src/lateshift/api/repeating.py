@@ -1,7 +1,7 @@
 """A request with an Idempotency-Key is done once: the same again is answered as the first was. By token, route and key.
 
 What was begun goes on when its deadline has passed, and keeps its answer. Where nobody can know any more whether it was done, who
-asks is told so, and it is not done again.
+asks is told so, and it is not done again: also not by who was to do it, and was held up; see store/holding.py.
 
 What was asked is kept as a digest that is made with the token's secret, which no store has: of a plain one, whoever reads the table finds out
 by trying what arguments somebody has changed. The same token makes the same digest, on every server.
@@ -9,8 +9,8 @@ by trying what arguments somebody has changed. The same token makes the same dig
 For a job to start and a signal the key is the job's and the signal's own. Of what shows a secret, or writes nothing, no answer is kept."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import blake2b
 from secrets import randbits
 
@@ -20,21 +20,28 @@ from starlette.responses import Response
 from lateshift.api.problem import ALWAYS, PROBLEM, RETRY_AFTER, Refused, refused_by
 from lateshift.api.route import Asked, Route
 from lateshift.app import Lateshift
-from lateshift.errors import LateshiftError, StoreError
+from lateshift.errors import BegunLate, LateshiftError, StoreError
 from lateshift.model.access import Token
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
 from lateshift.store.answer_contract import ANSWER_LIMIT, ANSWER_WITHIN, Answered, Begun
 from lateshift.store.crashpoints import crashpoint
+from lateshift.store.holding import Hold, begun_late, under
 
 REPLAYED = "Idempotency-Replayed"
 SENT_AGAIN = ("location", "retry-after", "content-type")  # of the headers; the others every answer has
 HELD_EVERY = ANSWER_WITHIN.total_seconds() / 4  # while it is under way
 
-Do = Callable[[Callable[[], None]], Awaitable[Response]]
+Begin = Callable[[], AbstractContextManager[None]]
+Do = Callable[[Begin], Awaitable[Response]]
 
 _TOO_LARGE = Refused(
     409, "answer-too-large", "This was done before. Its answer was too large to be kept: look at what it was about.",
+    field="Idempotency-Key",
+)  # fmt: skip
+
+_IN_PART = Refused(
+    409, "request-unknown", "A part of it was done, and then its time was over. Look, then ask with another key for the rest.",
     field="Idempotency-Key",
 )  # fmt: skip
 
@@ -45,7 +52,8 @@ class Repeating:
         self._under_way: set[asyncio.Task[Response]] = set()
 
     async def once(self, route: Route, token: Token, secret: bytes, asked: Asked, do: Do) -> Response:
-        """What `do` gives, or gave before; it calls what it is given right before it begins. `secret`: the token's. Raises Refused."""
+        """What `do` gives, or gave before; it enters what it is given right before it begins, and does what it does inside of it, on that
+        thread. `secret`: the token's. Raises Refused."""
         work = asyncio.create_task(
             self._once(_id(route, token, asked.key), _request(asked, secret), _request(asked), do)
         )
@@ -68,24 +76,26 @@ class Repeating:
         return await self._done(id, turn, do)
 
     async def _done(self, id: bytes, turn: int, do: Do) -> Response:
-        answers, begun = self._app.store.answers, False
+        answers, begun, hold = self._app.store.answers, False, Hold(id, turn)
 
-        def begin() -> None:
+        @contextmanager
+        def begin() -> Iterator[None]:
             nonlocal begun
             if not answers.hold(id, turn=turn):
-                raise Refused(
-                    503, "begun-late", "It was to begin too late, so nothing was done. Ask again.",
-                    headers={"Retry-After": str(RETRY_AFTER)},
-                )  # fmt: skip
+                raise begun_late()
             begun = True
+            with under(hold):
+                yield
 
         holding = asyncio.create_task(self._hold(id, turn))
         try:
             response = await do(begin)
         except (Refused, LateshiftError) as error:
-            if not begun or _nothing_was_done(error):
+            if not begun or (not hold.deeds and _nothing_was_done(error)):
                 with suppress(StoreError):
                     await aside(lambda: answers.give_up(id, turn=turn))
+            elif isinstance(error, BegunLate):
+                raise _IN_PART from error
             raise
         finally:
             holding.cancel()
@@ -138,6 +148,8 @@ def _refuse(begun: Begun) -> None:
 
 
 def _nothing_was_done(error: Refused | LateshiftError) -> bool:
+    if isinstance(error, BegunLate):
+        return True
     refused = error if isinstance(error, Refused) else refused_by(error)
     return refused is not None and refused.problem.status < 500
 

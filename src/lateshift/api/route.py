@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from inspect import iscoroutinefunction
 from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
@@ -120,6 +121,10 @@ class Route:
         ):
             raise TypeError(
                 f"{self.method} {self.path}: {self.besides_in_words} is no field of its body that a scope is asked for."
+            )
+        if self.remembers and iscoroutinefunction(self.handler):
+            raise TypeError(
+                f"{self.method} {self.path}: what is done once for an Idempotency-Key is done on one thread; its handler is a plain function."
             )
         if not self.about:
             raise TypeError(

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from lateshift.errors import OptionInvalid
+from lateshift.errors import OptionInvalid, ScheduleUnknown
 from lateshift.model.scheduling.plan import CATCH_UP_MOST, GRACE, Plan, plan_of
 from lateshift.model.scheduling.schedule import NewSchedule, ScheduleView
 from lateshift.model.scheduling.timing import timing_of
@@ -38,11 +38,12 @@ def edit(
     store: Store, view: ScheduleView, given: Mapping[str, Any], cleared: Sequence[str], task: Task[..., Any] | None,
     arguments: Mapping[str, Any] | None, *, by: str,
 ) -> ScheduleView:  # fmt: skip
-    """What is not said stays. `task`: whose types check the arguments; without it they stay."""
+    """What is not said stays. `task`: whose types check the arguments; without it they stay. Raises ScheduleUnknown if it is not there any more."""
     plan = _plan(given, _as_it_was(view, given) | dict.fromkeys(cleared))
     if plan.timing != view.plan.timing:
         refuse_past(plan.timing, store.clock.now())
-    store.schedules.edit(_edited(view, plan, task, arguments), by=by)
+    if not store.schedules.edit(_edited(view, plan, task, arguments), by=by):
+        raise ScheduleUnknown(f"The schedule {view.name!r} was removed meanwhile. Nothing was changed.")
     return _written(store, view.name)
 
 
@@ -81,5 +82,6 @@ def _plan(given: Mapping[str, Any], otherwise: Mapping[str, Any]) -> Plan:
 
 def _written(store: Store, name: str) -> ScheduleView:
     view = store.schedules.get(name)
-    assert view is not None, "it was written a moment ago"
+    if view is None:
+        raise ScheduleUnknown(f"The schedule {name!r} was written, and then removed by somebody else.")
     return view

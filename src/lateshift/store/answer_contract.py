@@ -1,7 +1,8 @@
 """What every store does about answers to requests that carry an Idempotency-Key. See contract.py for what holds of all verbs.
 
 An answer is written after what it tells of was done, in a commit of its own: who is killed between the two leaves a request of
-which nobody knows whether it was done. It is never begun again: who asks is told so."""
+which nobody knows whether it was done. It is never begun again: who asks is told so. A deed that is done under a key (holding.under) is
+done only while its request is held, in the same transaction: once somebody was told that nobody knows, what the tables say stays so."""
 
 from datetime import timedelta
 from typing import Protocol

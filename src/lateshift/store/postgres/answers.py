@@ -19,6 +19,8 @@ BEGIN = f"""INSERT INTO lateshift.answer AS a (id, request, turn, until, expires
 FIND = f"SELECT request, turn, answer, until > {_NOW} FROM lateshift.answer WHERE id = %(id)s"
 HOLD = f"""UPDATE lateshift.answer SET until = {_NOW} + %(within)s::interval
  WHERE id = %(id)s AND turn = %(turn)s AND answer IS NULL AND until > {_NOW}"""
+# Who has been told that nobody knows is told so for good, whatever becomes of the clock.
+UNKNOWN = "UPDATE lateshift.answer SET until = '-infinity' WHERE id = %(id)s"
 KEEP = "UPDATE lateshift.answer SET answer = %(answer)s WHERE id = %(id)s AND turn = %(turn)s"
 GIVE_UP = "DELETE FROM lateshift.answer WHERE id = %(id)s AND turn = %(turn)s"
 # answer_expires.
@@ -53,7 +55,10 @@ class PostgresAnswers:
                         return Begun(answer=_decode(answer))
                     if whose == turn:
                         return Begun()
-                    return Begun(under_way=True) if held else Begun(unknown=True)
+                    if held:
+                        return Begun(under_way=True)
+                    connection.execute(UNKNOWN, told)
+                    return Begun(unknown=True)
             return Begun(under_way=True)  # given up at this moment: the next try has it
 
         return self._database.run(work)

@@ -1,19 +1,13 @@
 """What operators did, in PostgreSQL: listed, and recorded where no other verb does."""
 
 from collections.abc import Mapping
-from datetime import datetime
 
 from lateshift.store.access_contract import AUDIT_LOOKED_AT
 from lateshift.store.auditing import START, AuditLister
 from lateshift.store.contract import Rows
 from lateshift.store.granting import recorded
 from lateshift.store.postgres.database import Connection, Database
-
-NOW = "SELECT clock_timestamp() + %s::interval"
-# Once, also if the answer to the first try was lost: of the same instant there is one. audit_at.
-RECORD = """INSERT INTO lateshift.audit (at, action, subject, actor) SELECT %(at)s, %(action)s, %(subject)s, %(actor)s
- WHERE NOT EXISTS (SELECT 1 FROM lateshift.audit
-  WHERE at = %(at)s AND action = %(action)s AND subject = %(subject)s AND actor = %(actor)s)"""
+from lateshift.store.postgres.deeds import Lines, do
 
 # The newest first, from a number on. What fits the first filter is read in its order, up to AUDIT_LOOKED_AT; the others are
 # looked for in it, and it is read no further than that there are enough. The first filter is a range of its index and not an
@@ -71,15 +65,7 @@ class PostgresAudit(AuditLister):
         )
 
     def record(self, action: str, subject: str, *, by: str) -> None:
-        line = {"action": recorded(action), "subject": recorded(subject), "actor": recorded(by)}
-        at = self._database.run(self._now)
+        def deed(connection: Connection, lines: Lines) -> None:
+            lines.write(recorded(action), [recorded(subject)], recorded(by))
 
-        def work(connection: Connection, again: bool) -> None:
-            connection.execute(RECORD, {**line, "at": at})
-
-        self._database.run(work)
-
-    def _now(self, connection: Connection, again: bool) -> datetime:
-        [[now]] = connection.execute(NOW, (self._clock.offset,)).fetchall()
-        assert isinstance(now, datetime)
-        return now
+        do(self._database, deed)

@@ -4,11 +4,10 @@ lines up in that row, alone with it, and enqueues what is due in the same transa
 the supervisor for those who died."""
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
-from msgspec import structs
 from psycopg.errors import UniqueViolation
 
 from lateshift.errors import StoreError
@@ -23,6 +22,7 @@ from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.postgres import enqueue, guarding, runs, sessions, settling
 from lateshift.store.postgres.database import Connection, Database
+from lateshift.store.postgres.deeds import Lines, do
 from lateshift.store.postgres.listing import COLD
 from lateshift.store.postgres.reports import view_of
 from lateshift.store.postgres.wakes import NotifyWakes
@@ -112,8 +112,6 @@ UNSETTLED_JOBS = """SELECT id, queue, task, session, limit_key, tenant FROM late
 # Running jobs are told to stop. Primary key.
 HOLD_PAGE = "SELECT 1 FROM lateshift.job WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
 ORDER_STOP_OF_BATCH = "UPDATE lateshift.job SET cancel_by = %s WHERE id = ANY(%s) AND state = 2"
-AUDIT = f"""INSERT INTO lateshift.audit (at, action, subject, actor)
- VALUES ({_NOW}, %(action)s, %(subject)s, %(by)s)"""
 
 # Finished batches to look at again, and whether a job of one is there. batch_expires; job_batch, settled_batch.
 EXPIRED = """SELECT id FROM lateshift.batch
@@ -134,22 +132,21 @@ class PostgresBatches:
         self._turns = Turns()
 
     def open(self, batch: NewBatch, *, deed: Deed | None = None) -> BatchView:
-        def work(connection: Connection, again: bool) -> tuple[Any, ...]:
-            row = {
-                "id": batch.id, "name": batch.name, "key": batch.key, "digest": batch.digest, "total": batch.total,
-                "skew": self._clock.offset, "then": batching.written(batch.then),
-                "failure": batching.written(batch.on_failure),
-            }  # fmt: skip
-            with connection.transaction() if deed is not None else nullcontext():
-                if connection.execute(OPEN, row).fetchall() and deed is not None:
-                    connection.execute(AUDIT, {**structs.asdict(deed), "skew": self._clock.offset})
+        row = {
+            "id": batch.id, "name": batch.name, "key": batch.key, "digest": batch.digest, "total": batch.total,
+            "skew": self._clock.offset, "then": batching.written(batch.then), "failure": batching.written(batch.on_failure),
+        }  # fmt: skip
+
+        def work(connection: Connection, lines: Lines) -> BatchView:
+            if connection.execute(OPEN, row).fetchall() and deed is not None:
+                lines.write(deed.action, [deed.subject], deed.by)
             id = batch.id
             if batch.key is not None:
                 [(id, digest)] = connection.execute(READ_KEY, (batch.key,)).fetchall()
                 batching.refuse_other_calls(batch, digest)
-            return connection.execute(BATCH, (id,)).fetchall()[0]
+            return _seen(connection.execute(BATCH, (id,)).fetchall()[0])
 
-        return _seen(self._database.run(work))
+        return do(self._database, work)
 
     def add(self, id: BatchId, place: int, jobs: Sequence[NewJob]) -> int:
         def once(connection: Connection) -> tuple[int, set[Line]]:
@@ -188,16 +185,14 @@ class PostgresBatches:
         return added
 
     def seal(self, id: BatchId, *, by: str = "the caller") -> bool:
-        def work(connection: Connection, again: bool) -> tuple[bool, set[Line]]:
-            with connection.transaction():
-                skew = self._clock.offset
-                sealed = connection.execute(SEAL, {"id": id, "skew": skew}).fetchall()
-                if sealed:
-                    told = {"action": "seal", "subject": f"batch {id}", "by": by, "skew": skew}
-                    connection.execute(AUDIT, told)
-                return bool(sealed) or again, finish(connection, id, self._clock.offset)
+        def work(connection: Connection, told: Lines) -> tuple[bool, set[Line]]:
+            skew = self._clock.offset
+            sealed = bool(connection.execute(SEAL, {"id": id, "skew": skew}).fetchall())
+            if sealed:
+                told.write("seal", [f"batch {id}"], by)
+            return sealed, finish(connection, id, skew)
 
-        sealed, lines = self._database.run(work)
+        sealed, lines = do(self._database, work)
         self._wakes.hint(lines)
         return sealed
 
@@ -255,22 +250,18 @@ class PostgresBatches:
         return [job for (job,) in rows]
 
     def cancel(self, id: BatchId, *, by: str) -> bool:
-        def work(connection: Connection, again: bool) -> tuple[bool, set[Line]]:
+        def work(connection: Connection, told: Lines) -> tuple[bool, set[Line]]:
             skew = self._clock.offset
-            with connection.transaction():
-                lines = finish(connection, id, skew)
-                rows = connection.execute(BATCH, (id,)).fetchall()
-                if not rows or _seen(rows[0]).finished:
-                    # After a lost answer: it may have been us.
-                    return again and bool(rows) and _seen(rows[0]).cancelled_by == by, lines
-                connection.execute(CALL_OFF, (by, id))
-                connection.execute(SEAL, {"id": id, "skew": skew})
-                connection.execute(
-                    AUDIT, {"action": "cancel", "subject": f"batch {id}", "by": by, "skew": skew}
-                )
-                return True, lines | finish(connection, id, skew)
+            lines = finish(connection, id, skew)
+            rows = connection.execute(BATCH, (id,)).fetchall()
+            if not rows or _seen(rows[0]).finished:
+                return False, lines
+            connection.execute(CALL_OFF, (by, id))
+            connection.execute(SEAL, {"id": id, "skew": skew})
+            told.write("cancel", [f"batch {id}"], by)
+            return True, lines | finish(connection, id, skew)
 
-        cancelled, lines = self._database.run(work)
+        cancelled, lines = do(self._database, work)
         self._wakes.hint(lines)
         return cancelled
 

@@ -14,7 +14,7 @@ from lateshift.store.hints import lines_of
 from lateshift.store.postgres import enqueue, gates, rules
 from lateshift.store.postgres.arrays import Texts
 from lateshift.store.postgres.database import Connection, Database
-from lateshift.store.postgres.queues import AUDIT
+from lateshift.store.postgres.deeds import Lines, do
 from lateshift.store.postgres.sweeping import NOW
 from lateshift.store.postgres.wakes import NotifyWakes
 
@@ -82,37 +82,35 @@ class PostgresBreakers:
         self._database.run(work)
 
     def open(self, name: str, *, by: str) -> bool:
-        def work(connection: Connection, again: bool) -> bool:
-            with connection.transaction():
-                breaker = _breaker_of(connection, name)
-                if breaker is None:
-                    return False
-                [(now,)] = connection.execute(NOW, (self._clock.offset,)).fetchall()
-                circuit = gates.lock(connection, {name: breaker}, now)[name]
-                if circuit.opened_by is not None:
-                    return again and circuit.opened_by == by
-                circuit.opened_at = circuit.opened_at or now
-                circuit.opened_by = by
-                gates.keep(connection, circuit)
-                connection.execute(AUDIT, (self._clock.offset, "open breaker", name, by))
+        def deed(connection: Connection, told: Lines) -> bool:
+            breaker = _breaker_of(connection, name)
+            if breaker is None:
+                return False
+            [(now,)] = connection.execute(NOW, (self._clock.offset,)).fetchall()
+            circuit = gates.lock(connection, {name: breaker}, now)[name]
+            if circuit.opened_by is not None:
+                return False
+            circuit.opened_at = circuit.opened_at or now
+            circuit.opened_by = by
+            gates.keep(connection, circuit)
+            told.write("open breaker", [name], by)
             return True
 
-        return self._database.run(work)
+        return do(self._database, deed)
 
     def close(self, name: str, *, by: str) -> bool:
-        def work(connection: Connection, again: bool) -> set[Line] | None:
-            with connection.transaction():
-                breaker = _breaker_of(connection, name)
-                if breaker is None:
-                    return None
-                [(now,)] = connection.execute(NOW, (self._clock.offset,)).fetchall()
-                if not gates.lock(connection, {name: breaker}, now)[name].is_open:
-                    return set() if again else None
-                gates.keep(connection, Circuit(name=name, since=now))
-                connection.execute(AUDIT, (self._clock.offset, "close breaker", name, by))
-                return rules.ready(connection, f"breaker:{name}", PARKED_AT_ONCE, Turns())
+        def deed(connection: Connection, told: Lines) -> set[Line] | None:
+            breaker = _breaker_of(connection, name)
+            if breaker is None:
+                return None
+            [(now,)] = connection.execute(NOW, (self._clock.offset,)).fetchall()
+            if not gates.lock(connection, {name: breaker}, now)[name].is_open:
+                return None
+            gates.keep(connection, Circuit(name=name, since=now))
+            told.write("close breaker", [name], by)
+            return rules.ready(connection, f"breaker:{name}", PARKED_AT_ONCE, Turns())
 
-        lines = self._database.run(work)
+        lines = do(self._database, deed)
         self._wakes.hint(lines or set())
         return lines is not None
 

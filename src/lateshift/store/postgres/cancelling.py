@@ -1,6 +1,6 @@
 """Cancelling jobs in PostgreSQL, as part of a larger transaction: one that waits ends at once, one that runs is told to stop."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 
 from lateshift.model.guard import Guarded, Limits, Turns
@@ -8,6 +8,7 @@ from lateshift.model.ids import JobId
 from lateshift.model.job import Line
 from lateshift.store.postgres import guarding, runs, sessions, settling
 from lateshift.store.postgres.database import Connection
+from lateshift.store.postgres.deeds import Lines
 
 # Running jobs are told to stop. Primary key.
 ORDER_STOP = "UPDATE lateshift.job SET cancel_by = %s WHERE id = ANY(%s) AND state = 2 RETURNING id"
@@ -15,21 +16,19 @@ ORDER_STOP = "UPDATE lateshift.job SET cancel_by = %s WHERE id = ANY(%s) AND sta
 GUARDED = (
     "SELECT queue, task, session, limit_key FROM lateshift.job WHERE id = ANY(%s) AND tenant IS NOT NULL"
 )
-AUDIT = """INSERT INTO lateshift.audit (at, action, subject, actor)
- SELECT clock_timestamp() + %s::interval, %s, subject, %s FROM unnest(%s::text[]) subject"""
 
 
 def cancel(
-    connection: Connection, ids: Sequence[JobId], by: str, skew: timedelta, turns: Turns
+    connection: Connection, ids: Sequence[JobId], by: str, skew: timedelta, turns: Turns, told: Lines
 ) -> tuple[set[JobId], set[Line]]:
-    """Which had not ended, and the lines of those whose turn it is now."""
+    """Which had not ended, and the lines of those whose turn it is now. `told`: the audit, of it."""
     freed = lock_guards(connection, ids)
     begun, woken = runs.cancel(connection, ids, by, skew)
     others = [id for id in ids if id not in begun]
     found, ended = settling.cancel_waiting(connection, others, by, skew)
     found |= begun | {id for (id,) in connection.execute(ORDER_STOP, (by, others)).fetchall()}
     lines = guarding.give_on(connection, ended, freed, turns)
-    audit(connection, "cancel", found, by, skew)
+    told.write("cancel", map(str, found), by)
     return found, lines | woken
 
 
@@ -38,7 +37,3 @@ def lock_guards(connection: Connection, ids: Sequence[JobId]) -> Limits:
     guarded = [Guarded(*row) for row in connection.execute(GUARDED, (list(ids),)).fetchall()]
     sessions.lock(connection, [job.queue for job in guarded])
     return guarding.lock_limits(connection, guarded)
-
-
-def audit(connection: Connection, action: str, ids: Iterable[JobId], by: str, skew: timedelta) -> None:
-    connection.execute(AUDIT, (skew, action, by, [str(id) for id in ids]))

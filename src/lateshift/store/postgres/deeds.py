@@ -1,17 +1,29 @@
 """What the audit tells of, done and told once in PostgreSQL, also if the answer to its commit is lost."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from datetime import timedelta
+from typing import TypeVar
 
 from lateshift.model.job import NewJob
 from lateshift.store.auditing import START, started
 from lateshift.store.contract import Asked, Rows
-from lateshift.store.postgres.database import Connection
+from lateshift.store.holding import begun_late, held
+from lateshift.store.postgres.database import Connection, Database
 
-WRITE = """INSERT INTO lateshift.audit (at, action, subject, actor)
- VALUES (clock_timestamp() + %s::interval, %s, %s, %s) RETURNING number"""
+T = TypeVar("T")
+
+# The lines of one transaction, and the number of the last. Whoever asks for the lock by that number waits until this transaction has
+# ended, also where the server is still at its commit and its client is gone.
+_LOCK = "pg_advisory_xact_lock(hashtextextended('lateshift audit ' || {}, 0))"
+WRITE = f"""WITH line AS (INSERT INTO lateshift.audit (at, action, subject, actor)
+  SELECT clock_timestamp() + %(skew)s::interval, %(action)s, subject, %(by)s FROM unnest(%(subjects)s::text[]) AS subject RETURNING number)
+SELECT number, {_LOCK.format("number")} FROM (SELECT max(number) AS number FROM line) AS last"""
+WAIT = f"SELECT {_LOCK.format('%s::bigint')}"
 # Primary key.
 FIND = "SELECT 1 FROM lateshift.audit WHERE number = %s"
+# It stays so until this transaction ends: who asks with the same key waits here. Primary key.
+STILL_HELD = """SELECT 1 FROM lateshift.answer WHERE id = %(id)s AND turn = %(turn)s AND answer IS NULL
+ AND until > clock_timestamp() + %(skew)s::interval FOR UPDATE"""
 
 # That somebody has started jobs, once however often they are sent. audit_subject.
 WRITE_STARTS = f"""INSERT INTO lateshift.audit (at, action, subject, actor)
@@ -25,19 +37,55 @@ INSERT INTO lateshift.audit (at, action, subject, actor) SELECT clock_timestamp(
  FROM unnest(%s::text[], %s::text[]) AS new (subject, actor)"""
 
 
-class Deed:
-    """Its line of the audit has a number that no other ever has: whoever tries again finds out by it whether the try before was kept.
-    One that the server still carries out is not seen yet, but holds what it changes: ask when you have that."""
+class Lines:
+    """What one try tells the audit of its deed."""
 
-    def __init__(self, action: str, subject: str, by: str) -> None:
-        self._line = (action, subject, by)
-        self._number: int | None = None
+    def __init__(self, connection: Connection, skew: timedelta) -> None:
+        self._connection = connection
+        self._skew = skew
+        self.last: int | None = None  # the number of the last line
 
-    def write(self, connection: Connection, skew: timedelta) -> None:
-        [[self._number]] = connection.execute(WRITE, (skew, *self._line)).fetchall()
+    def write(self, action: str, subjects: Iterable[str], by: str) -> None:
+        """Raises BegunLate if the deed is done under a hold that is over."""
+        named = list(subjects)
+        if not named:
+            return
+        if self.last is None:
+            self._look()
+        told = {"action": action, "subjects": named, "by": by, "skew": self._skew}
+        [(self.last, _)] = self._connection.execute(WRITE, told).fetchall()
 
-    def was_kept(self, connection: Connection) -> bool:
-        return self._number is not None and bool(connection.execute(FIND, (self._number,)).fetchall())
+    def _look(self) -> None:
+        hold = held()
+        if hold is not None:
+            told = {"id": hold.id, "turn": hold.turn, "skew": self._skew}
+            if not self._connection.execute(STILL_HELD, told).fetchall():
+                raise begun_late()
+            hold.deeds += 1
+
+
+def do(database: Database, deed: Callable[[Connection, Lines], T]) -> T:
+    """One transaction, which tells the audit of what it does. When the answer to its commit is lost, the next try finds out by the line,
+    whose number no other ever has, whether it was kept. If it was, the answer is what it gave, and nothing is done again, whatever
+    has become of it meanwhile."""
+    kept: tuple[int, T] | None = None  # the last line of the try before, and what it gave
+
+    def work(connection: Connection, again: bool) -> T:
+        nonlocal kept
+        with connection.transaction():
+            if kept is not None and _is_there(connection, kept[0]):
+                return kept[1]
+            lines = Lines(connection, database.clock.offset)
+            answer = deed(connection, lines)
+            kept = None if lines.last is None else (lines.last, answer)
+        return answer
+
+    return database.run(work)
+
+
+def _is_there(connection: Connection, number: int) -> bool:
+    connection.execute(WAIT, (number,))
+    return bool(connection.execute(FIND, (number,)).fetchall())
 
 
 def statements(jobs: Sequence[NewJob], skew: timedelta) -> Generator[Asked, Rows, None]:

@@ -6,9 +6,9 @@ from typing import Any
 
 from lateshift.model.discard import Kept
 from lateshift.model.ids import JobId
-from lateshift.store.postgres import cancelling
 from lateshift.store.postgres.arrays import Uuids
 from lateshift.store.postgres.database import Connection
+from lateshift.store.postgres.deeds import Lines
 from lateshift.store.postgres.upkeep import IS_TOLD, forget
 from lateshift.store.taking import KEEP_LEAST
 
@@ -26,11 +26,13 @@ DISCARD_DEAD = f"""DELETE FROM lateshift.settled s WHERE id = ANY(%(ids)b::uuid[
 WHY_KEPT = f"SELECT id, {_WHY} FROM lateshift.settled s WHERE id = ANY(%(ids)b::uuid[]) AND state = 6"
 
 
-def discard(connection: Connection, ids: Sequence[JobId], by: str, skew: timedelta) -> set[JobId]:
-    """Which are gone."""
+def discard(
+    connection: Connection, ids: Sequence[JobId], by: str, skew: timedelta, told: Lines
+) -> set[JobId]:
+    """Which are gone. `told`: the audit, of it."""
     gone = {id for (id,) in connection.execute(DISCARD_DEAD, _asked(ids, skew)).fetchall()}
     forget(connection, sorted(gone))
-    cancelling.audit(connection, "discard", sorted(gone), by, skew)
+    told.write("discard", map(str, sorted(gone)), by)
     return gone
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 from psycopg.errors import UniqueViolation
 
@@ -34,6 +33,7 @@ from lateshift.store.postgres import (
     sweeping,
 )
 from lateshift.store.postgres.database import Connection, Database
+from lateshift.store.postgres.deeds import Lines, do
 from lateshift.store.postgres.wakes import NotifyWakes
 from lateshift.store.taking import SHED, alerts_of
 
@@ -75,10 +75,6 @@ FROM gone LEFT JOIN unnest(%(late)s::uuid[], %(delays)s::interval[]) AS later (i
 RETURNING id, queue, lane"""
 # The queues in whose sessions these stood. Primary key.
 DEAD_QUEUES = "SELECT DISTINCT queue FROM lateshift.settled WHERE id = ANY(%s) AND tenant IS NOT NULL"
-
-# What was done a moment ago, only after an answer was lost. audit_subject: not by the time, as in a minute many jobs are started.
-AUDITED = """SELECT subject FROM lateshift.audit WHERE action = %s AND actor = %s AND left(subject, 200) = ANY(%s)
- AND at + interval '1 minute' > (SELECT clock_timestamp() + %s::interval)"""
 
 
 class PostgresJobs:
@@ -225,12 +221,10 @@ class PostgresJobs:
         return [StopOrder(id, fence, by) for id, fence, by in rows]
 
     def cancel(self, ids: Sequence[JobId], *, by: str) -> list[JobId]:
-        def work(connection: Connection, again: bool) -> tuple[set[Line], set[JobId]]:
-            with connection.transaction():
-                found, lines = cancelling.cancel(connection, ids, by, self._clock.offset, self._turns)
-                return lines, found | self._audited(connection, "cancel", ids, by) if again else found
+        def deed(connection: Connection, told: Lines) -> tuple[set[JobId], set[Line]]:
+            return cancelling.cancel(connection, ids, by, self._clock.offset, self._turns, told)
 
-        lines, found = self._database.run(work)
+        found, lines = do(self._database, deed)
         self._wakes.hint(lines)
         batches.finish_of(self._database, self._wakes, list(found))
         return [id for id in ids if id in found]
@@ -263,42 +257,37 @@ class PostgresJobs:
         self, ids: Sequence[JobId], *, by: str, edits: Mapping[JobId, Edit] | None = None,
         delays: Mapping[JobId, timedelta] | None = None,
     ) -> list[JobId]:  # fmt: skip
-        def work(connection: Connection, again: bool) -> tuple[set[Line], set[JobId]]:
-            with connection.transaction():
-                dead = connection.execute(DEAD_QUEUES, (list(ids),)).fetchall()
-                sessions.lock(connection, [queue for (queue,) in dead])
-                steps = runs.steps_among(connection, ids)
-                named = {id: edits[id] for id in ids if id in edits and id not in steps} if edits else {}
-                edited = editing.edit(connection, named, by, self._clock.now()) if named else set()
-                wanted = [id for id in ids if id not in steps and (id not in named or id in edited)]
-                runs.restart(connection, wanted)
-                late = {id: delays[id] for id in wanted if id in delays} if delays else {}
-                times = {"late": list(late), "delays": list(late.values()), "skew": self._clock.offset}
-                rows = connection.execute(REVIVE, {"ids": wanted, **times}).fetchall()
-                found = {id for id, _, _ in rows}
-                if dead:
-                    sessions.let_go(connection, found, self._clock.offset)
-                batches.reopen(connection, sorted(found))
-                cancelling.audit(connection, "resubmit", found, by, self._clock.offset)
-                lines = {Line(queue, lane_of(lane)) for _, queue, lane in rows}
-                return lines, found | self._audited(connection, "resubmit", ids, by) if again else found
+        def deed(connection: Connection, told: Lines) -> tuple[set[JobId], set[Line]]:
+            dead = connection.execute(DEAD_QUEUES, (list(ids),)).fetchall()
+            sessions.lock(connection, [queue for (queue,) in dead])
+            steps = runs.steps_among(connection, ids)
+            named = {id: edits[id] for id in ids if id in edits and id not in steps} if edits else {}
+            edited = editing.edit(connection, named, by, self._clock.now()) if named else set()
+            wanted = [id for id in ids if id not in steps and (id not in named or id in edited)]
+            runs.restart(connection, wanted)
+            late = {id: delays[id] for id in wanted if id in delays} if delays else {}
+            times = {"late": list(late), "delays": list(late.values()), "skew": self._clock.offset}
+            rows = connection.execute(REVIVE, {"ids": wanted, **times}).fetchall()
+            found = {id for id, _, _ in rows}
+            if dead:
+                sessions.let_go(connection, found, self._clock.offset)
+            batches.reopen(connection, sorted(found))
+            told.write("resubmit", map(str, found), by)
+            return found, {Line(queue, lane_of(lane)) for _, queue, lane in rows}
 
-        lines, found = self._database.run(work)
+        found, lines = do(self._database, deed)
         self._wakes.hint(lines)
         return [id for id in ids if id in found]
 
     def discard(self, ids: Sequence[JobId], *, by: str) -> Discarded:
-        skew = self._clock.offset
-
-        def work(connection: Connection, again: bool) -> Discarded:
-            with connection.transaction():
-                gone = discarding.discard(connection, ids, by, skew)
-                gone |= self._audited(connection, "discard", ids, by) if again else set()
-                left = discarding.kept(connection, [id for id in ids if id not in gone], skew)
+        def deed(connection: Connection, told: Lines) -> Discarded:
+            skew = self._clock.offset
+            gone = discarding.discard(connection, ids, by, skew, told)
+            left = discarding.kept(connection, [id for id in ids if id not in gone], skew)
             done = [id for id in dict.fromkeys(ids) if id in gone]
             return Discarded(ids=done, kept={id: why or Kept.OTHER for id, why in left.items()})
 
-        return self._database.run(work)
+        return do(self._database, deed)
 
     def take_back(
         self, *, term: int, limit: int, alerts: Mapping[MemberId, Sequence[NewJob]] | None = None
@@ -316,8 +305,3 @@ class PostgresJobs:
         )
         self._wakes.hint(lines)
         return gaps
-
-    def _audited(self, connection: Connection, action: str, ids: Sequence[JobId], by: str) -> set[JobId]:
-        """What an earlier try did, whose answer was lost."""
-        parameters = (action, by, [str(id) for id in ids], self._clock.offset)
-        return {UUID(subject) for (subject,) in connection.execute(AUDITED, parameters).fetchall()}

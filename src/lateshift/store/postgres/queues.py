@@ -11,7 +11,7 @@ from lateshift.store.guard_contract import TENANT_COUNTED
 from lateshift.store.postgres import pressure
 from lateshift.store.postgres.arrays import Texts
 from lateshift.store.postgres.database import Connection, Database
-from lateshift.store.postgres.deeds import Deed
+from lateshift.store.postgres.deeds import Lines, do
 from lateshift.store.postgres.wakes import NotifyWakes
 
 log = logging.getLogger("lateshift")
@@ -21,8 +21,6 @@ PAUSE = """INSERT INTO lateshift.queue AS q (name, paused_at, paused_by) VALUES 
  WHERE q.paused_at IS NULL RETURNING 1"""
 RESUME = """UPDATE lateshift.queue SET paused_at = NULL, paused_by = NULL
  WHERE name = %s AND paused_at IS NOT NULL RETURNING 1"""
-AUDIT = """INSERT INTO lateshift.audit (at, action, subject, actor)
- VALUES (clock_timestamp() + %s::interval, %s, %s, %s)"""
 
 # The queues with ready jobs, from one to the next (job_ready), each counted up to the limit.
 _NAMES = """WITH RECURSIVE name AS (
@@ -79,29 +77,22 @@ class PostgresQueues:
         self._wakes = wakes
 
     def pause(self, name: str, *, by: str) -> bool:
-        deed = Deed("pause", name, by)
-
-        def work(connection: Connection, again: bool) -> bool:
-            with connection.transaction():
-                told = (name, self._clock.offset, by)
-                if deed.was_kept(connection) or not connection.execute(PAUSE, told).fetchall():
-                    return deed.was_kept(connection)
-                deed.write(connection, self._clock.offset)
+        def deed(connection: Connection, lines: Lines) -> bool:
+            if not connection.execute(PAUSE, (name, self._clock.offset, by)).fetchall():
+                return False
+            lines.write("pause", [name], by)
             return True
 
-        return self._database.run(work)
+        return do(self._database, deed)
 
     def resume(self, name: str, *, by: str) -> bool:
-        deed = Deed("resume", name, by)
-
-        def work(connection: Connection, again: bool) -> bool:
-            with connection.transaction():
-                if deed.was_kept(connection) or not connection.execute(RESUME, (name,)).fetchall():
-                    return deed.was_kept(connection)
-                deed.write(connection, self._clock.offset)
+        def deed(connection: Connection, lines: Lines) -> bool:
+            if not connection.execute(RESUME, (name,)).fetchall():
+                return False
+            lines.write("resume", [name], by)
             return True
 
-        resumed = self._database.run(work)
+        resumed = do(self._database, deed)
         self._wakes.hint({Line(name, lane) for lane in Lane})
         return resumed
 

@@ -7,7 +7,7 @@ from typing import Any
 from lateshift.model.guard import Turns
 from lateshift.model.ids import JobId, job_id_of
 from lateshift.model.job import Line, NewJob
-from lateshift.model.scheduling.schedule import NewSchedule, Reader, ScheduleView, TickView, keep
+from lateshift.model.scheduling.schedule import NewSchedule, Reader, ScheduleView, TickView
 from lateshift.model.scheduling.timing import next_tick
 from lateshift.model.scheduling.zones import ZONES
 from lateshift.store import scheduling
@@ -17,7 +17,7 @@ from lateshift.store.hints import lines_of
 from lateshift.store.postgres import cancelling, enqueue, firing
 from lateshift.store.postgres.arrays import Texts
 from lateshift.store.postgres.database import Connection, Database
-from lateshift.store.postgres.deeds import Deed
+from lateshift.store.postgres.deeds import Lines, do
 from lateshift.store.postgres.wakes import NotifyWakes
 from lateshift.store.schedule_contract import Declared, Fired, ScheduleTally
 
@@ -91,6 +91,7 @@ class PostgresSchedules:
 
     def declare(self, schedules: Sequence[NewSchedule], *, app: str) -> Declared:
         wanted = scheduling.digests(schedules)
+        before: list[Declared] = []  # of the tries whose answers were lost
 
         def work(connection: Connection, again: bool) -> Declared:
             with connection.transaction():
@@ -105,106 +106,91 @@ class PostgresSchedules:
                 self._put(connection, news.write, had, by=f"app {app}", app=app)
                 if news.removed:
                     connection.execute(DELETE, {"names": news.removed})
-            return Declared(news.added, news.changed, news.removed)
+                declared_now = Declared(news.added, news.changed, news.removed)
+                if before and declared_now == Declared([], [], []):
+                    return before[-1]  # it is as that try has left it
+                before.append(declared_now)
+            return declared_now
 
         return self._database.run(work)
 
     def add(self, schedule: NewSchedule, *, by: str) -> bool:
-        def work(connection: Connection, again: bool) -> bool:
-            with connection.transaction():
-                connection.execute(LOCK_DECLARING)
-                had = self._had(connection, [schedule.name])
-                if had:  # ours, if its answer was lost
-                    return again and had[schedule.name].plan == keep(schedule).plan
-                self._put(connection, [schedule], had, by=by)
-                _deed("add", schedule.name, by).write(connection, self._skew)
+        def deed(connection: Connection, lines: Lines) -> bool:
+            connection.execute(LOCK_DECLARING)
+            had = self._had(connection, [schedule.name])
+            if had:
+                return False
+            self._put(connection, [schedule], had, by=by)
+            lines.write("add", [_subject(schedule.name)], by)
             return True
 
-        return self._database.run(work)
+        return do(self._database, deed)
 
     def edit(self, schedule: NewSchedule, *, by: str) -> bool:
-        deed = _deed("edit", schedule.name, by)
-
-        def work(connection: Connection, again: bool) -> bool:
-            with connection.transaction():
-                had = self._had(connection, [schedule.name])
-                if not had or deed.was_kept(connection):
-                    return deed.was_kept(connection)
-                self._put(connection, [schedule], had, by=by)
-                deed.write(connection, self._skew)
+        def deed(connection: Connection, lines: Lines) -> bool:
+            had = self._had(connection, [schedule.name])
+            if not had:
+                return False
+            self._put(connection, [schedule], had, by=by)
+            lines.write("edit", [_subject(schedule.name)], by)
             return True
 
-        return self._database.run(work)
+        return do(self._database, deed)
 
     def pause(self, name: str, *, by: str) -> bool:
-        deed = _deed("pause", name, by)
-
-        def work(connection: Connection, again: bool) -> bool:
-            with connection.transaction():
-                told = {"name": name, "by": by, "skew": self._skew}
-                if deed.was_kept(connection) or not connection.execute(PAUSE, told).fetchall():
-                    return deed.was_kept(connection)
-                deed.write(connection, self._skew)
+        def deed(connection: Connection, lines: Lines) -> bool:
+            if not connection.execute(PAUSE, {"name": name, "by": by, "skew": self._skew}).fetchall():
+                return False
+            lines.write("pause", [_subject(name)], by)
             return True
 
-        return self._database.run(work)
+        return do(self._database, deed)
 
     def resume(self, name: str, *, by: str) -> bool:
-        deed = _deed("resume", name, by)
-
-        def work(connection: Connection, again: bool) -> bool:
-            with connection.transaction():
-                view = self._view(connection, LOCK, name)
-                if view is None or view.paused_at is None or deed.was_kept(connection):
-                    return deed.was_kept(connection)
-                on = scheduling.resumed(view, self._now(connection))
-                connection.execute(
-                    RESUME, {"name": name, "cursor": on.cursor, "next_at": on.next_at, "recent": on.recent}
-                )
-                firing.write_ticks(connection, [on.tick] if on.tick else [])
-                deed.write(connection, self._skew)
+        def deed(connection: Connection, lines: Lines) -> bool:
+            view = self._view(connection, LOCK, name)
+            if view is None or view.paused_at is None:
+                return False
+            on = scheduling.resumed(view, self._now(connection))
+            told = {"name": name, "cursor": on.cursor, "next_at": on.next_at, "recent": on.recent}
+            connection.execute(RESUME, told)
+            firing.write_ticks(connection, [on.tick] if on.tick else [])
+            lines.write("resume", [_subject(name)], by)
             return True
 
-        return self._database.run(work)
+        return do(self._database, deed)
 
     def remove(self, name: str, *, by: str) -> bool:
-        deed = _deed("remove", name, by)
-
-        def work(connection: Connection, again: bool) -> bool:
-            with connection.transaction():
-                view = self._view(connection, LOCK, name)
-                if view is None or deed.was_kept(connection):
-                    return deed.was_kept(connection)
-                if view.app is None:
-                    connection.execute(DELETE, {"names": [name]})
-                else:
-                    connection.execute(RETIRE, {"name": name, "by": by, "skew": self._skew})
-                deed.write(connection, self._skew)
+        def deed(connection: Connection, lines: Lines) -> bool:
+            view = self._view(connection, LOCK, name)
+            if view is None:
+                return False
+            if view.app is None:
+                connection.execute(DELETE, {"names": [name]})
+            else:
+                connection.execute(RETIRE, {"name": name, "by": by, "skew": self._skew})
+            lines.write("remove", [_subject(name)], by)
             return True
 
-        return self._database.run(work)
+        return do(self._database, deed)
 
     def fire_now(self, name: str, *, by: str) -> JobId | None:
         made: list[NewJob] = []
 
-        def work(connection: Connection, again: bool) -> JobId | None:
-            with connection.transaction():
-                view = self._view(connection, LOCK, name)
-                if view is None:
-                    return None
-                now = self._now(connection)
-                if not made:
-                    made.append(scheduling.job_by_hand(view, now))
-                elif any(tick.job == made[0].id for tick in view.recent):  # its answer was lost
-                    return made[0].id
-                [answer] = enqueue.run(connection, enqueue.statements(made, self._skew, again=again))
-                on = scheduling.fired(view, now, answer.id)
-                firing.write_ticks(connection, [on.tick] if on.tick else [])
-                connection.execute(REMEMBER, {"recent": on.recent, "name": name})
-                _deed("fire", name, by).write(connection, self._skew)
+        def deed(connection: Connection, lines: Lines) -> JobId | None:
+            view = self._view(connection, LOCK, name)
+            if view is None:
+                return None
+            now = self._now(connection)
+            made[:] = [scheduling.job_by_hand(view, now)]
+            [answer] = enqueue.run(connection, enqueue.statements(made, self._skew))
+            on = scheduling.fired(view, now, answer.id)
+            firing.write_ticks(connection, [on.tick] if on.tick else [])
+            connection.execute(REMEMBER, {"recent": on.recent, "name": name})
+            lines.write("fire", [_subject(name)], by)
             return answer.id
 
-        fired = self._database.run(work)
+        fired = do(self._database, deed)
         self._wakes.hint(lines_of(made))
         return fired
 
@@ -241,7 +227,10 @@ class PostgresSchedules:
 
     def _cancel(self, connection: Connection, jobs: Sequence[bytes]) -> set[Line]:
         ids = [job_id_of(job) for job in jobs]
-        return cancelling.cancel(connection, ids, OVERTAKEN, self._skew, self._turns)[1] if ids else set()
+        if not ids:
+            return set()
+        told = Lines(connection, self._skew)
+        return cancelling.cancel(connection, ids, OVERTAKEN, self._skew, self._turns, told)[1]
 
     def refresh(self, limit: int) -> int:
         reader = Reader()
@@ -337,8 +326,8 @@ class PostgresSchedules:
                 cursor.executemany(PUT, rows)
 
 
-def _deed(action: str, name: str, by: str) -> Deed:
-    return Deed(action, f"schedule {name}", by)
+def _subject(name: str) -> str:
+    return f"schedule {name}"
 
 
 def _in_utc(value: Any) -> Any:

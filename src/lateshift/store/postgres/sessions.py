@@ -11,6 +11,7 @@ from lateshift.store.contract import Gap, Rows, SessionView
 from lateshift.store.guards import IN_LINE, gap_of
 from lateshift.store.postgres.arrays import BigInts, Blobs, Texts
 from lateshift.store.postgres.database import Connection, Database
+from lateshift.store.postgres.deeds import Lines, do
 from lateshift.store.postgres.rules import SHARE_RULES, lines_of
 from lateshift.store.postgres.wakes import NotifyWakes
 
@@ -84,12 +85,6 @@ LIST_HELD = f"""SELECT {_VIEW} FROM lateshift.session WHERE held_why IS NOT NULL
  ORDER BY queue, name LIMIT %s"""
 RELEASE = f"""UPDATE lateshift.session SET held_by = NULL, held_why = NULL, gap_until = NULL, touched_at = {_NOW}
  WHERE queue = %(queue)s AND name = %(name)s AND held_why IS NOT NULL RETURNING 1"""
-AUDIT = """INSERT INTO lateshift.audit (at, action, subject, actor)
- VALUES (clock_timestamp() + %s::interval, %s, %s, %s)"""
-# What was done a moment ago, only after an answer was lost. audit_subject.
-RELEASED = """SELECT 1 FROM lateshift.audit WHERE action = 'release' AND left(subject, 200) = left(%(subject)s, 200)
- AND subject = %(subject)s AND actor = %(by)s
- AND at + interval '1 minute' > (SELECT clock_timestamp() + %(skew)s::interval)"""
 
 # Whoever leases from the guarded lines of a queue, or gives a turn in it on, does so alone until the transaction ends.
 LOCK_QUEUE = f"SELECT {SHARE_RULES}, pg_advisory_xact_lock(hashtextextended('lateshift queue ' || %s, 0))"
@@ -114,21 +109,17 @@ class PostgresSessions:
     def release(self, queue: str, name: str, *, by: str) -> bool:
         skew = self._database.clock.offset
 
-        def work(connection: Connection, again: bool) -> set[Line] | None:
-            with connection.transaction():
-                lock(connection, [queue])
-                kept = connection.execute(GET, (queue, name)).fetchall()
-                named = {"queue": queue, "name": name, "skew": skew}
-                if not connection.execute(RELEASE, named).fetchall():
-                    told = {"subject": f"session {queue} {name}", "by": by, "skew": skew}
-                    done = again and connection.execute(RELEASED, told).fetchall()
-                    return set() if done else None
-                if kept[0][5] == "gap":
-                    go_on(connection, (queue, name), skew)
-                connection.execute(AUDIT, (skew, "release", f"session {queue} {name}", by))
-                return ready_next(connection, [(queue, name)])
+        def deed(connection: Connection, told: Lines) -> set[Line] | None:
+            lock(connection, [queue])
+            kept = connection.execute(GET, (queue, name)).fetchall()
+            if not connection.execute(RELEASE, {"queue": queue, "name": name, "skew": skew}).fetchall():
+                return None
+            if kept[0][5] == "gap":
+                go_on(connection, (queue, name), skew)
+            told.write("release", [f"session {queue} {name}"], by)
+            return ready_next(connection, [(queue, name)])
 
-        lines = self._database.run(work)
+        lines = do(self._database, deed)
         self._wakes.hint(lines or ())
         return lines is not None
 

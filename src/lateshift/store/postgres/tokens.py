@@ -19,7 +19,7 @@ from lateshift.store.granting import (
 )
 from lateshift.store.postgres.arrays import Uuids
 from lateshift.store.postgres.database import Connection, Database
-from lateshift.store.postgres.queues import AUDIT
+from lateshift.store.postgres.deeds import Lines, do
 from lateshift.store.taking import TOKEN_KEPT
 
 _NOW = "(SELECT clock_timestamp() + %(skew)s::interval)"
@@ -35,9 +35,6 @@ REVOKE = _REVOKE.format("id")
 REVOKE_CHILDREN = _REVOKE.format("parent")  # token_parent
 # It stays so until this transaction ends. Primary key.
 LIVES = "SELECT 1 FROM lateshift.token WHERE id = %s AND revoked_at IS NULL FOR SHARE"
-# What was done a moment ago, asked only after an answer was lost. Primary key.
-REVOKED_BY = f"""SELECT 1 FROM lateshift.token WHERE id = %(id)s AND revoked_by = %(by)s
- AND revoked_at > {_NOW} - interval '1 minute'"""
 # Those that another writes at this moment need no second write. Primary key.
 USED = f"""UPDATE lateshift.token SET last_used_at = {_NOW} WHERE id = ANY(ARRAY(SELECT id FROM lateshift.token
  WHERE id = ANY(%(ids)s) AND (last_used_at IS NULL OR last_used_at <= {_NOW} - %(every)s::interval)
@@ -76,17 +73,15 @@ class PostgresTokens:
             token.created_by, token.expires_at, token.revoked_at, token.revoked_by, token.last_used_at, token.parent,
         )  # fmt: skip
 
-        def work(connection: Connection, again: bool) -> None:
-            with connection.transaction():
-                if token.parent is not None and not connection.execute(LIVES, (token.parent,)).fetchall():
-                    raise orphan(token.name)
-                if connection.execute(CREATE, row).fetchall():
-                    line = (self._clock.offset, "create", subject_of(token.name), token.created_by)
-                    connection.execute(AUDIT, line)
-                elif not connection.execute(FIND, (Uuids([token.id]),)).fetchall():
-                    raise taken(token.name)
+        def deed(connection: Connection, lines: Lines) -> None:
+            if token.parent is not None and not connection.execute(LIVES, (token.parent,)).fetchall():
+                raise orphan(token.name)
+            if connection.execute(CREATE, row).fetchall():
+                lines.write("create", [subject_of(token.name)], token.created_by)
+            elif not connection.execute(FIND, (Uuids([token.id]),)).fetchall():
+                raise taken(token.name)
 
-        self._database.run(work)
+        do(self._database, deed)
 
     def find(self, ids: Sequence[UUID]) -> list[Token]:
         rows = self._database.run(
@@ -116,15 +111,14 @@ class PostgresTokens:
         return self._database.snapshot(look)
 
     def revoke(self, id: UUID, *, by: str) -> bool:
-        def work(connection: Connection, again: bool) -> bool:
+        def deed(connection: Connection, lines: Lines) -> bool:
             told = {"id": id, "by": by, "skew": self._clock.offset}
-            with connection.transaction():
-                itself = connection.execute(REVOKE, told).fetchall()
-                for (name,) in itself + connection.execute(REVOKE_CHILDREN, told).fetchall():
-                    connection.execute(AUDIT, (self._clock.offset, "revoke", subject_of(name), by))
-                return bool(itself or (again and connection.execute(REVOKED_BY, told).fetchall()))
+            itself = connection.execute(REVOKE, told).fetchall()
+            gone = itself + connection.execute(REVOKE_CHILDREN, told).fetchall()
+            lines.write("revoke", [subject_of(name) for (name,) in gone], by)
+            return bool(itself)
 
-        return self._database.run(work)
+        return do(self._database, deed)
 
     def used(self, ids: Sequence[UUID]) -> None:
         told = {"ids": Uuids(ids), "skew": self._clock.offset, "every": USED_EVERY}

@@ -27,6 +27,7 @@ from lateshift.store.hints import lines_of
 from lateshift.store.postgres import enqueue, receiving
 from lateshift.store.postgres.arrays import Texts, Uuids
 from lateshift.store.postgres.database import Connection, Database
+from lateshift.store.postgres.deeds import Lines, do
 from lateshift.store.postgres.row_triggers import RowTriggers
 from lateshift.store.postgres.wakes import NotifyWakes
 from lateshift.store.schedule_contract import Declared
@@ -99,10 +100,6 @@ BEGINNING = "SELECT id FROM lateshift.refused WHERE id BETWEEN %(low)s AND %(hig
 ENDING = """SELECT id FROM (SELECT id FROM lateshift.refused ORDER BY id DESC LIMIT %(looked_at)s) newest
  WHERE right(replace(id::text, '-', ''), length(%(digits)s::text)) = %(digits)s LIMIT %(limit)s"""
 DISCARD = "DELETE FROM lateshift.refused WHERE id = ANY(%b::uuid[]) RETURNING id, trigger"
-# Whether an earlier try, whose answer was lost, has made the job. Primary keys.
-ACCEPTED = """SELECT 1 FROM lateshift.job WHERE id = %(id)s UNION ALL SELECT 1 FROM lateshift.settled WHERE id = %(id)s"""
-AUDIT = f"""INSERT INTO lateshift.audit (at, action, subject, actor)
- SELECT {_NOW}, %(action)s, subject, %(by)s FROM unnest(%(subjects)s::text[]) subject"""
 
 _FIRST = UUID(int=0)
 _serves = msgspec.json.Decoder(Serves)
@@ -121,6 +118,8 @@ class PostgresTriggers:
         return self._database.clock.offset
 
     def declare(self, triggers: Sequence[NewTrigger], *, app: str, whole: bool = True) -> Declared:
+        before: list[Declared] = []  # of the tries whose answers were lost
+
         def work(connection: Connection, again: bool) -> Declared:
             with connection.transaction():
                 connection.execute(LOCK_DECLARING)
@@ -134,6 +133,9 @@ class PostgresTriggers:
                     connection.execute(PUT, {"name": new.name, "app": app, "skew": self._skew, **told})
                 if news.declared.removed:
                     connection.execute(REMOVE, {"names": news.declared.removed, "skew": self._skew})
+                if before and news.declared == Declared([], [], []):
+                    return before[-1]  # it is as that try has left it
+                before.append(news.declared)
             return news.declared
 
         return self._database.run(work)
@@ -263,29 +265,26 @@ class PostgresTriggers:
         return sorted(found, reverse=True)[:limit]
 
     def accept(self, id: UUID, job: NewJob, *, by: str) -> bool:
-        def work(connection: Connection, again: bool) -> bool:
-            with connection.transaction():
-                gone = connection.execute(DISCARD, (Uuids([id]),)).fetchall()
-                if not gone:
-                    return again and bool(connection.execute(ACCEPTED, {"id": job.id}).fetchall())
-                enqueue.run(connection, enqueue.statements([job], self._skew, again=again))
-                self._audit(connection, "accept", [f"refused {id} of trigger {gone[0][1]}"], by)
+        def deed(connection: Connection, lines: Lines) -> bool:
+            gone = connection.execute(DISCARD, (Uuids([id]),)).fetchall()
+            if not gone:
+                return False
+            enqueue.run(connection, enqueue.statements([job], self._skew))
+            lines.write("accept", [f"refused {id} of trigger {gone[0][1]}"], by)
             return True
 
-        accepted = self._database.run(work)
+        accepted = do(self._database, deed)
         if accepted:
             self._wakes.hint(lines_of([job]))
         return accepted
 
     def discard(self, ids: Sequence[UUID], *, by: str) -> int:
-        def work(connection: Connection, again: bool) -> int:
-            with connection.transaction():
-                gone = connection.execute(DISCARD, (Uuids(ids),)).fetchall()
-                subjects = [f"refused {id} of trigger {trigger}" for id, trigger in gone]
-                self._audit(connection, "discard", subjects, by)
+        def deed(connection: Connection, lines: Lines) -> int:
+            gone = connection.execute(DISCARD, (Uuids(ids),)).fetchall()
+            lines.write("discard", [f"refused {id} of trigger {trigger}" for id, trigger in gone], by)
             return len(gone)
 
-        return self._database.run(work)
+        return do(self._database, deed)
 
     def subscriptions(self) -> list[tuple[str, str, Subscription]]:
         rows = self._read(SUBSCRIPTIONS)
@@ -295,15 +294,13 @@ class PostgresTriggers:
         return self._database.run(lambda connection, again: connection.execute(sql, parameters).fetchall())
 
     def _change(self, sql: str, action: str, name: str, by: str) -> bool:
-        def work(connection: Connection, again: bool) -> bool:
-            with connection.transaction():
-                told = {"name": name, "by": by, "skew": self._skew}
-                changed = bool(connection.execute(sql, told).fetchall())
-                if changed:
-                    self._audit(connection, action, [f"trigger {name}"], by)
-            return changed
+        def deed(connection: Connection, lines: Lines) -> bool:
+            if not connection.execute(sql, {"name": name, "by": by, "skew": self._skew}).fetchall():
+                return False
+            lines.write(action, [f"trigger {name}"], by)
+            return True
 
-        return self._database.run(work)
+        return do(self._database, deed)
 
     def _receive(
         self, connection: Connection, name: str, arrivals: Sequence[Arrival], keep: timedelta | None
@@ -334,10 +331,6 @@ class PostgresTriggers:
         """Apps that have a worker."""
         rows = connection.execute(ALIVE, {"skew": self._skew}).fetchall()
         return {_serves.decode(bytes(told)).app for (told,) in rows}
-
-    def _audit(self, connection: Connection, action: str, subjects: list[str], by: str) -> None:
-        told = {"action": action, "subjects": subjects, "by": by, "skew": self._skew}
-        connection.execute(AUDIT, told)
 
 
 def _plain(value: Any) -> Any:

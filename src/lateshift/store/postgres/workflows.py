@@ -21,7 +21,7 @@ from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.postgres import advancing, mending, run_views, runs, tallying
 from lateshift.store.postgres.database import Connection, Database
-from lateshift.store.postgres.deeds import Deed
+from lateshift.store.postgres.deeds import Lines, do
 from lateshift.store.postgres.locks import TERM
 from lateshift.store.postgres.wakes import NotifyWakes
 from lateshift.store.workflow_contract import (
@@ -66,7 +66,6 @@ MEND = """UPDATE lateshift.step SET state = 1, error = NULL, ended_at = NULL, pl
 TRY_AGAIN = """UPDATE lateshift.step SET state = 1, error = NULL, ended_at = NULL, place = NULL, job = NULL, complete_by = NULL, failures = 0
  WHERE run = %(id)s AND state = 4 AND EXISTS (SELECT 1 FROM lateshift.run WHERE id = %(id)s AND phase = 0 AND cancel_by IS NULL)
  RETURNING path"""
-AUDIT = f"INSERT INTO lateshift.audit (at, action, subject, actor) VALUES ({_NOW}, %(action)s, %(subject)s, %(by)s)"
 
 
 class PostgresWorkflows:
@@ -141,30 +140,26 @@ class PostgresWorkflows:
         return [LateStep(*row) for row in self._database.run(work)]
 
     def signal(self, id: JobId, name: str, data: bytes | None, *, key: str | None, by: str) -> Told:
-        deed = Deed("signal", f"{id} {name}", by)
+        def deed(connection: Connection, lines: Lines) -> tuple[Told, set[Line]]:
+            skew = self._clock.offset
+            told = {"id": id, "skew": skew}
+            waiting = connection.execute(UNSETTLED, told).fetchall()
+            kept = [] if key is None else connection.execute(KEY_USED, (id, key)).fetchall()
+            if (known := known_by_key(kept, name, data)) is not None:
+                return known, set()
+            refusal = refused(waiting, [] if waiting else connection.execute(SETTLED, told).fetchall())
+            if refusal is not None:
+                return refusal, set()
+            [(last, count)] = connection.execute(LAST_SIGNAL, (id,)).fetchall()
+            if count >= SIGNALS_MOST:
+                return Told.FULL, set()
+            said = {"number": last + 1, "name": name, "data": data, "key": key}
+            connection.execute(KEEP_SIGNAL, told | said)
+            lines.write("signal", [f"{id} {name}"], by)
+            return Told.KEPT, runs.wake(connection, id, skew)
 
-        def work(connection: Connection, again: bool) -> tuple[Told, set[Line]]:
-            told = {"id": id, "skew": self._clock.offset}
-            with connection.transaction():
-                waiting = connection.execute(UNSETTLED, told).fetchall()
-                if deed.was_kept(connection):
-                    return Told.KEPT, set()
-                kept = [] if key is None else connection.execute(KEY_USED, (id, key)).fetchall()
-                if (known := known_by_key(kept, name, data)) is not None:
-                    return known, set()
-                refusal = refused(waiting, [] if waiting else connection.execute(SETTLED, told).fetchall())
-                if refusal is not None:
-                    return refusal, set()
-                [(last, count)] = connection.execute(LAST_SIGNAL, (id,)).fetchall()
-                if count >= SIGNALS_MOST:
-                    return Told.FULL, set()
-                said = {"number": last + 1, "name": name, "data": data, "key": key}
-                connection.execute(KEEP_SIGNAL, told | said)
-                deed.write(connection, self._clock.offset)
-                return Told.KEPT, runs.wake(connection, id, self._clock.offset)
-
-        told, lines = self._database.run(work)
-        self._wakes.hint(lines)
+        told, woken = do(self._database, deed)
+        self._wakes.hint(woken)
         return told
 
     def told(self, id: JobId, limit: int) -> list[Signal]:
@@ -224,22 +219,21 @@ class PostgresWorkflows:
     ) -> bool:
         """The rest follows if the first finds something. Of steps that begin anew, what their jobs left is settled."""
 
-        def work(connection: Connection, again: bool) -> set[Line] | None:
+        def deed(connection: Connection, lines: Lines) -> set[Line] | None:
             skew = self._clock.offset
-            with connection.transaction():
-                jobs = mending.held(connection, told["id"])
-                connection.execute(runs.HOLD, told)
-                found = connection.execute(sql[0], told).fetchall()
-                if not found:
-                    return None
-                anew = found if sql[0] is MEND else []
-                for more in sql[1:]:
-                    cursor = connection.execute(more, told)
-                    anew = cursor.fetchall() if more is TRY_AGAIN else anew
-                lines = mending.resolve(connection, jobs, anew, step_resubmitted(by), skew)
-                connection.execute(AUDIT, {"action": action, "subject": subject, "by": by, "skew": skew})
-                return lines | runs.wake(connection, told["id"], skew)
+            jobs = mending.held(connection, told["id"])
+            connection.execute(runs.HOLD, told)
+            found = connection.execute(sql[0], told).fetchall()
+            if not found:
+                return None
+            anew = found if sql[0] is MEND else []
+            for more in sql[1:]:
+                cursor = connection.execute(more, told)
+                anew = cursor.fetchall() if more is TRY_AGAIN else anew
+            woken = mending.resolve(connection, jobs, anew, step_resubmitted(by), skew)
+            lines.write(action, [subject], by)
+            return woken | runs.wake(connection, told["id"], skew)
 
-        lines = self._database.run(work)
-        self._wakes.hint(lines or set())
-        return lines is not None
+        woken = do(self._database, deed)
+        self._wakes.hint(woken or set())
+        return woken is not None

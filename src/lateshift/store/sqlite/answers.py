@@ -14,6 +14,8 @@ BEGIN = """INSERT INTO answer (id, request, turn, until, answer, expires_at) VAL
 HOLD = (
     "UPDATE answer SET until = ?3 WHERE id = ?1 AND turn = ?2 AND answer IS NULL AND until > ?4 RETURNING 1"
 )
+# Who has been told that nobody knows is told so for good, whatever becomes of the clock.
+UNKNOWN = "UPDATE answer SET until = 0 WHERE id = ?"
 KEEP = "UPDATE answer SET answer = ?3 WHERE id = ?1 AND turn = ?2 RETURNING 1"
 GIVE_UP = "DELETE FROM answer WHERE id = ? AND turn = ? RETURNING 1"
 # answer_expires.
@@ -38,7 +40,10 @@ class SqliteAnswers:
                     return Begun(another=True)
                 if answer is not None:
                     return Begun(answer=_decode(answer))
-                return Begun(under_way=True) if until > now else Begun(unknown=True)
+                if until > now:
+                    return Begun(under_way=True)
+                connection.execute(UNKNOWN, (id,))
+                return Begun(unknown=True)
             until, expires = now + ANSWER_WITHIN // MICROSECOND, now + ANSWER_KEPT // MICROSECOND
             connection.execute(BEGIN, (id, request, turn, until, expires))
         return Begun()

@@ -47,5 +47,5 @@ class SqliteAudit(AuditLister):
 
     def record(self, action: str, subject: str, *, by: str) -> None:
         with self._database.write() as connection:
-            row = (self._clock.microseconds(), recorded(action), recorded(subject), recorded(by))
-            connection.execute(deeds.WRITE, row)
+            now = self._clock.microseconds()
+            deeds.write(connection, now, recorded(action), [recorded(subject)], recorded(by))

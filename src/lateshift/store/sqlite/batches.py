@@ -84,7 +84,7 @@ class SqliteBatches:
             now = self._clock.microseconds()
             row = (batch.id.bytes, batch.name, batch.key, batch.digest, batch.total, now, *callbacks)
             if connection.execute(OPEN, row).fetchall() and deed is not None:
-                connection.execute(deeds.WRITE, (now, deed.action, deed.subject, deed.by))
+                deeds.write(connection, now, deed.action, [deed.subject], deed.by)
             id = batch.id.bytes
             if batch.key is not None:
                 [(id, digest)] = connection.execute(READ_KEY, (batch.key,)).fetchall()
@@ -123,7 +123,7 @@ class SqliteBatches:
             now = self._clock.microseconds()
             sealed = connection.execute(SEAL, (now, id.bytes)).fetchall()
             lines = finish(connection, id.bytes, now) if sealed else set()
-            connection.executemany(deeds.WRITE, [(now, "seal", f"batch {id}", by) for _ in sealed])
+            deeds.write(connection, now, "seal", [f"batch {id}" for _ in sealed], by)
         self._wakes.hint(lines)
         return bool(sealed)
 
@@ -173,7 +173,7 @@ class SqliteBatches:
                 return False
             connection.execute(CALL_OFF, (by, id.bytes))
             connection.execute(SEAL, (now, id.bytes))
-            connection.execute(deeds.WRITE, (now, "cancel", f"batch {id}", by))
+            deeds.write(connection, now, "cancel", [f"batch {id}"], by)
             finish(connection, id.bytes, now)
         return True
 

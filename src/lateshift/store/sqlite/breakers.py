@@ -82,7 +82,7 @@ class SqliteBreakers:
             circuit.opened_at = circuit.opened_at or now / gates.SECOND
             circuit.opened_by = by
             gates.keep(connection, circuit, breaker)
-            connection.execute(deeds.WRITE, (now, "open breaker", name, by))
+            deeds.write(connection, now, "open breaker", [name], by)
         return True
 
     def close(self, name: str, *, by: str) -> bool:
@@ -93,7 +93,7 @@ class SqliteBreakers:
             now = self._clock.microseconds()
             gates.keep(connection, Circuit(name=name, since=now / gates.SECOND), breaker)
             lines = rules.ready(connection, f"breaker:{name}", PARKED_AT_ONCE, Turns())
-            connection.execute(deeds.WRITE, (now, "close breaker", name, by))
+            deeds.write(connection, now, "close breaker", [name], by)
         self._wakes.hint(lines)
         return True
 

@@ -28,6 +28,6 @@ def cancel(
         if is_run or waited or connection.execute(ORDER_STOP, (by, id.bytes)).fetchall():
             found.append(id)
         ended += [Guarded(*row[:4]) for row in waited if row[4] is not None]
-    connection.executemany(deeds.WRITE, [(now, "cancel", str(id), by) for id in found])
+    deeds.write(connection, now, "cancel", map(str, found), by)
     lines |= guarding.give_on(connection, ended, turns) | batches.count(connection, counts, now)
     return found, lines

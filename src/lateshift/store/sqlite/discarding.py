@@ -28,7 +28,7 @@ def discard(database: Database, ids: Sequence[JobId], by: str) -> Discarded:
             if connection.execute(DISCARD_DEAD, (id.bytes, _made_before(now))).fetchall():
                 done.ids.append(id)
         forget(connection, [(id.bytes,) for id in done.ids])
-        connection.executemany(deeds.WRITE, [(now, "discard", str(id), by) for id in done.ids])
+        deeds.write(connection, now, "discard", map(str, done.ids), by)
         gone = set(done.ids)
         found = _look(connection, [id for id in ids if id not in gone], now)
         done.kept = {id: why or Kept.OTHER for id, why in found.items()}

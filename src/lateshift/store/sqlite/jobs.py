@@ -220,7 +220,7 @@ class SqliteJobs:
                     lines.add(Line(queue, lane_of(lane)))
             sessions.let_go(connection, [id.bytes for id in found], now)
             lines |= batches.count(connection, counts, now)
-            connection.executemany(deeds.WRITE, [(now, "resubmit", str(id), by) for id in found])
+            deeds.write(connection, now, "resubmit", map(str, found), by)
         self._wakes.hint(lines)
         return found
 

@@ -66,14 +66,14 @@ class SqliteQueues:
             now = self._clock.microseconds()
             paused = bool(connection.execute(PAUSE, (name, now, by)).fetchall())
             if paused:
-                connection.execute(deeds.WRITE, (now, "pause", name, by))
+                deeds.write(connection, now, "pause", [name], by)
         return paused
 
     def resume(self, name: str, *, by: str) -> bool:
         with self._database.write() as connection:
             resumed = bool(connection.execute(RESUME, (name,)).fetchall())
             if resumed:
-                connection.execute(deeds.WRITE, (self._clock.microseconds(), "resume", name, by))
+                deeds.write(connection, self._clock.microseconds(), "resume", [name], by)
         self._wakes.hint({Line(name, lane) for lane in Lane})
         return resumed
 

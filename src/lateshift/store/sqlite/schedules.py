@@ -248,7 +248,7 @@ class SqliteSchedules:
         )  # fmt: skip
 
     def _audit(self, connection: Connection, action: str, name: str, by: str) -> None:
-        connection.execute(deeds.WRITE, (self._clock.microseconds(), action, f"schedule {name}", by))
+        deeds.write(connection, self._clock.microseconds(), action, [f"schedule {name}"], by)
 
 
 def _number(instant: datetime | None) -> int | None:

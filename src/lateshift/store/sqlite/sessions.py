@@ -102,7 +102,7 @@ class SqliteSessions:
                 return False
             if kept[0][5] == "gap":
                 go_on(connection, (queue, name), now)
-            connection.execute(deeds.WRITE, (now, "release", f"session {queue} {name}", by))
+            deeds.write(connection, now, "release", [f"session {queue} {name}"], by)
             lines = ready_next(connection, [(queue, name)])
         self._wakes.hint(lines)
         return True

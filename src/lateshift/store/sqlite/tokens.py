@@ -71,7 +71,7 @@ class SqliteTokens:
                 raise orphan(token.name)
             if connection.execute(CREATE, row).fetchall():
                 now = self._clock.microseconds()
-                connection.execute(deeds.WRITE, (now, "create", subject_of(token.name), token.created_by))
+                deeds.write(connection, now, "create", [subject_of(token.name)], token.created_by)
             elif not connection.execute(FIND, (token.id.bytes,)).fetchall():
                 raise taken(token.name)
 
@@ -105,9 +105,7 @@ class SqliteTokens:
             told = (now, by, id.bytes)
             itself = connection.execute(REVOKE, told).fetchall()
             revoked = itself + connection.execute(REVOKE_CHILDREN, told).fetchall()
-            connection.executemany(
-                deeds.WRITE, [(now, "revoke", subject_of(name), by) for (name,) in revoked]
-            )
+            deeds.write(connection, now, "revoke", [subject_of(name) for (name,) in revoked], by)
         return bool(itself)
 
     def used(self, ids: Sequence[UUID]) -> None:

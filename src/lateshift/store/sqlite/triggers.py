@@ -231,7 +231,7 @@ class SqliteTriggers:
             gone = connection.execute(DISCARD, (id.bytes,)).fetchall()
             if gone:
                 enqueue.run(connection, enqueue.statements([job], now))
-                connection.execute(deeds.WRITE, (now, "accept", f"refused {id} of trigger {gone[0][0]}", by))
+                deeds.write(connection, now, "accept", [f"refused {id} of trigger {gone[0][0]}"], by)
         if gone:
             self._wakes.hint(lines_of([job]))
         return bool(gone)
@@ -240,11 +240,11 @@ class SqliteTriggers:
         with self._database.write() as connection:
             now = self._clock.microseconds()
             gone = [
-                (now, "discard", f"refused {id} of trigger {trigger}", by)
+                f"refused {id} of trigger {trigger}"
                 for id in ids
                 for (trigger,) in connection.execute(DISCARD, (id.bytes,)).fetchall()
             ]
-            connection.executemany(deeds.WRITE, gone)
+            deeds.write(connection, now, "discard", gone, by)
         return len(gone)
 
     def subscriptions(self) -> list[tuple[str, str, Subscription]]:
@@ -256,7 +256,7 @@ class SqliteTriggers:
         with self._database.write() as connection:
             changed = bool(connection.execute(sql, row).fetchall())
             if changed:
-                connection.execute(deeds.WRITE, (self._clock.microseconds(), action, f"trigger {name}", by))
+                deeds.write(connection, self._clock.microseconds(), action, [f"trigger {name}"], by)
         return changed
 
     def _refuse(self, connection: Connection, name: str, arrival: Arrival, now: int) -> None:

@@ -161,7 +161,7 @@ class SqliteWorkflows:
                 return Told.FULL
             connection.execute(KEEP_SIGNAL, (id.bytes, last + 1, name, data, key, now))
             lines = runs.wake(connection, id.bytes, now)
-            connection.execute(deeds.WRITE, (now, "signal", f"{id} {name}", by))
+            deeds.write(connection, now, "signal", [f"{id} {name}"], by)
         self._wakes.hint(lines)
         return Told.KEPT
 
@@ -214,7 +214,7 @@ class SqliteWorkflows:
                 jobs = mending.held(connection, id.bytes)
                 anew = connection.execute(TRY_AGAIN, (id.bytes,)).fetchall()
                 lines = mending.resolve(connection, jobs, anew, step_resubmitted(by), now)
-            connection.execute(deeds.WRITE, (now, f"workflow {phase.label}", str(id), by))
+            deeds.write(connection, now, f"workflow {phase.label}", [str(id)], by)
             lines |= runs.wake(connection, id.bytes, now)
         self._wakes.hint(lines)
         return True
@@ -228,7 +228,7 @@ class SqliteWorkflows:
                 return False
             connection.execute(FORWARD, (id.bytes,))
             lines = mending.resolve(connection, jobs, anew, step_resubmitted(by), now)
-            connection.execute(deeds.WRITE, (now, "resubmit step", f"{id} {path}", by))
+            deeds.write(connection, now, "resubmit step", [f"{id} {path}"], by)
             lines |= runs.wake(connection, id.bytes, now)
         self._wakes.hint(lines)
         return True
