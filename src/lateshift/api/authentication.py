@@ -29,10 +29,10 @@ class Doorkeeper:
     def __init__(self, app: Lateshift, rate: Rate | None = None, *, by_address: bool = True) -> None:
         """`rate`: of one token. `by_address`: whether the socket's address says who it is, and not a proxy's."""
         self._app = app
-        self._rate = rate or Rate(TOKEN_RATE, self._monotonic)
+        self._rate = rate or Rate(TOKEN_RATE, self.monotonic)
         self._by_address = by_address
-        self._of_token = Backoff(FAILURES_OF_TOKEN, self._monotonic)
-        self._of_address = Backoff(FAILURES_OF_ADDRESS, self._monotonic)
+        self._of_token = Backoff(FAILURES_OF_TOKEN, self.monotonic)
+        self._of_address = Backoff(FAILURES_OF_ADDRESS, self.monotonic)
         self._together = Together(self._find)
         self._used: dict[UUID, datetime] = {}
         # Whoever names no token is compared with this one's secret, which nobody has.
@@ -42,16 +42,7 @@ class Doorkeeper:
         """The token that a request holds, if it is good for this route. Raises Refused."""
         token = await self.who(*headers, address=address)
         self._rate.take(token.id)
-        match may(token, route, self._app):
-            case "revoked" | "expired" as why:
-                raise _ended(why)
-            case "queue":
-                raise no_queue(token, None, route)
-            case "scope":
-                raise Refused(
-                    403, "scope-forbidden", f"This token has the scopes {', '.join(token.scopes)}, and this asks for {route.scopes}.",
-                    headers={"WWW-Authenticate": f'{REALM}, error="insufficient_scope", scope="{route.needs}"'},
-                )  # fmt: skip
+        self._refuse(token, route)
         await self._note(token)
         return token
 
@@ -69,8 +60,31 @@ class Doorkeeper:
         now = await self._together.put(token.id)
         return now is not None and may(now, route, self._app) is None
 
-    def _monotonic(self) -> float:
+    async def again(self, token: Token, route: Route) -> None:
+        """A second look at a token that was let in. Raises Refused unless it is still good."""
+        self._refuse(await self._together.put(token.id), route)
+
+    def again_here(self, token: Token, route: Route) -> None:
+        """The same on a thread."""
+        self._refuse(self._find([token.id])[0], route)
+
+    def monotonic(self) -> float:
         return self._app.clock.monotonic()
+
+    def _refuse(self, token: Token | None, route: Route) -> None:
+        """Raises Refused unless a token may use a route, as far as that is known by now."""
+        if token is None:
+            raise _ended("deleted")
+        match may(token, route, self._app):
+            case "revoked" | "expired" as why:
+                raise _ended(why)
+            case "queue":
+                raise no_queue(token, None, route)
+            case "scope":
+                raise Refused(
+                    403, "scope-forbidden", f"This token has the scopes {', '.join(token.scopes)}, and this asks for {route.scopes}.",
+                    headers={"WWW-Authenticate": f'{REALM}, error="insufficient_scope", scope="{route.needs}"'},
+                )  # fmt: skip
 
     async def who(self, *headers: str, address: str = "") -> Token:
         """Whose token it is that these headers hold, whatever it is good for. `address`: the socket's. Raises Refused."""

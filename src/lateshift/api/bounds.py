@@ -38,6 +38,7 @@ BACKFILL_MOST = 10_000  # ticks that one request fills
 DEAD_MOST = 10_000  # newest dead letters that one request looks at
 TOKEN_RATE = 5_000  # requests of one token in a second, over which they are answered 429
 ADDRESS_RATE = 5_000  # requests of one address in a second, likewise
+LOOK_LASTS = timedelta(milliseconds=250)  # after which a token is looked at again before anything is done
 BURST_SECONDS = 2  # so many seconds' worth may come at once
 FAILURES_OF_TOKEN = 10  # tokens of one id that were not good, from one address, until it has to wait
 FAILURES_OF_ADDRESS = 100  # of any

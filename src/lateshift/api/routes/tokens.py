@@ -79,7 +79,8 @@ def create_token(asked: Asked) -> ShownToken:
     now = asked.store.clock.now()
     expires_at = None if body.expires is None else now + timedelta(seconds=body.expires)
     token, text = new_token(body.name, body.scopes, body.queues, at=now, by=asked.by, expires_at=expires_at)
-    asked.store.tokens.create(token)
+    # Else whoever revokes the one that asks has to revoke what it makes at that moment too.
+    asked.store.tokens.create(token, maker=None if asked.token is None else asked.token.id)
     return shown_token(token, text, now)
 
 
