@@ -2,8 +2,8 @@
 is done, so that a token that is revoked meanwhile does nothing. Whoever had not pays nothing for it."""
 
 import asyncio
-from collections.abc import Awaitable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 from lateshift.api.authentication import Doorkeeper
 from lateshift.api.bounds import LOOK_LASTS
@@ -47,6 +47,11 @@ class Admission:
         if self._is_late and self.token is not None:
             self._doorkeeper.again_here(self.token, self._route)
             self._looked_at = self._doorkeeper.monotonic()
+
+    async def in_turn(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What a route that looks at a lot gives, when it is its turn. The browsers of a token count as that token. Raises Refused."""
+        assert self.token is not None, "nobody looks at a lot without one"
+        return await self._doorkeeper.turns.run(self.token.parent or self.token.id, work)
 
     @property
     def _is_late(self) -> bool:

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from lateshift.api.admission import Admission
 from lateshift.api.authentication import Doorkeeper, held_in
 from lateshift.api.bounds import Bounds
+from lateshift.api.budget import Share
 from lateshift.api.deadline import Deadline
 from lateshift.api.problem import ALWAYS, PROBLEM, RETRY_AFTER, Problem, Refused, fault, refused_by
 from lateshift.api.reading import (
@@ -58,6 +59,15 @@ def endpoint_of(
     )
 
     async def answer(request: Request) -> Response:
+        if route.scope != PUBLIC or not posted:
+            return await answer_within(request, None)
+        share = doorkeeper.unknown.share()
+        try:
+            return await answer_within(request, share)
+        finally:
+            share.end()
+
+    async def answer_within(request: Request, share: Share | None) -> Response:
         admission = await admitted(request)
         token = admission.token
         asked = Asked(  # of the headers, those that the route has a use for
@@ -65,9 +75,12 @@ def endpoint_of(
             last_event=last_event_of(request) if streams_on else None,
             accepts=",".join(request.headers.getlist("accept")) if negotiates else "",
             query=query_of(request.query_params.multi_items() if request.scope["query_string"] else (), route.asks),
-            body=await admission.after(body_of(request, route, bounds)) if posted else None,
-            headers=request.headers.items() if route.raw else (), prefix=request.scope.get("root_path", ""),
+            body=None, headers=request.headers.items() if route.raw else (), prefix=request.scope.get("root_path", ""),
         )  # fmt: skip
+        if route.before is not None:
+            route.before(asked)
+        if posted:
+            asked.body = await admission.after(body_of(request, route, bounds, share))
 
         async def do(begin: Callable[[], None] | None = None) -> Response:
             given = await handled(route, asked, admission, begin)
@@ -118,7 +131,11 @@ async def handled(
         crashpoint("api.before_deed")
         given = await route.handler(asked)
     else:
-        given = await aside(_begun, begin, admission, route, asked)
+
+        async def work() -> Any:
+            return await aside(_begun, begin, admission, route, asked)
+
+        given = await (admission.in_turn(work) if route.dear else work())
     crashpoint("api.after_deed")
     if route.reach is Reach.ONE and not asked.checked:
         raise RuntimeError(f"{route.method} {route.path} did not look at its queue")

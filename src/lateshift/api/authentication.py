@@ -7,10 +7,19 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from lateshift.api.bounds import FAILURES_OF_ADDRESS, FAILURES_OF_TOKEN, TOKEN_RATE
+from lateshift.api.bounds import (
+    DEAR_AT_ONCE,
+    DEAR_OF_TOKEN,
+    FAILURES_OF_ADDRESS,
+    FAILURES_OF_TOKEN,
+    TOKEN_RATE,
+    UNKNOWN_BODIES,
+)
+from lateshift.api.budget import Budget
 from lateshift.api.problem import Refused
 from lateshift.api.rates import Backoff, Rate, caller_at
 from lateshift.api.route import Route, may, no_queue
+from lateshift.api.turns import Turns
 from lateshift.app import Lateshift
 from lateshift.errors import LateshiftError
 from lateshift.model.access import Scope, Token, ended, new_token, parse, verify
@@ -26,9 +35,14 @@ REMEMBERED = 10_000  # tokens whose last use is remembered here
 class Doorkeeper:
     """Knows the callers of one app."""
 
-    def __init__(self, app: Lateshift, rate: Rate | None = None, *, by_address: bool = True) -> None:
-        """`rate`: of one token. `by_address`: whether the socket's address says who it is, and not a proxy's."""
+    def __init__(
+        self, app: Lateshift, rate: Rate | None = None, *, by_address: bool = True, turns: Turns | None = None, unknown: Budget | None = None,
+    ) -> None:  # fmt: skip
+        """`rate`: of one token. `by_address`: whether the socket's address says who it is, and not a proxy's. `turns`: of those who look
+        at a lot, over the API and the pages alike. `unknown`: what is held for those who have not said yet who they are."""
         self._app = app
+        self.unknown = unknown or Budget(UNKNOWN_BODIES)
+        self.turns = turns or Turns(DEAR_AT_ONCE, DEAR_OF_TOKEN)
         self._rate = rate or Rate(TOKEN_RATE, self.monotonic)
         self._by_address = by_address
         self._of_token = Backoff(FAILURES_OF_TOKEN, self.monotonic)

@@ -111,6 +111,6 @@ ROUTES = (
           scope=Scope.ADMIN, reach=Reach.ALL, forgets=True,
           links={"revoke_token": "id"}),
     Route(method="POST", path="/v1/tokens/{id}/revoke", handler=revoke_token, gives=Done, scope=Scope.ADMIN, reach=Reach.ALL),
-    Route(method="GET", path="/v1/audit", handler=list_audit, asks=AuditQuery, gives=AuditPage, scope=Scope.ADMIN,
+    Route(method="GET", path="/v1/audit", handler=list_audit, asks=AuditQuery, gives=AuditPage, dear=True, scope=Scope.ADMIN,
           reach=Reach.ALL),
 )  # fmt: skip
