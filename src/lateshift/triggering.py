@@ -44,6 +44,7 @@ from lateshift.triggers.patterns import PathPattern, literal
 from lateshift.triggers.reader import Reader
 from lateshift.triggers.schemes import refuse_misspelt_broker, refuse_misspelt_database
 from lateshift.triggers.trigger import Decode, Trigger, first_parameter
+from lateshift.webhooks import require_headers
 
 T = TypeVar("T")
 
@@ -246,12 +247,22 @@ class Triggering(Emitting):
     def deliver(self, name: str, headers: Mapping[str, str], body: bytes) -> Delivered:
         """Take what was posted to the webhook `name`; the HTTP API calls this. `headers`: names in small letters; one that stands
         twice is left out. Blocking. Raises TriggerUnknown, SignatureInvalid, QueueFull."""
+        return deliver(self.store, self._webhook(name), self.name, self.declare_webhooks, headers, body)
+
+    def expect_delivery(self, name: str, headers: Mapping[str, str]) -> None:
+        """What can be said of a delivery before its body has come, so that nothing is held for one that is not let in. Raises
+        TriggerUnknown, SignatureInvalid."""
+        where = self._webhook(name).where
+        assert isinstance(where, WebhookSource)
+        require_headers(where.verify, headers)
+
+    def _webhook(self, name: str) -> Trigger:
         trigger = self._triggers.get(name)
         if trigger is None or not trigger.is_webhook:
             raise TriggerUnknown(
                 f"There is no webhook {name!r} here. `lateshift triggers list` shows those there are."
             )
-        return deliver(self.store, trigger, self.name, self.declare_webhooks, headers, body)
+        return trigger
 
     def retry_refused(self, id: UUID, *, by: str = "the caller") -> JobId | None:
         """Make a job of an event that was refused, with the code as it is now. None if the code passes it over. Raises what is

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -49,9 +49,16 @@ def missing_secrets(verify: Verify) -> list[str]:
     return [name for name in getattr(verify, "names", ()) if not os.environ.get(name)]
 
 
+def require_headers(verify: Verify, headers: Mapping[str, str]) -> None:
+    """Those without which nothing can be verified; of a function of the program's own nothing is known. Raises SignatureInvalid."""
+    for name in getattr(verify, "needs", ()):
+        _header(headers, name)
+
+
 @dataclass(frozen=True, slots=True)
 class _Standard:
     names: tuple[str, ...]
+    needs: ClassVar = ("webhook-id", "webhook-timestamp", "webhook-signature")
 
     def __call__(self, headers: Mapping[str, str], body: bytes, now: datetime) -> str:
         id, stamp = _header(headers, "webhook-id"), _time(_header(headers, "webhook-timestamp"), now)
@@ -71,6 +78,7 @@ class _Standard:
 @dataclass(frozen=True, slots=True)
 class _GitHub:
     names: tuple[str, ...]
+    needs: ClassVar = ("x-hub-signature-256", "x-github-delivery")
 
     def __call__(self, headers: Mapping[str, str], body: bytes, now: datetime) -> str:
         kind, _, given = _header(headers, "x-hub-signature-256").partition("=")
@@ -86,6 +94,7 @@ class _GitHub:
 @dataclass(frozen=True, slots=True)
 class _Stripe:
     names: tuple[str, ...]
+    needs: ClassVar = ("stripe-signature",)
 
     def __call__(self, headers: Mapping[str, str], body: bytes, now: datetime) -> str:
         parts = [each.partition("=") for each in _header(headers, "stripe-signature").split(",")]

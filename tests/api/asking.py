@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import AsyncIterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
@@ -44,7 +44,7 @@ class Web:
         *,
         token: str | None = "",
         headers: Mapping[str, str] | None = None,
-        content: bytes | None = None,
+        content: bytes | AsyncIterable[bytes] | None = None,
     ) -> httpx.Response:
         bearer = self.token if token == "" else token
         own = [("Authorization", f"Bearer {bearer}")] if bearer else []

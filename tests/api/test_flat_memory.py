@@ -3,20 +3,26 @@
 import re
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import httpx
 import psutil
 import pytest
 
+from lateshift.api.bounds import UNKNOWN_BODIES
 from tests.api.running import answered, connected, heard
 from tests.walks.commands import eventually, interrupted, started
 
 PROGRAM = """
-from lateshift import Lateshift
+from lateshift import Lateshift, Message
+from lateshift.webhooks import github
 
 app = Lateshift("shop")
+
+
+@app.on_webhook("github", verify=github("env:HOOK_SECRET"))
+def build(message: Message) -> None: ...
 
 
 @app.task(queue="images")
@@ -38,6 +44,9 @@ BODIES = (
 )
 SLOW = 40  # bodies of which only the half comes
 TAMPERED = 60  # cursors
+STRANGERS = 120  # bodies that come together, of as many as may be large
+GUESSED = "X-Hub-Signature-256: sha256=0\r\nX-GitHub-Delivery: 1\r\n"
+FORM = "Sec-Fetch-Site: same-origin\r\nContent-Type: application/x-www-form-urlencoded\r\n"
 
 
 class Server:
@@ -145,3 +154,32 @@ def test_the_memory_of_a_server_stays_flat_whatever_is_sent_to_it(
         assert grown < GROWTH
         assert server.client.get("/health/ready").status_code == 200
         assert len(server.client.get("/v1/jobs").json()["jobs"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        ("/hooks/nosuch", ""),
+        ("/hooks/github", ""),
+        ("/hooks/github", GUESSED),
+        ("/sign-in", FORM),
+        ("/sign-out", FORM),
+    ],
+)
+def test_the_memory_of_a_server_stays_flat_while_strangers_send_it_bodies(
+    tmp_path: Path, path: str, headers: str
+) -> None:
+    """All of them open together, each short of its last byte. Nothing of it is a matter of the store."""
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1048576\r\n{headers}\r\n".encode()
+    with serving(tmp_path, f"sqlite:///{tmp_path}/jobs.db") as server, ExitStack() as stack:
+        assert server.client.get("/health/ready").status_code == 200
+        before = most = server.memory
+        for _ in range(STRANGERS):
+            connection = stack.enter_context(connected(server.port))
+            with suppress(ConnectionError):  # it was answered, and closed
+                connection.sendall(head + b"a" * 1_048_575)
+            most = max(most, server.memory)
+        assert server.client.get("/health/ready").status_code == 200
+        grown = max(most, server.memory) - before
+        print(f"{before / 2**20:.1f} MiB, and {grown / 2**20:.1f} more")
+        assert grown < UNKNOWN_BODIES + GROWTH

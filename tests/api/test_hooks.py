@@ -4,7 +4,7 @@ import hmac
 import logging
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 
 from lateshift import Lateshift, Message
 from lateshift.api.application import make_api
-from lateshift.api.bounds import BODY_LIMIT, JSON_DEPTH
+from lateshift.api.bounds import BODY_LIMIT, JSON_DEPTH, Bounds
 from lateshift.errors import TriggerInvalid
 from lateshift.model.access import Scope
 from lateshift.model.job import JobFilter
@@ -331,3 +331,49 @@ def test_a_token_is_of_no_use_at_a_webhook(web: Web, kit: Kit) -> None:
     text = token_of(kit.app, "root", [Scope.ADMIN])
     answer = web("POST", "/hooks/payments", content=PAID, token=text)
     assert answer.status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/hooks/nosuch", {}, 404),
+        ("/hooks/payments", {}, 401),
+        ("/hooks/github", {}, 401),
+        ("/hooks/stripe", {}, 401),
+    ],
+)
+def test_what_cannot_be_let_in_is_refused_before_its_body_is_read(
+    web: Web, path: str, headers: dict[str, str], status: int
+) -> None:
+    read: list[bytes] = []
+
+    async def body() -> AsyncIterator[bytes]:
+        read.append(b"a")
+        yield b"a"
+
+    assert web("POST", path, headers=headers, content=body()).status_code == status
+    assert read == []
+
+
+def test_bodies_of_those_who_are_not_known_share_a_budget(kit: Kit) -> None:
+    bounds = Bounds(unknown_bodies=1_000)
+    with asking(kit.app, make_api(kit.app, bounds=bounds)) as web:
+        for _ in range(3):  # what was answered is given back
+            assert web("POST", "/hooks/own", content=b"a" * 900).status_code != 503
+        full = web("POST", "/hooks/own", content=b"a" * 1_001)
+        assert (full.status_code, full.headers["retry-after"], full.headers["connection"]) == (
+            503,
+            "1",
+            "close",
+        )
+
+        async def by_letters() -> AsyncIterator[bytes]:
+            for _ in range(100):
+                yield b"a"
+
+        assert (
+            web("POST", "/hooks/own", content=by_letters()).status_code == 503
+        )  # each costs more than itself
+        assert web("POST", "/hooks/own", content=b"a" * 900).status_code != 503
+        known = {"name": "n" * 1_500}
+        assert web("POST", "/v1/tokens", known).status_code == 422  # who is known has no share in it

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lateshift.api.bounds import Bounds
+from lateshift.api.bounds import SIGN_IN_LIMIT, Bounds
 from lateshift.dashboard import answering
 from lateshift.dashboard.forms import FIELDS_MOST
 from lateshift.dashboard.rendering import HEADERS
@@ -161,3 +161,8 @@ def test_a_file_is_asked_for_by_its_digest_and_may_be_kept(browser: Browser) -> 
         assert "immutable" in answer.headers["cache-control"]
     assert browser.ask("GET", "/static/lateshift.css").status_code == 404
     assert browser.ask("GET", "/static/..%2fpage.py").status_code == 404
+
+
+def test_the_form_that_somebody_signs_in_with_is_small(stranger: Browser) -> None:
+    form = {"token": "a" * SIGN_IN_LIMIT}
+    assert stranger.ask("POST", "/sign-in", data=form, headers=OWN).status_code == 413

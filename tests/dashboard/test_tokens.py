@@ -1,7 +1,10 @@
 """Tokens and the audit on their pages, on both stores."""
 
+import asyncio
 import re
+from collections.abc import AsyncIterator
 from datetime import timedelta
+from urllib.parse import urlencode
 
 import pytest
 
@@ -11,7 +14,7 @@ from lateshift.dashboard.page import Form
 from lateshift.dashboard.typed import UNITS, seconds_in, words_in
 from lateshift.model.access import SIGN_IN_LINK, Scope, new_token
 from tests.api.asking import token_of
-from tests.dashboard.browsing import Browser, browsing
+from tests.dashboard.browsing import OWN, Browser, browsing
 from tests.dashboard.test_workflows import html
 
 FORM = {"name": "ann", "scopes": "read", "queues": "mail images.*", "expires": "2", "expires_unit": "days"}
@@ -132,3 +135,22 @@ def test_any_other_length_is_refused(form: Form) -> None:
 def test_words_are_parted_by_spaces_commas_and_lines() -> None:
     assert words_in({"q": " a,b\n c  "}, "q") == ["a", "b", "c"]
     assert words_in({}, "q") == []
+
+
+def test_a_form_of_a_browser_that_is_signed_out_while_it_comes_does_nothing(browser: Browser) -> None:
+    store = browser.app.store
+    browser.look("/tokens")
+    assert browser.page is not None
+    [proof, *_] = re.findall(r'name="proof" value="(\w+)"', browser.page.text)
+    sent = urlencode(FORM | {"proof": proof}).encode()
+
+    async def late() -> AsyncIterator[bytes]:
+        yield sent[:1]
+        [own] = store.tokens.list(1, sign_ins=True)
+        await asyncio.to_thread(store.tokens.revoke, own.id, by="ann")
+        yield sent[1:]
+
+    headers = OWN | {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = browser.ask("POST", "/tokens/create", content=late(), headers=headers)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+    assert store.tokens.named("ann") is None

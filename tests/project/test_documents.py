@@ -329,6 +329,7 @@ def test_every_error_is_documented_and_stands_in_the_tree() -> None:
         ("COURIER_BATCH", "replies.courier"),
         ("AT_HAND", "replies.hub"),
         ("KEPT_CONNECTIONS", "store.postgres.database"),
+        ("READERS", "store.sqlite.database"),
         ("STATEMENT_SECONDS", "store.postgres.database"),
         ("BUSY_SECONDS", "store.sqlite.database"),
     ],

@@ -3,6 +3,7 @@
 import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from threading import Barrier
 from typing import Any
 from uuid import uuid4
 
@@ -163,6 +164,45 @@ def test_nobody_signs_in_with_a_token_that_is_revoked_in_that_moment(store: Stor
     with pytest.raises(TokenRevoked):
         child_of(store, token, "ci:browser")
     assert store.tokens.named("ci:browser") is None
+
+
+@pytest.mark.parametrize("ended", ["revoked", "expired", "gone"])
+def test_nobody_makes_a_token_with_one_that_is_good_no_more_in_that_moment(
+    store: Store, clock: ManualClock, ended: str
+) -> None:
+    maker, _ = make(store, "admin", life=HOUR)
+    new, _ = new_token("ci", [Scope.READ], [], at=store.clock.now(), by="token admin")
+    if ended == "revoked":
+        store.tokens.revoke(maker.id, by="bob")
+    elif ended == "expired":
+        clock.move(hours=2)
+    with pytest.raises(TokenRevoked):
+        store.tokens.create(new, maker=uuid4() if ended == "gone" else maker.id)
+    assert store.tokens.named("ci") is None
+    store.tokens.create(new, maker=make(store, "other")[0].id)
+    assert store.tokens.named("ci") == new
+
+
+def test_no_token_is_made_after_the_revocation_of_the_one_that_makes_it(store: Store) -> None:
+    maker, _ = make(store, "admin")
+    at_once = Barrier(2)
+
+    def make_some() -> None:
+        at_once.wait(10)
+        for number in range(50):
+            new, _ = new_token(f"n{number}", [Scope.READ], [], at=store.clock.now(), by="token admin")
+            store.tokens.create(new, maker=maker.id)
+
+    def revoke() -> None:
+        at_once.wait(10)
+        store.tokens.revoke(maker.id, by="bob")
+
+    with ThreadPoolExecutor(2) as pool:
+        making, revoking = pool.submit(make_some), pool.submit(revoke)
+        assert revoking.exception() is None
+        assert isinstance(making.exception(), TokenRevoked | None)
+    lines = [action for action, _, actor in audit(store) if actor in ("token admin", "bob")]
+    assert lines.index("revoke") == 0  # the newest
 
 
 def child_of(store: Store, parent: Token, name: str) -> Token:
@@ -389,7 +429,7 @@ def test_no_statement_reads_all_tokens(store: Store, analysed: bool) -> None:
             (tokens.FIND, ([ONE],), "token_pkey"),
             (tokens.REVOKE, SKEW, "Index Cond: (id = "),
             (tokens.REVOKE_CHILDREN, SKEW, "token_parent"),
-            (tokens.LIVES, (ONE,), "Index Cond: (id = "),
+            (tokens.LIVES, SKEW, "Index Cond: (id = "),
             (tokens.USED, SKEW, "token_pkey"),
             (tokens.NAMED, ("ci",), "token_name"),
             (tokens.LISTED[TokenGroup.LASTING], listed, "token_lasting"),

@@ -12,8 +12,10 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from lateshift.api.authentication import REALM, Doorkeeper, held_in
+from lateshift.api.admission import Admission
+from lateshift.api.authentication import Doorkeeper, held_in
 from lateshift.api.bounds import Bounds
+from lateshift.api.budget import Share
 from lateshift.api.deadline import Deadline
 from lateshift.api.problem import ALWAYS, PROBLEM, RETRY_AFTER, Problem, Refused, fault, refused_by
 from lateshift.api.reading import (
@@ -31,7 +33,6 @@ from lateshift.api.route import EVENT_STREAM, PUBLIC, Answer, Asked, Reach, Rout
 from lateshift.api.streaming import Streams
 from lateshift.app import Lateshift
 from lateshift.errors import LateshiftError
-from lateshift.model.access import Token
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
 from lateshift.store.crashpoints import crashpoint
@@ -59,23 +60,33 @@ def endpoint_of(
     )
 
     async def answer(request: Request) -> Response:
-        token = await admitted(request)
+        if route.scope != PUBLIC or not posted:
+            return await answer_within(request, None)
+        share = doorkeeper.unknown.share()
+        try:
+            return await answer_within(request, share)
+        finally:
+            share.end()
+
+    async def answer_within(request: Request, share: Share | None) -> Response:
+        admission = await admitted(request)
+        token = admission.token
         asked = Asked(  # of the headers, those that the route has a use for
             app=app, route=route, token=token, path=paths_of(request), key=key_of(request) if posted else None,
             last_event=last_event_of(request) if streams_on else None,
             accepts=",".join(request.headers.getlist("accept")) if negotiates else "",
             query=query_of(request.query_params.multi_items() if request.scope["query_string"] else (), route.asks),
-            body=await body_of(request, route, bounds) if posted else None,
-            headers=request.headers.items() if route.raw else (), prefix=request.scope.get("root_path", ""),
+            body=None, headers=request.headers.items() if route.raw else (), prefix=request.scope.get("root_path", ""),
         )  # fmt: skip
+        if route.before is not None:
+            route.before(asked)
+        if posted:
+            asked.body = await admission.after(body_of(request, route, bounds, share))
 
         async def do(begin: Begin | None = None) -> Response:
-            given = await handled(route, asked, begin)
-            if getattr(asked.query, "wait", 0) and not await doorkeeper.still(token, route):
-                raise Refused(
-                    401, "unauthorized", "This token was revoked, or ended, while the answer waited. Ask for another.",
-                    headers={"WWW-Authenticate": f'{REALM}, error="invalid_token"'},
-                )  # fmt: skip
+            given = await handled(route, asked, admission, begin)
+            if getattr(asked.query, "wait", 0):
+                await admission.again()
             if isinstance(given, Stream):
                 if request.method == "HEAD":  # nobody listens
                     return Given(None, 200, ALWAYS, EVENT_STREAM)
@@ -86,12 +97,15 @@ def endpoint_of(
             return await do()
         held = held_in(request.headers.getlist("authorization"))
         assert held is not None, "it was let in by it"
-        return await repeating.once(route, token, held[1], asked, do)
+        return await repeating.once(route, token, held[1], asked, do, admission.if_late)
 
-    async def admitted(request: Request) -> Token | None:
-        if route.scope == PUBLIC:
-            return None
-        return await doorkeeper.admit(request.headers.getlist("authorization"), route, address_of(request))
+    async def admitted(request: Request) -> Admission:
+        token = None
+        if route.scope != PUBLIC:
+            token = await doorkeeper.admit(
+                request.headers.getlist("authorization"), route, address_of(request)
+            )
+        return Admission(doorkeeper, route, token)
 
     async def endpoint(request: Request) -> Response:
         if (traced := spans()) is not None:
@@ -104,21 +118,28 @@ def endpoint_of(
     return endpoint
 
 
-async def handled(route: Route, asked: Asked, begin: Begin | None = None) -> Any:
-    """What the handler gives: a coroutine on the loop, a plain function on a thread. `begin`: what it is done inside of, which only a thread is."""
+async def handled(route: Route, asked: Asked, admission: Admission, begin: Begin | None = None) -> Any:
+    """What the handler gives: a coroutine on the loop, a plain function on a thread. `begin`: what it is done inside of, which only a thread is,
+    if the caller is still let in then."""
     asked.check_besides()
     if _is_coroutine(route.handler):
+        await admission.if_late()
         crashpoint("api.before_deed")
         given = await route.handler(asked)
     else:
-        given = await aside(_begun, begin, route, asked)
+
+        async def work() -> Any:
+            return await aside(_begun, begin, admission, route, asked)
+
+        given = await (admission.in_turn(work) if route.dear else work())
     crashpoint("api.after_deed")
     if route.reach is Reach.ONE and not asked.checked:
         raise RuntimeError(f"{route.method} {route.path} did not look at its queue")
     return given
 
 
-def _begun(begin: Begin | None, route: Route, asked: Asked) -> Any:
+def _begun(begin: Begin | None, admission: Admission, route: Route, asked: Asked) -> Any:
+    admission.if_late_here()  # on the thread: for one of those it may have waited too
     with nullcontext() if begin is None else begin():
         crashpoint("api.before_deed")
         return route.handler(asked)

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 from lateshift.api.answering import endpoint_of, problem_of
 from lateshift.api.authentication import Doorkeeper
 from lateshift.api.bounds import BOUNDS, Bounds
+from lateshift.api.budget import Budget
 from lateshift.api.guard import Guard, Network
 from lateshift.api.openapi import document_route
 from lateshift.api.problem import Refused
@@ -21,6 +22,7 @@ from lateshift.api.routes.all import ROUTES
 from lateshift.api.routes.metrics import metrics_route
 from lateshift.api.shortcut import Short, Shortcut
 from lateshift.api.streaming import Streams
+from lateshift.api.turns import Turns
 from lateshift.app import Lateshift
 
 Missing = Callable[[Request, Exception], Awaitable[Response]]
@@ -37,7 +39,7 @@ def make_api(
 ) -> ASGIApp:
     """An ASGI application for an app: for uvicorn, or any server that speaks it. `hosts`: the names that clients may call it by.
     `peers`: the networks of its proxies, if only they may ask it. Raises TypeError for a route that does not say who may."""
-    doorkeeper = Doorkeeper(app, rate_of(app, bounds.token_rate), by_address=not peers)
+    doorkeeper = doorkeeper_of(app, bounds, peers)
     return behind_guard(
         served_routes(app, doorkeeper, routes, bounds),
         hosts=hosts,
@@ -53,6 +55,17 @@ def rate_of(app: Lateshift, per_second: float) -> Rate:
         return app.clock.monotonic()
 
     return Rate(per_second, now)
+
+
+def doorkeeper_of(app: Lateshift, bounds: Bounds, peers: Sequence[Network]) -> Doorkeeper:
+    turns = Turns(bounds.dear, bounds.dear_of_token)
+    return Doorkeeper(
+        app,
+        rate_of(app, bounds.token_rate),
+        by_address=not peers,
+        turns=turns,
+        unknown=Budget(bounds.unknown_bodies),
+    )
 
 
 def served_routes(

@@ -7,10 +7,19 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from lateshift.api.bounds import FAILURES_OF_ADDRESS, FAILURES_OF_TOKEN, TOKEN_RATE
+from lateshift.api.bounds import (
+    DEAR_AT_ONCE,
+    DEAR_OF_TOKEN,
+    FAILURES_OF_ADDRESS,
+    FAILURES_OF_TOKEN,
+    TOKEN_RATE,
+    UNKNOWN_BODIES,
+)
+from lateshift.api.budget import Budget
 from lateshift.api.problem import Refused
 from lateshift.api.rates import Backoff, Rate, caller_at
 from lateshift.api.route import Route, may, no_queue
+from lateshift.api.turns import Turns
 from lateshift.app import Lateshift
 from lateshift.errors import LateshiftError
 from lateshift.model.access import Scope, Token, ended, new_token, parse, verify
@@ -26,13 +35,18 @@ REMEMBERED = 10_000  # tokens whose last use is remembered here
 class Doorkeeper:
     """Knows the callers of one app."""
 
-    def __init__(self, app: Lateshift, rate: Rate | None = None, *, by_address: bool = True) -> None:
-        """`rate`: of one token. `by_address`: whether the socket's address says who it is, and not a proxy's."""
+    def __init__(
+        self, app: Lateshift, rate: Rate | None = None, *, by_address: bool = True, turns: Turns | None = None, unknown: Budget | None = None,
+    ) -> None:  # fmt: skip
+        """`rate`: of one token. `by_address`: whether the socket's address says who it is, and not a proxy's. `turns`: of those who look
+        at a lot, over the API and the pages alike. `unknown`: what is held for those who have not said yet who they are."""
         self._app = app
-        self._rate = rate or Rate(TOKEN_RATE, self._monotonic)
+        self.unknown = unknown or Budget(UNKNOWN_BODIES)
+        self.turns = turns or Turns(DEAR_AT_ONCE, DEAR_OF_TOKEN)
+        self._rate = rate or Rate(TOKEN_RATE, self.monotonic)
         self._by_address = by_address
-        self._of_token = Backoff(FAILURES_OF_TOKEN, self._monotonic)
-        self._of_address = Backoff(FAILURES_OF_ADDRESS, self._monotonic)
+        self._of_token = Backoff(FAILURES_OF_TOKEN, self.monotonic)
+        self._of_address = Backoff(FAILURES_OF_ADDRESS, self.monotonic)
         self._together = Together(self._find)
         self._used: dict[UUID, datetime] = {}
         # Whoever names no token is compared with this one's secret, which nobody has.
@@ -42,16 +56,7 @@ class Doorkeeper:
         """The token that a request holds, if it is good for this route. Raises Refused."""
         token = await self.who(*headers, address=address)
         self._rate.take(token.id)
-        match may(token, route, self._app):
-            case "revoked" | "expired" as why:
-                raise _ended(why)
-            case "queue":
-                raise no_queue(token, None, route)
-            case "scope":
-                raise Refused(
-                    403, "scope-forbidden", f"This token has the scopes {', '.join(token.scopes)}, and this asks for {route.scopes}.",
-                    headers={"WWW-Authenticate": f'{REALM}, error="insufficient_scope", scope="{route.needs}"'},
-                )  # fmt: skip
+        self._refuse(token, route)
         await self._note(token)
         return token
 
@@ -69,8 +74,31 @@ class Doorkeeper:
         now = await self._together.put(token.id)
         return now is not None and may(now, route, self._app) is None
 
-    def _monotonic(self) -> float:
+    async def again(self, token: Token, route: Route) -> None:
+        """A second look at a token that was let in. Raises Refused unless it is still good."""
+        self._refuse(await self._together.put(token.id), route)
+
+    def again_here(self, token: Token, route: Route) -> None:
+        """The same on a thread."""
+        self._refuse(self._find([token.id])[0], route)
+
+    def monotonic(self) -> float:
         return self._app.clock.monotonic()
+
+    def _refuse(self, token: Token | None, route: Route) -> None:
+        """Raises Refused unless a token may use a route, as far as that is known by now."""
+        if token is None:
+            raise _ended("deleted")
+        match may(token, route, self._app):
+            case "revoked" | "expired" as why:
+                raise _ended(why)
+            case "queue":
+                raise no_queue(token, None, route)
+            case "scope":
+                raise Refused(
+                    403, "scope-forbidden", f"This token has the scopes {', '.join(token.scopes)}, and this asks for {route.scopes}.",
+                    headers={"WWW-Authenticate": f'{REALM}, error="insufficient_scope", scope="{route.needs}"'},
+                )  # fmt: skip
 
     async def who(self, *headers: str, address: str = "") -> Token:
         """Whose token it is that these headers hold, whatever it is good for. `address`: the socket's. Raises Refused."""

@@ -9,6 +9,10 @@ from msgspec import Meta
 from lateshift.model.depth import JSON_DEPTH as JSON_DEPTH
 
 BODY_LIMIT = 1024 * 1024  # bytes of a request's body
+UNKNOWN_BODIES = (
+    32 * 1024 * 1024
+)  # bytes of bodies of callers that are not known yet, held at once; more are answered 503
+SIGN_IN_LIMIT = 16 * 1024  # bytes of the form that somebody signs in or out with
 DISCARDED = 4 * 1024 * 1024  # bytes over it that are read and thrown away, so that the answer is heard
 URL_LIMIT = 8 * 1024  # bytes of a path and its query
 HEADERS_LIMIT = 16 * 1024  # bytes of all headers together
@@ -20,6 +24,8 @@ READ_WITHIN = timedelta(
 READ_LEAST = 16 * 1024  # bytes that it takes in this time, unless that is all there is
 HEAD_LIMIT = 64 * 1024  # bytes of a request's head, over which the connection is closed without a word
 REQUESTS_AT_ONCE = 2_000  # connections and requests of one process, streams among them; more are answered 503
+DEAR_AT_ONCE = 2  # requests of a process that look at a lot and are under way; the others wait for their turn
+DEAR_OF_TOKEN = 16  # of them those of one token that are under way or wait; more are answered 429
 DEADLINE = timedelta(seconds=30)  # until a request is answered one way or another
 WAIT_MOST = 20  # seconds that `?wait=` may ask for
 PAGE = 20
@@ -38,6 +44,7 @@ BACKFILL_MOST = 10_000  # ticks that one request fills
 DEAD_MOST = 10_000  # newest dead letters that one request looks at
 TOKEN_RATE = 5_000  # requests of one token in a second, over which they are answered 429
 ADDRESS_RATE = 5_000  # requests of one address in a second, likewise
+LOOK_LASTS = timedelta(milliseconds=250)  # after which a token is looked at again before anything is done
 BURST_SECONDS = 2  # so many seconds' worth may come at once
 FAILURES_OF_TOKEN = 10  # tokens of one id that were not good, from one address, until it has to wait
 FAILURES_OF_ADDRESS = 100  # of any
@@ -56,11 +63,14 @@ class Bounds:
     """Those that may be made smaller."""
 
     body: int = BODY_LIMIT
+    unknown_bodies: int = UNKNOWN_BODIES
     deadline: timedelta = DEADLINE
     streams: int = STREAMS_MOST
     streams_of_token: int = STREAMS_OF_TOKEN
     stream: timedelta = STREAM_TIME
     check: timedelta = CHECK_EVERY
+    dear: int = DEAR_AT_ONCE
+    dear_of_token: int = DEAR_OF_TOKEN
     token_rate: float = TOKEN_RATE
     address_rate: float = ADDRESS_RATE
 

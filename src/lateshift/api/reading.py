@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from lateshift.api.bounds import DISCARDED, JSON_DEPTH, LAST_EVENT_LIMIT, Bounds
+from lateshift.api.budget import Share
 from lateshift.api.problem import Refused
 from lateshift.api.route import Route
 from lateshift.model import mismatch
@@ -21,9 +22,9 @@ READING = "lateshift.reading"  # in the scope of a request: whether its body is 
 _KEY = re.compile(rf"[\x21-\x7e]{{1,{KEY_LIMIT}}}")
 
 
-async def body_of(request: "Request", route: Route, bounds: Bounds) -> Any:
+async def body_of(request: "Request", route: Route, bounds: Bounds, share: Share | None = None) -> Any:
     """Raises Refused. A route that takes no body takes an empty one, and `{}`."""
-    raw = await bytes_of(request, bounds.body)
+    raw = await bytes_of(request, bounds.body, share)
     if route.raw:
         return raw
     if not raw.strip():
@@ -64,9 +65,9 @@ class NoBody(msgspec.Struct, forbid_unknown_fields=True):
     """Nothing is to be said."""
 
 
-async def bytes_of(request: "Request", limit: int) -> bytes:
+async def bytes_of(request: "Request", limit: int, share: Share | None = None) -> bytes:
     """Never more than the limit in memory, whatever the length is said to be. A little over it is read to the end and thrown
-    away, as a client that still sends would not hear the answer."""
+    away, as a client that still sends would not hear the answer. `share`: of what may be held for those who are not known."""
     said = request.headers.get("content-length", "")
     if said.isdigit() and int(said) > limit + DISCARDED:
         raise _too_large(limit)
@@ -79,7 +80,11 @@ async def bytes_of(request: "Request", limit: int) -> bytes:
             break
         if size > limit:
             parts.clear()
-        else:
+            if share is not None:
+                share.end()
+        elif part:
+            if share is not None:
+                share.take(len(part))
             parts.append(part)
     request.scope[READING] = False
     if size > limit:

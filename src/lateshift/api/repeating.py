@@ -34,6 +34,7 @@ HELD_EVERY = ANSWER_WITHIN.total_seconds() / 4  # while it is under way
 
 Begin = Callable[[], AbstractContextManager[None]]
 Do = Callable[[Begin], Awaitable[Response]]
+Still = Callable[[], Awaitable[None]]
 
 _TOO_LARGE = Refused(
     409, "answer-too-large", "This was done before. Its answer was too large to be kept: look at what it was about.",
@@ -51,11 +52,13 @@ class Repeating:
         self._app = app
         self._under_way: set[asyncio.Task[Response]] = set()
 
-    async def once(self, route: Route, token: Token, secret: bytes, asked: Asked, do: Do) -> Response:
+    async def once(
+        self, route: Route, token: Token, secret: bytes, asked: Asked, do: Do, still: Still
+    ) -> Response:
         """What `do` gives, or gave before; it enters what it is given right before it begins, and does what it does inside of it, on that
-        thread. `secret`: the token's. Raises Refused."""
+        thread. `secret`: the token's. `still`: refuses to tell what was given before to whoever is let in no more. Raises Refused."""
         work = asyncio.create_task(
-            self._once(_id(route, token, asked.key), _request(asked, secret), _request(asked), do)
+            self._once(_id(route, token, asked.key), _request(asked, secret), _request(asked), do, still)
         )
         self._under_way.add(work)
         work.add_done_callback(self._under_way.discard)
@@ -65,11 +68,12 @@ class Repeating:
             work.add_done_callback(_tell)
             raise
 
-    async def _once(self, id: bytes, request: bytes, older: bytes, do: Do) -> Response:
+    async def _once(self, id: bytes, request: bytes, older: bytes, do: Do, still: Still) -> Response:
         answers, turn = self._app.store.answers, randbits(62)
         crashpoint("answer.before_begin")
         begun: Begun = await aside(lambda: answers.begin(id, request, turn=turn, older=older))
         if begun.answer is not None:
+            await still()
             kept = begun.answer
             return Response(kept.body, kept.status, {**ALWAYS, **kept.headers, REPLAYED: "true"})
         _refuse(begun)

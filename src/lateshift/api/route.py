@@ -42,7 +42,8 @@ class Reach(StrEnum):
 class Route:
     """`takes`: the type of the body. `asks`: the type of the query. `gives`: the type of the answer, and `status` its status.
     `keyed`: an Idempotency-Key has a meaning of its own. `raw`: the body is taken as it comes. `forgets`: no answer
-    of it is kept, whatever the key: it shows a secret, or changes nothing. `media`: the kinds in which the answer may come. `links`: names of
+    of it is kept, whatever the key: it shows a secret, or changes nothing. `dear`: it looks at so much that it waits for its turn. `before`: refuses what is known to be wrong before the
+    body is read; on the loop. `media`: the kinds in which the answer may come. `links`: names of
     handlers that its answer leads to, and where in it stands what they are asked for by. `ends`: of a stream, that it has an end; whoever has seen it is answered 204. `untagged`: fields of the answer that are left out of its ETag, as they change while
     nothing has; the tag is weak then. `besides`: a second scope that it asks for; `besides_for`: only
     where one of these fields of the body is given. The first line of the handler's docstring says what it does."""
@@ -62,6 +63,8 @@ class Route:
     raw: bool = False
     ends: bool = False
     forgets: bool = False
+    dear: bool = False
+    before: Callable[["Asked"], None] | None = None
     media: tuple[str, ...] = ("application/json",)
     untagged: tuple[str, ...] = ()
     links: Mapping[str, str] = field(default_factory=dict)
@@ -125,6 +128,10 @@ class Route:
         if self.remembers and iscoroutinefunction(self.handler):
             raise TypeError(
                 f"{self.method} {self.path}: what is done once for an Idempotency-Key is done on one thread; its handler is a plain function."
+            )
+        if self.dear and (self.scope == PUBLIC or iscoroutinefunction(self.handler)):
+            raise TypeError(
+                f"{self.method} {self.path}: what looks at a lot is asked for by a token, and runs on a thread."
             )
         if not self.about:
             raise TypeError(

@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route as StarletteRoute
 
+from lateshift.api.admission import Admission
 from lateshift.api.answering import blamed, handled, problem_in
 from lateshift.api.application import not_there
 from lateshift.api.authentication import Doorkeeper
@@ -38,7 +39,7 @@ NOWHERE = Page(
 
 
 class NotSignedIn(Exception):
-    """There is no cookie, or its token is good for nothing any more."""
+    """There is no cookie."""
 
 
 class Pages:
@@ -69,12 +70,12 @@ class Pages:
 
     def _showing(self, page: Page) -> Handler:
         async def show(request: Request) -> Response:
-            text, token = await self._admitted(request, page.route)
+            text, admission = await self._admitted(request, page.route)
             said = self._cookies.said(request, text)
             try:
-                response = await self._shown(request, page, text, token, said=said)
+                response = await self._shown(request, page, text, admission, said=said)
             except (Refused, LateshiftError) as error:
-                response = await self._misread(request, page, text, token, error)
+                response = await self._misread(request, page, text, admission, error)
             if said is not None:
                 self._cookies.heard(response)
             return response
@@ -84,19 +85,21 @@ class Pages:
     def _doing(self, page: Page, name: str, action: Action) -> Handler:
         async def do(request: Request) -> Response:
             require_own_page(request)
-            text, token = await self._admitted(request, action.route)
-            form = await form_of(request)
+            text, admission = await self._admitted(request, action.route)
+            token = admission.token
+            assert token is not None, "pages are for those who are signed in"
+            form = await admission.after(form_of(request))
             require_proof(text, form.pop("proof", ""))
             asked = self._asked(request, action.route, token)
             try:
                 asked.body = fitting_form(action.body(form), action.route.takes)
-                given = await handled(action.route, asked)
+                given = await handled(action.route, asked, admission)
             except (Refused, LateshiftError) as error:
-                if may(token, page.route, self._app) is not None:
+                if _is_let_in_no_more(error) or may(token, page.route, self._app) is not None:
                     raise  # who may send the form need not be one who may see the page
                 problem, _ = problem_in(error, page.action_path("…"))
                 return await self._shown(
-                    request, page, text, token, problem=problem, typed=form, place=action.place, here=_own_path(request, name)
+                    request, page, text, admission, problem=problem, typed=form, place=action.place, here=_own_path(request, name)
                 )  # fmt: skip
             result = given.body if isinstance(given, Answer) else given
             if action.shows is not None:
@@ -113,7 +116,7 @@ class Pages:
         request: Request,
         page: Page,
         text: str,
-        token: Token,
+        admission: Admission,
         *,
         said: str | None = None,
         problem: Problem | None = None,
@@ -124,10 +127,12 @@ class Pages:
     ) -> Response:
         """The page; after a form that was refused, with what was typed. Fields of a filter that were left empty say nothing. `misread`:
         it is the filter that was refused. `here`: where the page is, if not at the address that was asked."""
+        token = admission.token
+        assert token is not None
         asked = self._asked(request, page.route, token)
         pairs = request.query_params.multi_items() if problem is None else ()
         asked.query = query_of([(name, value) for name, value in pairs if value != ""], page.asks)
-        context = await handled(page.route, asked)
+        context = await handled(page.route, asked, admission)
         more = {
             "said": said,
             "problem": problem,
@@ -160,7 +165,7 @@ class Pages:
         return Response(html, problem.status, HEADERS, HTML)
 
     async def _misread(
-        self, request: Request, page: Page, text: str, token: Token, error: Refused | LateshiftError
+        self, request: Request, page: Page, text: str, admission: Admission, error: Refused | LateshiftError
     ) -> Response:
         """The page without what the query asked, with why that is refused and what was typed. Raises the error if it is not the query
         that is refused, but the page."""
@@ -171,7 +176,7 @@ class Pages:
         problem = refused.problem
         try:
             return await self._shown(
-                request, page, text, token, problem=problem, typed=typed, misread=True, place=page.place
+                request, page, text, admission, problem=problem, typed=typed, misread=True, place=page.place
             )
         except (Refused, LateshiftError):
             raise error from None
@@ -200,16 +205,12 @@ class Pages:
             app=self._app, route=route, token=token, path=paths_of(request), query=None, body=None, key=None
         )
 
-    async def _admitted(self, request: Request, route: Route) -> tuple[str, Token]:
+    async def _admitted(self, request: Request, route: Route) -> tuple[str, Admission]:
         text = self._cookies.token(request)
         if not text:
             raise NotSignedIn
-        try:
-            return text, await self._doorkeeper.admit([f"Bearer {text}"], route, address_of(request))
-        except Refused as refused:
-            if refused.problem.status == 401:
-                raise NotSignedIn from None
-            raise
+        token = await self._doorkeeper.admit([f"Bearer {text}"], route, address_of(request))
+        return text, Admission(self._doorkeeper, route, token)
 
     def _guarded(self, inner: Handler, page: Page = NOWHERE) -> Handler:
         async def answer(request: Request) -> Response:
@@ -221,6 +222,8 @@ class Pages:
             except ClientDisconnect:
                 return Response(None, 400)  # nobody reads it
             except Exception as error:
+                if page is not NOWHERE and _is_let_in_no_more(error):
+                    return RedirectResponse(URL(self._door.before(request)), 303, HEADERS)
                 problem, headers = problem_in(blamed(error, request), f"{request.method} {request.url.path}")
                 response = await self._told(request, problem, page)
                 response.headers.update(headers)
@@ -231,6 +234,12 @@ class Pages:
 
 def _route(method: str, path: str, handler: Handler) -> StarletteRoute:
     return StarletteRoute(path, handler, methods=[method])
+
+
+def _is_let_in_no_more(error: Exception) -> bool:
+    """At the door, or later: the token was good for less than the request took."""
+    refused = refused_by(error) if isinstance(error, LateshiftError) else error
+    return isinstance(refused, Refused) and refused.problem.status == 401
 
 
 def _own_path(request: Request, action: str) -> str:

@@ -10,6 +10,7 @@ from starlette.routing import compile_path
 
 from lateshift.api.answering import problem_in
 from lateshift.api.authentication import Doorkeeper
+from lateshift.api.bounds import SIGN_IN_LIMIT
 from lateshift.api.problem import Problem, Refused
 from lateshift.api.reading import address_of
 from lateshift.app import Lateshift
@@ -58,7 +59,7 @@ class Door:
 
     async def enter(self, request: Request) -> Response:
         require_own_page(request)
-        form = await form_of(request)
+        form = await self._form(request)
         to = self._own_page(form.get("next", ""))
         try:
             token, text = await self._sign_in.by(form, address_of(request))
@@ -73,12 +74,20 @@ class Door:
         """The browser's own token is good for nothing from then on."""
         require_own_page(request)
         text = self._cookies.token(request)
-        require_proof(text, (await form_of(request)).get("proof", ""))
+        require_proof(text, (await self._form(request)).get("proof", ""))
         token = await self._doorkeeper.who(f"Bearer {text}", address=address_of(request))
         await aside(self._app.store.tokens.revoke, token.id, by=f"token {token.name}")
         response = RedirectResponse(URL("/sign-in"), 303, HEADERS)
         self._cookies.sign_out(response)
         return response
+
+    async def _form(self, request: Request) -> dict[str, str]:
+        """Of somebody who is not known before it is read."""
+        share = self._doorkeeper.unknown.share()
+        try:
+            return await form_of(request, SIGN_IN_LIMIT, share)
+        finally:
+            share.end()
 
     def _page(self, code: str, to: str, problem: Problem | None = None) -> Response:
         used = problem is not None and problem.detail == LINK_USED

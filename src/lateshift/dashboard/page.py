@@ -36,7 +36,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """`section`: under which heading of the navigation it stands. `asks`: the type of its query, `place`: where the form of it is, if
+    """`section`: under which heading of the navigation it stands. `asks`: the type of its query, `dear`: as a route has it, `place`: where the form of it is, if
     not at the top. `actions`: by the last part of the path that their forms are sent to."""
 
     path: str
@@ -47,6 +47,7 @@ class Page:
     scope: Permission
     reach: Reach
     asks: Any = None
+    dear: bool = False
     place: str = ""
     actions: Mapping[str, Action] = field(default_factory=dict)
 
@@ -54,7 +55,8 @@ class Page:
     def route(self) -> Route:
         """As the API's door looks at it."""
         return Route(
-            method="GET", path=self.path, handler=self.handler, gives=None, scope=self.scope, reach=self.reach, asks=self.asks
+            method="GET", path=self.path, handler=self.handler, gives=None, scope=self.scope, reach=self.reach, asks=self.asks,
+            dear=self.dear,
         )  # fmt: skip
 
     def action_path(self, name: str) -> str:

@@ -73,5 +73,5 @@ class SignIn:
             name, scopes, queues, at=now, by=SIGN_IN_LINK if parent is None else f"token {parent.name}", expires_at=ends,
             parent=None if parent is None else parent.parent or parent.id,
         )  # fmt: skip
-        await aside(self._app.store.tokens.create, token)
+        await aside(self._app.store.tokens.create, token, maker=None if parent is None else parent.id)
         return token, text

@@ -5,8 +5,7 @@ from collections.abc import Collection, Sequence
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp
 
-from lateshift.api.application import LOOPBACK, behind_guard, rate_of, served_routes
-from lateshift.api.authentication import Doorkeeper
+from lateshift.api.application import LOOPBACK, behind_guard, doorkeeper_of, rate_of, served_routes
 from lateshift.api.bounds import BOUNDS, Bounds
 from lateshift.api.guard import Network
 from lateshift.app import Lateshift
@@ -32,7 +31,7 @@ class Site:
         pages: Sequence[Page] = PAGES,
         bounds: Bounds = BOUNDS,
     ) -> None:
-        doorkeeper = Doorkeeper(app, rate_of(app, bounds.token_rate), by_address=not peers)
+        doorkeeper = doorkeeper_of(app, bounds, peers)
         self._sign_in = SignIn(app, doorkeeper)
         answering = Pages(app, doorkeeper, self._sign_in, Cookies(secure=secure, port=port), pages)
         self.application: ASGIApp = behind_guard(

@@ -53,9 +53,10 @@ def place_of(token: Token) -> TokenPlace:
 
 
 class Tokens(Protocol):
-    def create(self, token: Token) -> None:
-        """Keep a new token; audited. Repeating an id is harmless. Raises TokenNameTaken if another that is not revoked has its
-        name, and TokenRevoked if its parent is not there any more or is revoked."""
+    def create(self, token: Token, *, maker: UUID | None = None) -> None:
+        """Keep a new token; audited. Repeating an id is harmless. `maker`: the token of whoever asks for it. Raises TokenNameTaken if
+        another that is not revoked has its name, and TokenRevoked if its parent or its maker is not there any more, is revoked, or has
+        expired: looked at in the transaction that keeps it, however long ago its maker was let in."""
 
     def find(self, ids: Sequence[UUID]) -> list[Token]:
         """Those of these that are there, in no order, as they are at this moment: whoever was revoked says so."""

@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from lateshift.errors import OptionInvalid, TokenNameTaken, TokenRevoked
-from lateshift.model.access import SIGN_IN_LINK, Scope, TokenState
+from lateshift.model.access import SIGN_IN_LINK, Scope, Token, TokenState
 from lateshift.model.outcome import clip
 from lateshift.store.access_contract import (
     AUDIT_AT_ONCE,
@@ -70,9 +70,14 @@ def taken(name: str) -> TokenNameTaken:
     )
 
 
+def makers(token: Token, maker: UUID | None) -> list[UUID]:
+    """Those that have to be good for it to be made, each once, in one order for all: who looks at them locks them."""
+    return sorted({id for id in (token.parent, maker) if id is not None})
+
+
 def orphan(name: str) -> TokenRevoked:
     return TokenRevoked(
-        f"The token that {name} would be made from is revoked, or gone. Sign in with another."
+        f"The token that {name} would be made from is revoked, has expired or is gone. Ask or sign in with another."
     )
 
 

@@ -102,7 +102,7 @@ def _chosen(asked: Asked) -> Chosen:
 
 
 ROUTES = (
-    Route(method="POST", path="/v1/bulk/preview", handler=preview_bulk, takes=Bulk, gives=BulkPreview, scope=Scope.OPERATE,
+    Route(method="POST", path="/v1/bulk/preview", handler=preview_bulk, takes=Bulk, gives=BulkPreview, dear=True, scope=Scope.OPERATE,
           reach=Reach.ONE, forgets=True),
-    Route(method="POST", path="/v1/bulk", handler=do_bulk, takes=Bulk, gives=BulkDone, scope=Scope.OPERATE, reach=Reach.ONE),
+    Route(method="POST", path="/v1/bulk", handler=do_bulk, takes=Bulk, gives=BulkDone, dear=True, scope=Scope.OPERATE, reach=Reach.ONE),
 )  # fmt: skip

@@ -82,8 +82,8 @@ def _named(asked: Asked) -> DiscardPlan:
 
 ROUTES = (
     Route(method="POST", path="/v1/dead-letters/discard/preview", handler=preview_discard, takes=Unwanted,
-          gives=DiscardPlanDocument, scope=Scope.OPERATE, reach=Reach.ONE, forgets=True),
+          gives=DiscardPlanDocument, dear=True, scope=Scope.OPERATE, reach=Reach.ONE, forgets=True),
     Route(method="POST", path="/v1/dead-letters/discard", handler=discard_dead_letters, takes=Unwanted,
-          gives=DiscardedDocument, scope=Scope.OPERATE, reach=Reach.ONE),
+          gives=DiscardedDocument, dear=True, scope=Scope.OPERATE, reach=Reach.ONE),
     Route(method="POST", path="/v1/jobs/{id}/discard", handler=discard_job, gives=Done, scope=Scope.OPERATE, reach=Reach.ONE),
 )  # fmt: skip

@@ -48,7 +48,7 @@ def _drawn(graph: Graph, form: str) -> Answer:
 
 ROUTES = (
     Route(method="GET", path="/v1/tasks/{name}/graph", handler=draw_workflow, asks=GraphQuery, gives=Graph,
-          media=(JSON, SVG, MERMAID), scope=Scope.READ, reach=Reach.ONE),
+          media=(JSON, SVG, MERMAID), dear=True, scope=Scope.READ, reach=Reach.ONE),
     Route(method="GET", path="/v1/workflows/{id}/graph", handler=draw_run, asks=GraphQuery, gives=Graph, media=(JSON, SVG, MERMAID),
-          scope=Scope.READ, reach=Reach.ONE),
+          dear=True, scope=Scope.READ, reach=Reach.ONE),
 )  # fmt: skip

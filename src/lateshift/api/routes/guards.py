@@ -98,12 +98,12 @@ def show_pipeline(asked: Asked) -> PipelineDocument:
 
 
 ROUTES = (
-    Route(method="GET", path="/v1/sessions", handler=list_sessions, asks=SessionQuery, gives=SessionList, scope=Scope.READ,
+    Route(method="GET", path="/v1/sessions", handler=list_sessions, asks=SessionQuery, gives=SessionList, dear=True, scope=Scope.READ,
           reach=Reach.OWN),
     Route(method="POST", path="/v1/sessions/release", handler=release_session, takes=ReleaseBody, gives=Done,
           scope=Scope.OPERATE, reach=Reach.ONE),
     Route(method="GET", path="/v1/limits", handler=list_limits, asks=Paging, gives=LimitList, scope=Scope.READ, reach=Reach.ALL),
-    Route(method="GET", path="/v1/pipelines", handler=list_pipelines, asks=Paging, gives=PipelineList, scope=Scope.READ,
+    Route(method="GET", path="/v1/pipelines", handler=list_pipelines, asks=Paging, gives=PipelineList, dear=True, scope=Scope.READ,
           reach=Reach.ALL, links={"show_pipeline": "pipelines/0/name"}),
     Route(method="GET", path="/v1/pipelines/{name:path}", handler=show_pipeline, gives=PipelineDocument, scope=Scope.READ,
           reach=Reach.ALL),

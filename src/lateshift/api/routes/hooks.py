@@ -15,6 +15,11 @@ class Delivery(Struct, frozen=True, kw_only=True):
     job: UUID | None
 
 
+def expect_webhook(asked: Asked) -> None:
+    """Before the body is read: whether there is such a webhook, and something to verify the body by."""
+    asked.app.expect_delivery(asked.name, asked.headers)
+
+
 def take_webhook(asked: Asked) -> Answer:
     """Take a delivery that is signed as the program says; each makes one job, however often it comes.
 
@@ -39,5 +44,6 @@ ROUTES = (
         status=202,
         scope=PUBLIC,
         raw=True,
+        before=expect_webhook,
     ),
 )

@@ -306,7 +306,7 @@ ROUTES = (
                  "discard_job": "id"}),
     Route(method="GET", path="/v1/jobs/{id}", handler=show_job, asks=Waiting, gives=JobDocument, scope=Scope.READ,
           reach=Reach.ONE),
-    Route(method="GET", path="/v1/jobs", handler=list_jobs, asks=JobQuery, gives=JobsPage, scope=Scope.READ, reach=Reach.ONE,
+    Route(method="GET", path="/v1/jobs", handler=list_jobs, asks=JobQuery, gives=JobsPage, dear=True, scope=Scope.READ, reach=Reach.ONE,
           links={"show_job": "jobs/0/id"}),
     Route(method="GET", path="/v1/jobs/{id}/explain", handler=explain_job, gives=ExplanationDocument, scope=Scope.READ,
           reach=Reach.ONE),

@@ -121,8 +121,8 @@ def show_history(asked: Asked) -> HistoryDocument:
 
 
 ROUTES = (
-    Route(method="GET", path="/v1/overview", handler=show_overview, asks=OverviewQuery, gives=OverviewDocument, scope=Scope.READ,
+    Route(method="GET", path="/v1/overview", handler=show_overview, asks=OverviewQuery, gives=OverviewDocument, dear=True, scope=Scope.READ,
           reach=Reach.OWN, untagged=("at",)),
-    Route(method="GET", path="/v1/history", handler=show_history, asks=HistoryQuery, gives=HistoryDocument, scope=Scope.READ,
+    Route(method="GET", path="/v1/history", handler=show_history, asks=HistoryQuery, gives=HistoryDocument, dear=True, scope=Scope.READ,
           reach=Reach.ONE),
 )  # fmt: skip

@@ -104,7 +104,7 @@ def close_breaker(asked: Asked) -> Done:
 
 
 ROUTES = (
-    Route(method="GET", path="/v1/queues", handler=list_queues, asks=Paging, gives=QueueList, scope=Scope.READ, reach=Reach.OWN,
+    Route(method="GET", path="/v1/queues", handler=list_queues, asks=Paging, gives=QueueList, dear=True, scope=Scope.READ, reach=Reach.OWN,
           links={"pause_queue": "queues/0/name", "resume_queue": "queues/0/name"}),
     Route(method="POST", path="/v1/queues/{name}/pause", handler=pause_queue, gives=Done, scope=Scope.OPERATE, reach=Reach.ONE),
     Route(method="POST", path="/v1/queues/{name}/resume", handler=resume_queue, gives=Done, scope=Scope.OPERATE,

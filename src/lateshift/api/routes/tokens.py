@@ -79,7 +79,8 @@ def create_token(asked: Asked) -> ShownToken:
     now = asked.store.clock.now()
     expires_at = None if body.expires is None else now + timedelta(seconds=body.expires)
     token, text = new_token(body.name, body.scopes, body.queues, at=now, by=asked.by, expires_at=expires_at)
-    asked.store.tokens.create(token)
+    # Else whoever revokes the one that asks has to revoke what it makes at that moment too.
+    asked.store.tokens.create(token, maker=None if asked.token is None else asked.token.id)
     return shown_token(token, text, now)
 
 
@@ -110,6 +111,6 @@ ROUTES = (
           scope=Scope.ADMIN, reach=Reach.ALL, forgets=True,
           links={"revoke_token": "id"}),
     Route(method="POST", path="/v1/tokens/{id}/revoke", handler=revoke_token, gives=Done, scope=Scope.ADMIN, reach=Reach.ALL),
-    Route(method="GET", path="/v1/audit", handler=list_audit, asks=AuditQuery, gives=AuditPage, scope=Scope.ADMIN,
+    Route(method="GET", path="/v1/audit", handler=list_audit, asks=AuditQuery, gives=AuditPage, dear=True, scope=Scope.ADMIN,
           reach=Reach.ALL),
 )  # fmt: skip

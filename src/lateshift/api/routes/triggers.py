@@ -126,7 +126,7 @@ ROUTES = (
     Route(method="POST", path="/v1/triggers/{name:path}/resume", handler=resume_a_trigger, gives=Done, scope=Scope.OPERATE,
           reach=Reach.ALL),
     Route(method="POST", path="/v1/triggers/{name:path}/retry", handler=retry_all_refused, takes=RetryBody, gives=Retried,
-          scope=Scope.OPERATE, reach=Reach.ALL),
+          dear=True, scope=Scope.OPERATE, reach=Reach.ALL),
     Route(method="GET", path="/v1/refused", handler=list_refused, asks=RefusedQuery, gives=RefusedPage, scope=Scope.READ,
           reach=Reach.ALL,
           links={"show_refused": "refused/0/id", "retry_refused": "refused/0/id", "discard_refused": "refused/0/id"}),

@@ -216,7 +216,7 @@ def _found(asked: Asked) -> tuple[RunView, JobView]:
 
 
 ROUTES = (
-    Route(method="GET", path="/v1/workflows", handler=list_workflows, asks=RunQuery, gives=RunsPage, scope=Scope.READ,
+    Route(method="GET", path="/v1/workflows", handler=list_workflows, asks=RunQuery, gives=RunsPage, dear=True, scope=Scope.READ,
           reach=Reach.OWN,
           links={"show_workflow": "runs/0/id", "signal_workflow": "runs/0/id", "undo_workflow": "runs/0/id", "cancel_workflow": "runs/0/id", "draw_run": "runs/0/id"}),
     Route(method="GET", path="/v1/workflows/{id}", handler=show_workflow, gives=WholeRun, scope=Scope.READ, reach=Reach.ONE),
@@ -225,7 +225,7 @@ ROUTES = (
     Route(method="POST", path="/v1/workflows/{id}/resume", handler=resume_workflow, gives=Done, scope=Scope.OPERATE,
           reach=Reach.ONE),
     Route(method="POST", path="/v1/workflows/resume", handler=resume_workflows, takes=HeldRuns, gives=ResumedRuns,
-          scope=Scope.OPERATE, reach=Reach.ALL),
+          dear=True, scope=Scope.OPERATE, reach=Reach.ALL),
     Route(method="POST", path="/v1/workflows/{id}/undo", handler=undo_workflow, takes=Why, gives=Done, scope=Scope.OPERATE,
           reach=Reach.ONE),
     Route(method="POST", path="/v1/workflows/{id}/cancel", handler=cancel_workflow, gives=Done, scope=Scope.OPERATE,

@@ -132,10 +132,10 @@ _RESUBMIT = Action(
 
 PAGES = (
     Page(path="/dead-letters", title="Dead letters", section="Dead letters", template="dead_letters.html", handler=groups_page,
-         scope=Scope.READ, reach=Reach.ONE, asks=dead_letters.GroupQuery, actions={
+         dear=True, scope=Scope.READ, reach=Reach.ONE, asks=dead_letters.GroupQuery, actions={
              "preview": _PREVIEW, "resubmit": _RESUBMIT, "discard-preview": PREVIEW_DISCARD, "discard": _DISCARD,
          }),
     Page(path="/dead-letters/{name}", title="Dead letters of one kind", section="Dead letters", template="dead_letters_group.html",
-         handler=group_page, scope=Scope.READ, reach=Reach.ONE, asks=dead_letters.OneGroup,
+         handler=group_page, dear=True, scope=Scope.READ, reach=Reach.ONE, asks=dead_letters.OneGroup,
          actions={"preview": _PREVIEW_OF_GROUP, "discard-preview": PREVIEW_DISCARD}),
 )  # fmt: skip

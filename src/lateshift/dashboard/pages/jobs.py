@@ -86,7 +86,7 @@ def _says(done: BulkDone) -> str:
 
 
 PAGES = (
-    Page(path="/jobs", title="Jobs", section="Jobs", template="jobs.html", handler=list_page, scope=Scope.READ, reach=Reach.ONE,
+    Page(path="/jobs", title="Jobs", section="Jobs", template="jobs.html", handler=list_page, dear=True, scope=Scope.READ, reach=Reach.ONE,
          asks=JobsPageQuery, actions={
              "preview": Action(route=_ROUTES[bulk.preview_bulk], body=chosen, shows="jobs_preview.html"),
              "bulk": Action(route=_ROUTES[bulk.do_bulk], body=chosen, says=_says),

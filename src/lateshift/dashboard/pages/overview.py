@@ -31,8 +31,8 @@ def table_page(asked: Asked) -> Context:
 
 
 PAGES = (
-    Page(path="/", title="Overview", section="Overview", template="overview.html", handler=overview_page, scope=Scope.READ,
+    Page(path="/", title="Overview", section="Overview", template="overview.html", handler=overview_page, dear=True, scope=Scope.READ,
          reach=Reach.OWN, asks=OverviewQuery),
     Page(path="/overview/table", title="Figures", section="Overview", template="figures_table.html", handler=table_page,
-         scope=Scope.READ, reach=Reach.ONE, asks=HistoryQuery),
+         dear=True, scope=Scope.READ, reach=Reach.ONE, asks=HistoryQuery),
 )  # fmt: skip

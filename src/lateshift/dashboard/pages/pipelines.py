@@ -75,7 +75,7 @@ def _note(at: FilterProgress) -> str:
 
 PAGES = (
     Page(path="/pipelines", title="Pipelines", section="Pipelines", template="pipelines.html", handler=list_page,
-         scope=Scope.READ, reach=Reach.ALL),
+         dear=True, scope=Scope.READ, reach=Reach.ALL),
     Page(path="/pipelines/{name:path}", title="Pipeline", section="Pipelines", template="pipeline.html", handler=pipeline_page,
          scope=Scope.READ, reach=Reach.ALL),
 )  # fmt: skip

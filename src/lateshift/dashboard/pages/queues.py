@@ -95,7 +95,7 @@ def _shown(queue: QueueView, backlog: int, more: bool, cut: set[str]) -> dict[st
 
 
 PAGES = (
-    Page(path="/queues", title="Queues", section="Queues", template="queues.html", handler=queues_page, scope=Scope.READ,
+    Page(path="/queues", title="Queues", section="Queues", template="queues.html", handler=queues_page, dear=True, scope=Scope.READ,
          reach=Reach.OWN, asks=QueuesQuery),
     Page(path="/queues/{name}", title="Queue", section="Queues", template="queue.html", handler=queue_page, scope=Scope.READ,
          reach=Reach.ONE, asks=OverviewQuery, actions={

@@ -65,6 +65,6 @@ PAGES = (
              "create": Action(route=_ROUTES[tokens.create_token], body=_new, shows="token_made.html", place="create"),
              "{id}/revoke": Action(route=_ROUTES[tokens.revoke_token]),
          }),
-    Page(path="/audit", title="Audit", section="Audit", template="audit.html", handler=audit_page, scope=Scope.ADMIN,
+    Page(path="/audit", title="Audit", section="Audit", template="audit.html", handler=audit_page, dear=True, scope=Scope.ADMIN,
          reach=Reach.ALL, asks=tokens.AuditQuery),
 )  # fmt: skip

@@ -9,6 +9,7 @@ from lateshift.model.access import Token, TokenState
 from lateshift.store.access_contract import USED_EVERY, TokenGroup, TokenPlace
 from lateshift.store.granting import (
     SIGN_IN,
+    makers,
     orphan,
     queues_of,
     scopes_of,
@@ -34,7 +35,8 @@ _REVOKE = f"""UPDATE lateshift.token SET revoked_at = {_NOW}, revoked_by = %(by)
 REVOKE = _REVOKE.format("id")
 REVOKE_CHILDREN = _REVOKE.format("parent")  # token_parent
 # It stays so until this transaction ends. Primary key.
-LIVES = "SELECT 1 FROM lateshift.token WHERE id = %s AND revoked_at IS NULL FOR SHARE"
+LIVES = f"""SELECT 1 FROM lateshift.token WHERE id = %(id)s AND revoked_at IS NULL
+ AND (expires_at IS NULL OR expires_at > {_NOW}) FOR SHARE"""
 # Those that another writes at this moment need no second write. Primary key.
 USED = f"""UPDATE lateshift.token SET last_used_at = {_NOW} WHERE id = ANY(ARRAY(SELECT id FROM lateshift.token
  WHERE id = ANY(%(ids)s) AND (last_used_at IS NULL OR last_used_at <= {_NOW} - %(every)s::interval)
@@ -67,15 +69,16 @@ class PostgresTokens:
         self._database = database
         self._clock = database.clock
 
-    def create(self, token: Token) -> None:
+    def create(self, token: Token, *, maker: UUID | None = None) -> None:
         row = (
             token.id, token.name, ",".join(token.scopes), ",".join(token.queues), token.digest, token.created_at,
             token.created_by, token.expires_at, token.revoked_at, token.revoked_by, token.last_used_at, token.parent,
         )  # fmt: skip
 
         def deed(connection: Connection, lines: Lines) -> None:
-            if token.parent is not None and not connection.execute(LIVES, (token.parent,)).fetchall():
-                raise orphan(token.name)
+            for id in makers(token, maker):
+                if not connection.execute(LIVES, {"id": id, "skew": self._clock.offset}).fetchall():
+                    raise orphan(token.name)
             if connection.execute(CREATE, row).fetchall():
                 lines.write("create", [subject_of(token.name)], token.created_by)
             elif not connection.execute(FIND, (Uuids([token.id]),)).fetchall():

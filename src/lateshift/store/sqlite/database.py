@@ -1,12 +1,14 @@
-"""The file: one connection that writes and one that reads, each used by one thread at a time, never after a fork."""
+"""The file: one connection that writes and a few that read, each used by one thread at a time, never after a fork. A long look has a
+connection of its own, and keeps no short one waiting."""
 
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import apsw
 import psutil
@@ -31,6 +33,7 @@ __all__ = ["Connection", "Database"]
 
 BUSY_SECONDS = 15
 BUSY_STEP = 0.0005
+READERS = 4  # connections that read at the same time; more than the callers of an API that may look at a lot at once
 NETWORK_FILE_SYSTEMS = (
     "nfs",
     "cifs",
@@ -57,9 +60,10 @@ class Database:
         self.driver = DRIVERS[driver]
         self._allow_network = allow_network
         self._write_lock = threading.Lock()
-        self._read_lock = threading.Lock()
+        self._reading: AbstractContextManager[Any] = threading.BoundedSemaphore(READERS)
         self._writer: Connection | None = None
-        self._reader: Connection | None = None
+        self._readers: list[Connection] = []
+        self._idle: list[Connection] = []  # of the readers, the one that was used last at the end
         self._inherited: list[Connection | None] = []
         self._forks = forks()
         self._busy_since = 0.0
@@ -84,10 +88,16 @@ class Database:
     def read(self) -> Iterator[Connection]:
         """Statements that only read; each sees the newest commit."""
         self._refuse_inherited()
-        with self._read_lock, self._explained():
-            if self._reader is None:
-                self._reader = self._connect()
-            yield self._reader
+        with self._reading, self._explained():
+            idle = self._idle
+            try:
+                connection = idle.pop()
+            except IndexError:
+                connection = self._open_reader()
+            try:
+                yield connection
+            finally:
+                idle.append(connection)
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
@@ -125,10 +135,10 @@ class Database:
 
     def close(self) -> None:
         self._refuse_inherited()
-        for connection in (self._writer, self._reader):
+        for connection in (self._writer, *self._readers):
             if connection is not None:
                 connection.close()
-        self._writer = self._reader = None
+        self._writer, self._readers, self._idle = None, [], []
 
     def _refuse_unfit(self) -> None:
         with self.read() as connection:
@@ -146,6 +156,11 @@ class Database:
     @staticmethod
     def _version(connection: Connection) -> int:
         return int(connection.execute("PRAGMA user_version").fetchall()[0][0])
+
+    def _open_reader(self) -> Connection:
+        connection = self._connect()
+        self._readers.append(connection)
+        return connection
 
     def _connect(self) -> Connection:
         private.create(self.path)  # SQLite gives -wal and -shm the same mode
@@ -178,10 +193,10 @@ class Database:
         if self._forks != forks():
             self._inherited += [
                 self._writer,
-                self._reader,
+                *self._readers,
             ]  # never closed: closing would drop the parent's locks
-            self._writer = self._reader = None
-            self._write_lock, self._read_lock = threading.Lock(), threading.Lock()
+            self._writer, self._readers, self._idle = None, [], []
+            self._write_lock, self._reading = threading.Lock(), threading.BoundedSemaphore(READERS)
             self._forks = forks()
 
     def _refuse_unsafe(self) -> None:

@@ -52,7 +52,7 @@ class MemoryDatabase(Database):
         super().__init__(Path(f"memory:{name}"), clock)
         with _naming:
             self.memory = _named.setdefault(name or uuid4().hex, Memory())
-        self._write_lock = self._read_lock = self.memory.lock
+        self._write_lock = self._reading = self.memory.lock
         self._closed = False
 
     def exists(self) -> bool:
@@ -66,14 +66,17 @@ class MemoryDatabase(Database):
         self._closed = True
         if self._writer is not None and self._forks == forks():
             self.memory.leave()
-        self._writer = self._reader = None
+        self._writer, self._idle = None, []
+
+    def _open_reader(self) -> Connection:
+        return self._writer or self._connect()
 
     def _connect(self) -> Connection:
         if self._closed:
             raise StoreUnavailable(
                 "This memory:// store was closed, and what was in it is gone. Open a new one."
             )
-        self._writer = self._reader = self.memory.enter()
+        self._writer = self.memory.enter()
         return self._writer
 
     def _refuse_inherited(self) -> None:

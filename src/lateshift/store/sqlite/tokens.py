@@ -9,6 +9,7 @@ from lateshift.model.instants import MICROSECOND, to_instant, to_number
 from lateshift.store.access_contract import USED_EVERY, TokenGroup, TokenPlace
 from lateshift.store.granting import (
     SIGN_IN,
+    makers,
     orphan,
     queues_of,
     scopes_of,
@@ -31,7 +32,8 @@ _REVOKE = (
 )
 REVOKE = _REVOKE.format("id")
 REVOKE_CHILDREN = _REVOKE.format("parent")  # token_parent
-LIVES = "SELECT 1 FROM token WHERE id = ? AND revoked_at IS NULL"
+# Primary key.
+LIVES = "SELECT 1 FROM token WHERE id = ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
 STALE = "SELECT 1 FROM token WHERE id = ? AND (last_used_at IS NULL OR last_used_at <= ?)"
 USED = "UPDATE token SET last_used_at = ?2 WHERE id = ?1 AND (last_used_at IS NULL OR last_used_at <= ?3)"
 # token_name
@@ -60,17 +62,18 @@ class SqliteTokens:
         self._database = database
         self._clock = database.clock
 
-    def create(self, token: Token) -> None:
+    def create(self, token: Token, *, maker: UUID | None = None) -> None:
         row = (
             token.id.bytes, token.name, ",".join(token.scopes), ",".join(token.queues), token.digest, to_number(token.created_at),
             token.created_by, _number(token.expires_at), _number(token.revoked_at), token.revoked_by, _number(token.last_used_at),
             None if token.parent is None else token.parent.bytes,
         )  # fmt: skip
         with self._database.write() as connection:
-            if token.parent is not None and not connection.execute(LIVES, (token.parent.bytes,)).fetchall():
-                raise orphan(token.name)
+            now = self._clock.microseconds()
+            for id in makers(token, maker):
+                if not connection.execute(LIVES, (id.bytes, now)).fetchall():
+                    raise orphan(token.name)
             if connection.execute(CREATE, row).fetchall():
-                now = self._clock.microseconds()
                 deeds.write(connection, now, "create", [subject_of(token.name)], token.created_by)
             elif not connection.execute(FIND, (token.id.bytes,)).fetchall():
                 raise taken(token.name)

@@ -1,0 +1,58 @@
+"""That a caller was let in, which is true of a moment: whoever had something to wait for after that is looked at again before anything
+is done, so that a token that is revoked meanwhile does nothing. Whoever had not pays nothing for it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from lateshift.api.authentication import Doorkeeper
+from lateshift.api.bounds import LOOK_LASTS
+from lateshift.api.route import Route
+from lateshift.model.access import Token
+
+T = TypeVar("T")
+
+
+class Admission:
+    """Of one request. `token`: None where anybody may ask."""
+
+    def __init__(self, doorkeeper: Doorkeeper, route: Route, token: Token | None) -> None:
+        self.token = token
+        self._doorkeeper = doorkeeper
+        self._route = route
+        self._looked_at = doorkeeper.monotonic()
+
+    async def after(self, coming: Awaitable[T]) -> T:
+        """What comes, such as the body. A client has it wait for as long as it likes: how short that was is not asked. Raises Refused."""
+        turned: list[bool] = []
+        asyncio.get_running_loop().call_soon(turned.append, True)  # before anything that is waited for
+        given = await coming
+        if turned:
+            await self.again()
+        return given
+
+    async def again(self) -> None:
+        """Raises Refused unless the token is still good for this."""
+        if self.token is not None:
+            await self._doorkeeper.again(self.token, self._route)
+            self._looked_at = self._doorkeeper.monotonic()
+
+    async def if_late(self) -> None:
+        """The same where the last look was more than a moment ago."""
+        if self._is_late:
+            await self.again()
+
+    def if_late_here(self) -> None:
+        """The same on a thread, right before what is done there."""
+        if self._is_late and self.token is not None:
+            self._doorkeeper.again_here(self.token, self._route)
+            self._looked_at = self._doorkeeper.monotonic()
+
+    async def in_turn(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What a route that looks at a lot gives, when it is its turn. The browsers of a token count as that token. Raises Refused."""
+        assert self.token is not None, "nobody looks at a lot without one"
+        return await self._doorkeeper.turns.run(self.token.parent or self.token.id, work)
+
+    @property
+    def _is_late(self) -> bool:
+        return self._doorkeeper.monotonic() - self._looked_at > LOOK_LASTS.total_seconds()
