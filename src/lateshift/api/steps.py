@@ -1,15 +1,24 @@
 """Steps of a run that are jobs of other queues: to a token that is not for those nothing is shown of what they hold, and it makes no job
-there."""
+there, be it by the step or by the way that it sends the whole run."""
 
 from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec import structs
 
+from lateshift.api.problem import Refused
 from lateshift.api.route import Asked
 from lateshift.model.ids import JobId
-from lateshift.model.workflow.run import RunView
-from lateshift.model.workflow.step import StepError, StepView, written_error
+from lateshift.model.job import JobView, State
+from lateshift.model.workflow.run import ANEW, RunView
+from lateshift.model.workflow.step import (
+    StepError,
+    StepState,
+    StepView,
+    Undo,
+    shown_path,
+    written_error,
+)
 from lateshift.operating.steps import is_task
 
 ELSEWHERE = "[another queue]"  # stands for what is not shown
@@ -27,6 +36,69 @@ def allow_step(asked: Asked, step: StepView, *, changed: bool) -> None:
         asked.allow(None if job is None else job.queue)
         if changed and job is not None:
             asked.allow_task(job.task)
+
+
+def allow_again(asked: Asked, view: RunView) -> None:
+    """Raises Refused if one that goes on would have a job made in a queue that the token is not for: of a step that holds it, or of an undo."""
+    _refuse(view, made_elsewhere(asked, view, forth=True))
+
+
+def allow_undone(asked: Asked, view: RunView) -> None:
+    """The same of one that is ended: what it has done is undone, by jobs that its code names."""
+    _refuse(view, made_elsewhere(asked, view, forth=False))
+
+
+def allow_sent(asked: Asked, job: JobView) -> None:
+    """The same of a job that may be a run: if it is cancelled, or if one that has ended is resubmitted."""
+    if (found := _sent(asked, job)) is not None:
+        _refuse(*found)
+
+
+def sent_elsewhere(asked: Asked, job: JobView) -> bool:
+    """Whether that is refused."""
+    return _sent(asked, job) is not None
+
+
+def _sent(asked: Asked, job: JobView) -> tuple[RunView, StepView] | None:
+    """One that begins anew is no different from one that is started."""
+    anew = job.state is State.CANCELLED or job.reason in ANEW
+    if asked.sees_all or not job.is_run or anew or (view := asked.store.workflows.view(job.id)) is None:
+        return None
+    step = made_elsewhere(asked, view, forth=job.state.settled)
+    return None if step is None else (view, step)
+
+
+def made_elsewhere(asked: Asked, view: RunView, *, forth: bool) -> StepView | None:
+    """The first step of which a job would be made in a queue that the token is not for, if the run goes on (`forth`) or is undone. Of an
+    undo that was tried its job says which queue; of another one its task, if that is one of the app's: a function is run by the run."""
+    if asked.sees_all:
+        return None
+    own = _own(asked, view.steps)
+    undone, tried = not forth or view.run.phase.is_undone, forth and not view.state.settled
+    for step in view.steps:
+        again = tried and step.state is StepState.HELD and is_task(step) and step.job not in own
+        if again or (undone and _undoes_elsewhere(asked, step, own)):
+            return step
+    return None
+
+
+def _undoes_elsewhere(asked: Asked, step: StepView, own: set[JobId]) -> bool:
+    """One that is under way may be done by the time that it is undone."""
+    never_done = step.state in (StepState.FAILED, StepState.HELD) and not step.place
+    if step.undo is None or step.undo_state is Undo.DONE or never_done:
+        return False
+    if step.undo_job is not None:
+        return step.undo_job not in own
+    task = asked.app.tasks.get(step.undo)
+    return task is not None and not asked.shows(task.limits.queue)
+
+
+def _refuse(view: RunView, step: StepView | None) -> None:
+    if step is not None:
+        raise Refused(
+            403, "queue-forbidden",
+            f"Step {shown_path(step.path)} {step.name} of the run {view.run.id} would have a job made in a queue that this token is not for.",
+        )  # fmt: skip
 
 
 def elsewhere(asked: Asked, steps: Sequence[StepView]) -> set[str]:

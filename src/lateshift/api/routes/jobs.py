@@ -14,6 +14,7 @@ from lateshift.api.paging import Paging, paged
 from lateshift.api.problem import RETRY_AFTER, Refused
 from lateshift.api.route import Answer, Asked, Done, Reach, Route
 from lateshift.api.routes.narrowing import Narrowed, Tag, filter_of
+from lateshift.api.steps import allow_sent
 from lateshift.documents.explanations import ExplanationDocument, explanation_document
 from lateshift.documents.jobs import JobBrief, JobDocument, job_brief, job_whole
 from lateshift.documents.logs import LogDocument, log_document
@@ -260,6 +261,8 @@ def list_upcoming(asked: Asked) -> JobsToCome:
 def cancel_job(asked: Asked) -> Done:
     """Cancel a job: a waiting one at once, a running one is told within a second."""
     view = asked.job()
+    if not view.state.settled:
+        allow_sent(asked, view)
     done = bool(asked.store.jobs.cancel([view.id], by=asked.by))
     return Done(subject=f"job {view.id}", action="cancelled", changed=done, state=_state(asked, view.id))
 
@@ -274,6 +277,7 @@ def resubmit_job(asked: Asked) -> Done:
         State.CANCELLED,
     ):
         raise RunEnded(f"The {why}")
+    allow_sent(asked, view)
     change = change_of(asked.body.change, asked.body.unset)
     if change is not None:
         asked.allow_task(view.task)
