@@ -8,8 +8,11 @@ from msgspec import structs
 
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked
+from lateshift.documents.hiding import shown_logs
+from lateshift.model.attempt_log import AttemptLog
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView, State
+from lateshift.model.sealed import without_steps
 from lateshift.model.workflow.run import ANEW, RunView
 from lateshift.model.workflow.step import (
     StepError,
@@ -116,6 +119,12 @@ def own_view(asked: Asked, view: RunView, *, whole: bool = True) -> RunView:
     tells = not whole or any(_ERROR in (step.error, step.undo_error) for step in steps)
     why = ELSEWHERE if tells and view.run.why else view.run.why
     return structs.replace(view, run=structs.replace(view.run, why=why), steps=steps)
+
+
+def own_logs(asked: Asked, job: JobView) -> list[AttemptLog]:
+    """What the attempts of a job have logged, as the token may see it."""
+    logs = shown_logs(asked.store, job, asked.store.logs.of(job.id))
+    return logs if asked.sees_all or not job.is_run else [without_steps(log, ELSEWHERE) for log in logs]
 
 
 def listed(asked: Asked, view: RunView) -> RunView:

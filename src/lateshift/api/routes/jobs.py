@@ -14,7 +14,7 @@ from lateshift.api.paging import Paging, paged
 from lateshift.api.problem import RETRY_AFTER, Refused
 from lateshift.api.route import Answer, Asked, Done, Reach, Route
 from lateshift.api.routes.narrowing import Narrowed, Tag, filter_of
-from lateshift.api.steps import allow_sent
+from lateshift.api.steps import allow_sent, own_logs
 from lateshift.documents.explanations import ExplanationDocument, explanation_document
 from lateshift.documents.jobs import JobBrief, JobDocument, job_brief, job_whole
 from lateshift.documents.logs import LogDocument, log_document
@@ -244,8 +244,8 @@ def explain_job(asked: Asked) -> ExplanationDocument:
 def show_logs(asked: Asked) -> LogsDocument:
     """What the attempts of a job have logged, the newest lines of each."""
     view, attempt = asked.job(), asked.query.attempt
-    found = [log for log in asked.store.logs.of(view.id) if attempt is None or log.attempt == attempt]
-    return LogsDocument(job=view.id, logs=[log_document(log, hide=view.sensitive) for log in found])
+    found = [log for log in own_logs(asked, view) if attempt is None or log.attempt == attempt]
+    return LogsDocument(job=view.id, logs=[log_document(log) for log in found])
 
 
 def list_upcoming(asked: Asked) -> JobsToCome:
