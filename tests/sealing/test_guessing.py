@@ -7,7 +7,8 @@ import pytest
 
 from lateshift import Lateshift
 from lateshift.api.application import make_api
-from lateshift.model.access import Scope
+from lateshift.api.owning import owned, owned_key
+from lateshift.model.access import Scope, new_token
 from lateshift.model.sealed import MASK, is_sealed
 from lateshift.testing import Kit, testing
 from tests.api.asking import Web, asking, token_of
@@ -33,6 +34,16 @@ def web(kit: Kit) -> Iterator[Web]:
 @pytest.fixture
 def ops(web: Web) -> str:
     return token_of(web.app, "ops", [Scope.OPERATE, Scope.ENQUEUE], QUEUE)
+
+
+@pytest.fixture
+def feeder(web: Web) -> str:
+    return token_of(web.app, "feeder", [Scope.ENQUEUE], QUEUE)
+
+
+@pytest.fixture
+def other(web: Web) -> str:
+    return token_of(web.app, "other", [Scope.ENQUEUE], QUEUE)
 
 
 def dead_twice(app: Lateshift, kit: Kit) -> list[str]:
@@ -132,3 +143,72 @@ def test_what_is_resubmitted_as_it_is_stays_as_it_was_sealed(app: Lateshift, kit
     before = job.view().payload
     assert app.dead_letters().resubmit({}).edited == 0
     assert job.view().payload == before
+
+
+def start(web: Web, token: str | None, name: str, key: str | None = "visit-7", task: str = "examine") -> Any:
+    headers = {} if key is None else {"Idempotency-Key": key}
+    return web("POST", f"/v1/tasks/{task}/jobs", {"arguments": {"name": name}}, token=token, headers=headers)
+
+
+def test_another_token_s_repeat_of_a_key_is_another_job_whatever_it_was_given(
+    kit: Kit, web: Web, feeder: str, other: str
+) -> None:
+    first = start(web, feeder, RIGHT).json()
+    said = [start(web, other, name) for name in (RIGHT, RIGHT, WRONG)]
+    assert [(each.status_code, each.json().get("created")) for each in said] == [(202, True), (202, False), (409, None)]
+    assert first["id"] not in {each.json().get("id") for each in said}
+    fresh = token_of(web.app, "fresh", [Scope.ENQUEUE], QUEUE)
+    wrong, right = start(web, other, WRONG, "visit-8"), start(web, fresh, RIGHT)
+    assert [(each.status_code, each.json()["created"]) for each in (wrong, right)] == [(202, True)] * 2
+    assert len(kit.enqueued()) == 4
+
+
+def test_one_s_own_repeat_is_the_same_job_and_with_other_arguments_a_conflict(
+    kit: Kit, web: Web, feeder: str
+) -> None:
+    first, again = start(web, feeder, RIGHT).json(), start(web, feeder, RIGHT).json()
+    assert (again["id"], again["created"]) == (first["id"], False)
+    assert start(web, feeder, WRONG).status_code == 409
+    assert len(kit.enqueued()) == 1
+
+
+def test_what_a_program_gave_a_key_is_not_to_be_guessed_by_a_token(
+    app: Lateshift, kit: Kit, web: Web, feeder: str
+) -> None:
+    app.tasks["examine"].options(key="visit-7").enqueue(RIGHT)
+    assert start(web, feeder, RIGHT).json()["created"]
+    assert len(kit.enqueued()) == 2
+
+
+def test_browsers_of_a_token_count_as_it(app: Lateshift) -> None:
+    parent, _ = new_token("who", ["enqueue"], [], at=app.clock.now(), by="a test")
+    child, _ = new_token("who-browser", ["enqueue"], [], at=app.clock.now(), by="a test", parent=parent.id)
+    keyed = app.tasks["examine"].options(key="visit-7")
+    first, again = (owned(keyed.call(RIGHT), token).job.key for token in (parent, child))
+    assert first == again != keyed.call(RIGHT).job.key
+    assert owned_key("a", parent, sensitive=True) == owned_key("a", child, sensitive=True) != "a"
+    assert owned_key("a", parent, sensitive=False) == "a"
+
+
+def test_a_duplicate_of_another_token_s_job_is_another_job(
+    store_url: str, app: Lateshift
+) -> None:
+    @app.task(queue="patients", unique=True)
+    async def admit(name: str) -> None: ...
+
+    with testing(app, store=store_url) as kit, asking(app, make_api(app)) as web:
+        feeder, other = (token_of(app, name, [Scope.ENQUEUE], QUEUE) for name in ("a", "b"))
+        first = start(web, feeder, RIGHT, None, "admit").json()
+        assert start(web, feeder, RIGHT, None, "admit").json() | {"created": True} == first
+        for name in (RIGHT, WRONG):
+            assert start(web, other, name, None, "admit").json()["created"]
+        assert len(kit.enqueued()) == 3
+
+
+def test_keys_of_other_queues_are_everybody_s(store_url: str) -> None:
+    app = clinic(store_url, OLD, DIGEST, sensitive=False)
+    with testing(app, store=store_url) as kit, asking(app, make_api(app)) as web:
+        feeder, other = (token_of(app, name, [Scope.ENQUEUE], QUEUE) for name in ("a", "b"))
+        assert start(web, feeder, RIGHT).json()["id"] == start(web, other, RIGHT).json()["id"]
+        assert start(web, other, WRONG).status_code == 409
+        assert len(kit.enqueued()) == 1

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct, structs
 
 from lateshift.api.bounds import PAGE, PAGE_MOST, RETRY_AFTER_MOST, WAIT_MOST, Cursor, PageSize, Text
 from lateshift.api.paging import Paging, paged
+from lateshift.api.owning import owned
 from lateshift.api.problem import RETRY_AFTER, Refused
 from lateshift.api.route import Answer, Asked, Done, Reach, Route
 from lateshift.api.routes.narrowing import Narrowed, Tag, filter_of
@@ -134,7 +135,7 @@ async def start_job(asked: Asked) -> Answer:
         for route in reply.read(named or "[]"):
             if route.target.to.startswith(reply.TASK) and route.target.spec is not None:
                 asked.allow(route.target.spec.queue)  # each event is a job in it
-        call = _keyed(bound.call_of(msgspec.json.encode(body.arguments)), body)
+        call = owned(_keyed(bound.call_of(msgspec.json.encode(body.arguments)), body), asked.token)
     except ArgumentsInvalid as error:
         raise ArgumentsInvalid(
             str(error), f"arguments.{error.field}" if error.field else "arguments"

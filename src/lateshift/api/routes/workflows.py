@@ -6,6 +6,7 @@ from uuid import UUID
 from msgspec import Meta, Struct
 
 from lateshift.api.bounds import PAGE, RUNS_LOOKED_AT, Cursor, PageSize, Text
+from lateshift.api.owning import owned_key
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Done, Reach, Route
 from lateshift.api.steps import allow_again, allow_step, allow_undone, listed, own_view
@@ -125,7 +126,8 @@ def signal_workflow(asked: Asked) -> Done:
     if not job.is_run:
         raise RunUnknown(runs.no_run(job))
     try:
-        kept = tell(asked.store, job.id, asked.body.name, asked.body.data, key=asked.key, by=asked.by)
+        key = owned_key(asked.key, asked.token, sensitive=job.sensitive)
+        kept = tell(asked.store, job.id, asked.body.name, asked.body.data, key=key, by=asked.by)
     except KeyConflict as error:
         raise Refused(
             409, "key-conflict", "This key was used for a signal to this run with another body. Another request has another key.",
