@@ -31,6 +31,7 @@ from lateshift.model.search import Found
 from lateshift.model.tags import TAGS_LIMIT
 from lateshift.operating.changing import change_of
 from lateshift.operating.step_jobs import why_step
+from lateshift.replies.targets import no_such_task
 from lateshift.replies.webhook import URL_LIMIT
 from lateshift.resubmission import Course, Resubmission
 from lateshift.runtime.aside import aside
@@ -124,6 +125,7 @@ async def start_job(asked: Asked) -> Answer:
     types. `Idempotency-Key` is the key of the job."""
     body: NewJobBody = asked.body
     task = asked.task_to_run(body.queue)
+    _refuse_unknown(asked, body.reply_to)
     try:
         bound = task if asked.key is None and body == NewJobBody(arguments=body.arguments) else task.options(
             queue=body.queue, delay=None if body.delay is None else timedelta(seconds=body.delay), at=body.at,
@@ -145,6 +147,14 @@ async def start_job(asked: Asked) -> Answer:
     after = _first_look(body, asked.store.clock.now())
     call.job = structs.replace(call.job, by=asked.by)
     return await _enqueued(asked, call, after)
+
+
+def _refuse_unknown(asked: Asked, reply_to: str | list[str] | None) -> None:
+    """A task of a queue that the token is not for is to it as one that is not there. Raises OptionInvalid."""
+    for each in [reply_to] if isinstance(reply_to, str) else reply_to or ():
+        name = each.removeprefix(reply.TASK)
+        if name != each and not asked.knows_task(name):
+            raise no_such_task(name)
 
 
 def _first_look(body: NewJobBody, now: datetime) -> int:
