@@ -46,6 +46,7 @@ class DeadLetters:
         self.kept: dict[
             JobId, Kept
         ] = {}  # of KEPT_TOLD, why the last look at those that can be discarded left them out
+        self.leaves: Callable[[JobView], bool] = lambda view: False  # which are not resubmitted besides
         self.wanted = JobFilter(queue=queue, task=task, reason=reason, state=State.DEAD)
         self._store = store
         self._tasks = tasks
@@ -69,7 +70,7 @@ class DeadLetters:
             for view in page:
                 if is_step(view, runs):
                     self.steps += 1
-                else:
+                elif not self.leaves(view):
                     yield view
 
     def discardable(self) -> Iterator[JobView]:

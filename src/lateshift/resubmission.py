@@ -152,7 +152,8 @@ class Resubmission:
             raise TaskUnknown(f"The app has no task {view.task!r}. Narrow the filter, or keep the task.")
         if self._change is not None:
             refuse_own(task)
-        if is_sealed(view.payload) or task.is_sensitive or is_sensitive(task.sender.queues, view.queue):
+        of_queue = view.sensitive or is_sensitive(task.sender.queues, view.queue)
+        if is_sealed(view.payload) or task.is_sensitive or of_queue:
             return self._sealed_edit(view, task)
         try:
             if self._change is None:
@@ -167,7 +168,8 @@ class Resubmission:
 
     def _sealed_edit(self, view: JobView, task: Task[..., Any]) -> Edit | None:
         """Only where the key ring is. What came unsealed is sealed now: an operator has looked at it. Of what goes
-        wrong the type alone is said."""
+        wrong the type alone is said. What is asked for decides whether it is an edit, never what the job has: else whoever
+        may ask would find out by trying what it is."""
         seal = task.sender.ring().of_job(view.id)
         try:
             plain = seal.open("payload", view.payload) if is_sealed(view.payload) else view.payload
@@ -182,9 +184,14 @@ class Resubmission:
             raise ArgumentsInvalid(
                 f"{view.task}: {type(error).__name__}. What it says is not shown: the queue is sensitive."
             ) from None
-        if is_sealed(view.payload) and after == plain:
+        if is_sealed(view.payload) and not self._asks:
             return None
         return Edit(view.payload, seal.close("payload", after))
+
+    @property
+    def _asks(self) -> bool:
+        """Whether other arguments are asked for; `{}` asks for none."""
+        return callable(self._change) or bool(self._change)
 
     def _wait_for(
         self, tried: list[JobView], wait: timedelta, clock: Clock, done: Resubmitted,

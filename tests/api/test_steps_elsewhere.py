@@ -1,12 +1,15 @@
 """Steps of a run that are jobs of another queue, seen and resubmitted by a token that is not for it."""
 
 from collections.abc import Iterator
+from uuid import UUID
 
 import pytest
 
 from lateshift import NO_RETRY, Flow, Permanent
 from lateshift.api.steps import ELSEWHERE
 from lateshift.model.access import Scope
+from lateshift.model.attempt_log import AttemptLog, LogLine
+from lateshift.model.job import JobFilter
 from lateshift.testing import Kit
 from tests.api.asking import Web, token_of
 from tests.api.shop import Shop
@@ -46,9 +49,58 @@ def test_a_run_shows_nothing_of_what_a_step_in_another_queue_holds(web: Web, hel
     assert answer.json()["why"] == ELSEWHERE
     for path in (
         "/v1/workflows", f"/v1/workflows/{held}", f"/v1/workflows/{held}/graph", f"/v1/jobs/{held}/explain", "/v1/overview",
+        f"/v1/jobs/{held}/logs",
     ):  # fmt: skip
         answer = web("GET", path, token=some)
         assert (path, answer.status_code, "nobody" in answer.text) == (path, 200, False)
+
+
+ID = "01936f2e-8c1a-7000-8000-5b1d6c0e9a42"
+OLD_LINES = [
+    f"workflow {ID} is held: step 2 send failed: Permanent: there is nobody",
+    f"workflow order {ID} failed: StepFailed: send: Permanent: there is\nnobody",
+    f"step charge of workflow {ID} cannot be undone: there is nobody",
+]
+
+
+def logged(web: Web, run: str, token: str | None = "") -> list[str]:
+    logs = web("GET", f"/v1/jobs/{run}/logs", token=token).json()["logs"]
+    return [line["message"] for log in logs for line in log["lines"]]
+
+
+def test_the_log_of_a_run_names_the_step_that_holds_it_and_leaves_its_error_there(web: Web, held: str) -> None:
+    assert logged(web, held) == [f"workflow {held} is held by step 2 send, where its error stands"]
+
+
+def test_the_log_of_a_run_says_what_its_own_function_raised(kit: Kit, web: Web, shop: Shop, some: str) -> None:
+    run = shop.order.enqueue(1, "bad")
+    kit.drain()
+    said = f"workflow {run.id} is held by step 1 charge, which failed: Permanent: no such card"
+    assert logged(web, str(run.id), some) == [said]
+
+
+def test_the_log_of_a_run_that_fails_with_a_step_leaves_its_error_there(kit: Kit, web: Web, shop: Shop) -> None:
+    @kit.app.workflow(queue="orders")
+    async def post(flow: Flow) -> None:
+        await flow.step(shop.send, "nobody")
+
+    run = post.enqueue()
+    kit.drain()
+    assert logged(web, str(run.id)) == [f"workflow post {run.id} has failed: StepFailed: step send did"]
+
+
+def test_lines_that_older_releases_have_written_are_shown_to_those_alone_who_may_see_all(
+    web: Web, browser: Browser, held: str, some: str
+) -> None:
+    store = web.app.store
+    at, fence = store.clock.now(), store.reports.jobs(JobFilter(queue="orders"), 1)[0].fence
+    told = [LogLine(at, "ERROR", "lateshift", line) for line in OLD_LINES]
+    own = [LogLine(at, "INFO", "lateshift", "step by step"), LogLine(at, "INFO", "shop", OLD_LINES[0])]
+    store.logs.keep([AttemptLog(job=UUID(held), attempt=99, fence=fence + 1, lines=[*told, *own], logged=5)])
+    assert logged(web, held)[-5:] == [*OLD_LINES, *[line.message for line in own]]
+    assert logged(web, held, some)[-5:] == [ELSEWHERE] * 3 + [line.message for line in own]
+    browser.sign_in_as(*SCOPES, queues=("orders",))
+    assert browser.look(f"/jobs/{held}").count(ELSEWHERE) == 3
 
 
 def test_a_token_for_both_queues_sees_both_steps(web: Web, held: str) -> None:

@@ -93,7 +93,7 @@ ANYTHING = Mock(
         (["lateshift jobs list", "lateshift jobs show"], job_whole(ANYTHING)),
         (
             ["lateshift jobs logs"],
-            log_document(AttemptLog(job=UUID(int=0), attempt=1, fence=1, lines=[], logged=0), hide=False),
+            log_document(AttemptLog(job=UUID(int=0), attempt=1, fence=1, lines=[], logged=0)),
         ),
         (["lateshift batches list"], batch_document(ANYTHING)),
         (["lateshift queues list"], queue_document(ANYTHING)),

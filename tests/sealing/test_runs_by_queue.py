@@ -1,6 +1,7 @@
 """Runs, schedules and refused events of before their queue was marked: what they hold is shown to nobody, sealed or not."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
@@ -8,12 +9,14 @@ import pytest
 from lateshift import Cancel, Flow, Lateshift
 from lateshift.api.application import make_api
 from lateshift.errors import Permanent
-from lateshift.model.ids import new_member_id
+from lateshift.model.ids import new_job_id, new_member_id
 from lateshift.model.sealed import MASK
 from lateshift.model.triggering.events import Message
+from lateshift.model.workflow.step import StepRow
 from lateshift.operating.schedule_making import add
 from lateshift.testing import testing
 from lateshift.triggers.source import Incoming
+from lateshift.workflow import steps
 from lateshift.workflows import tell
 from tests.api.asking import Web, asking
 from tests.dashboard.browsing import browsing
@@ -22,6 +25,19 @@ from tests.walks.commands import Cli
 
 SECRET = SECRETS["argument"]
 HOURLY = timedelta(hours=1)
+
+
+@contextmanager
+def older_logs() -> Iterator[None]:
+    """Runs log what their steps raised, as older releases did."""
+
+    def said(row: StepRow) -> str:
+        steps.log.error("workflow %s is held: %s", new_job_id(), steps.why_held(row))
+        return "which has failed"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(steps, "to_log", said)
+        yield
 
 
 def ward(url: str, *keys: str, sensitive: bool) -> Lateshift:
@@ -71,7 +87,7 @@ def runs(store_url: str) -> dict[str, str]:
     @app.task(queue="patients")
     async def admit(name: str) -> None: ...
 
-    with testing(app, store=store_url) as kit:
+    with testing(app, store=store_url) as kit, older_logs():
         given = {"stay": (SECRET,), "told": (SECRET,), "visit": (), "leave": ()}
         jobs = {name: app.tasks[name].enqueue(*args) for name, args in given.items()}
         add(
@@ -108,7 +124,7 @@ def paths(runs: dict[str, str]) -> list[str]:
     ids = [id for name, id in runs.items() if name != "refused"]
     return [
         *[f"/v1/workflows/{id}{more}" for id in ids for more in ("", "/graph", "/graph?format=svg")],
-        *[f"/v1/jobs/{id}/explain" for id in ids],
+        *[f"/v1/jobs/{id}{more}" for id in ids for more in ("", "/explain", "/logs")],
         "/v1/workflows", "/v1/workflows?state=held", "/v1/schedules", "/v1/schedules/rounds", "/v1/triggers", "/v1/refused",
         f"/v1/refused/{runs['refused']}", "/v1/overview", "/v1/audit", "/metrics",
     ]  # fmt: skip
@@ -162,7 +178,7 @@ def test_no_search_by_why_finds_what_is_hidden(web: Web) -> None:
 
 
 def test_no_page_has_what_came_unsealed(marked: Lateshift, runs: dict[str, str]) -> None:
-    pages = [f"/workflows/{id}" for name, id in runs.items() if name != "refused"]
+    pages = [f"/{kind}/{id}" for kind in ("workflows", "jobs") for name, id in runs.items() if name != "refused"]
     pages += ["/", "/workflows", "/schedules", "/schedules/rounds", "/triggers", "/triggers/admissions"]
     with browsing(marked) as browser:
         browser.sign_in()
@@ -176,7 +192,7 @@ def test_the_command_line_shows_nothing_that_came_unsealed(
 ) -> None:
     ids = [id for name, id in runs.items() if name != "refused"]
     commands = [["workflows", "show", id] for id in ids] + [["workflows", "graph", "--run", id] for id in ids]
-    commands += [["jobs", "explain", id] for id in ids]
+    commands += [["jobs", deed, id] for id in ids for deed in ("explain", "logs", "show")]
     commands += [
         ["workflows", "list"], ["schedules", "list"], ["schedules", "show", "rounds"], ["triggers", "list"],
         ["triggers", "refused"], ["triggers", "raw", runs["refused"]],

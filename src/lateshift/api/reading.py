@@ -8,6 +8,7 @@ import msgspec
 
 from lateshift.api.bounds import DISCARDED, JSON_DEPTH, LAST_EVENT_LIMIT, Bounds
 from lateshift.api.budget import Share
+from lateshift.api.pinpointing import has_half, pinpointed
 from lateshift.api.problem import Refused
 from lateshift.api.route import Route
 from lateshift.model import mismatch
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 JSON = "application/json"
 READING = "lateshift.reading"  # in the scope of a request: whether its body is being read
+HALF = "a character is written by half, as \\ud800 without the escape that belongs to it"
 _KEY = re.compile(rf"[\x21-\x7e]{{1,{KEY_LIMIT}}}")
 
 
@@ -122,9 +124,10 @@ def _fitting(raw: bytes, kind: Any) -> Any:
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:
-        raise _unfit(error, "body", kind) from None
+        raise _unfit(error, "body", kind, raw) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refused(400, "json-invalid", f"The body cannot be read: {mismatch.told(error)[1]}.") from None
+        said = HALF if has_half(raw) else mismatch.told(error)[1]
+        raise Refused(400, "json-invalid", f"The body cannot be read: {said}.") from None
 
 
 def fitting_form(typed: Any, kind: Any) -> Any:
@@ -135,9 +138,10 @@ def fitting_form(typed: Any, kind: Any) -> Any:
         raise _unfit(error, "form", kind) from None
 
 
-def _unfit(error: msgspec.ValidationError, what: str, kind: Any) -> Refused:
+def _unfit(error: msgspec.ValidationError, what: str, kind: Any, raw: bytes = b"") -> Refused:
     """Of what is wrong with the whole, the fields that it may have are named."""
     where, why = mismatch.told(error, kind)
+    where = pinpointed(raw, where)
     fields = "" if where else ", ".join(getattr(kind, "__struct_fields__", ()))
     field = ".".join(part for part in (where, _named_in(str(error))) if part) or None
     return Refused(

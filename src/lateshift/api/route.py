@@ -180,13 +180,25 @@ class Asked:
 
     @property
     def task(self) -> Task[..., Any]:
-        """The task that the path names. Raises TaskUnknown."""
+        """The task that the path names. One whose own queue the token is not for is unknown to it. Raises TaskUnknown."""
+        if not self.knows_task(self.name):
+            raise self._no_task(self.name)
         return self.find_task(self.name)
+
+    def knows_task(self, name: str) -> bool:
+        """Whether a token that is for some queues hears of such a task; one for all is told of what there is not, too."""
+        task = self._app.tasks.get(name)
+        if self.token is None or self.sees_all:
+            return True
+        return task is not None and served(task.limits.queue, self.token.queues)
+
+    def _no_task(self, name: str) -> TaskUnknown:
+        return TaskUnknown(f"The app {self._app.name} has no task {name!r}.")
 
     def find_task(self, name: str) -> Task[..., Any]:
         """Raises TaskUnknown; the names there are, are told to those who may see all."""
         if name not in self._app.tasks and not self.sees_all:
-            raise TaskUnknown(f"The app {self._app.name} has no task {name!r}.")
+            raise self._no_task(name)
         return self._app.find_task(name)
 
     def task_to_run(self, queue: str | None) -> Task[..., Any]:
@@ -203,9 +215,14 @@ class Asked:
         return task
 
     def allow_task(self, name: str) -> None:
-        """Raises Refused unless the token is for the task's own queue: who says what it is given, runs it."""
-        if (task := self._app.tasks.get(name)) is not None:
-            self.allow(task.limits.queue)
+        """Raises Refused unless the token is for the task's own queue, which is not named: who says what it is given, runs it."""
+        if (task := self._app.tasks.get(name)) is None:
+            return
+        if not self.knows_task(name):
+            raise Refused(
+                403, "queue-forbidden", f"The task {name} is declared with a queue that this token is not for: it takes no arguments from it."
+            )  # fmt: skip
+        self.allow(task.limits.queue)
 
     def check_besides(self) -> None:
         """Raises Refused unless the token is good for the second scope too, where the body asks for one."""
@@ -233,9 +250,11 @@ class Asked:
         return self._allowed(await self._app.client.aview(self.id))
 
     def schedule(self) -> Schedule:
-        """The schedule that the path names, likewise. Raises ScheduleUnknown; the names there are, are told to those who may see all."""
+        """The schedule that the path names, likewise; one of a queue that the token is not for is to it as one that is not there. Raises
+        ScheduleUnknown; the names there are, are told to those who may see all."""
         view = self._app.store.schedules.get(self.name)
-        self.allow(None if view is None else view.job.spec.queue)
+        queue = None if view is None else view.job.spec.queue
+        self.allow(queue if queue is not None and self.shows(queue) else None)
         return names.schedule(self._app.store, self.name)
 
     @property

@@ -1,15 +1,27 @@
 """Steps of a run that are jobs of other queues: to a token that is not for those nothing is shown of what they hold, and it makes no job
-there."""
+there, be it by the step or by the way that it sends the whole run."""
 
 from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec import structs
 
+from lateshift.api.problem import Refused
 from lateshift.api.route import Asked
+from lateshift.documents.hiding import shown_logs
+from lateshift.model.attempt_log import AttemptLog
 from lateshift.model.ids import JobId
-from lateshift.model.workflow.run import RunView
-from lateshift.model.workflow.step import StepError, StepView, written_error
+from lateshift.model.job import JobView, State
+from lateshift.model.sealed import without_steps
+from lateshift.model.workflow.run import ANEW, RunView
+from lateshift.model.workflow.step import (
+    StepError,
+    StepState,
+    StepView,
+    Undo,
+    shown_path,
+    written_error,
+)
 from lateshift.operating.steps import is_task
 
 ELSEWHERE = "[another queue]"  # stands for what is not shown
@@ -29,6 +41,69 @@ def allow_step(asked: Asked, step: StepView, *, changed: bool) -> None:
             asked.allow_task(job.task)
 
 
+def allow_again(asked: Asked, view: RunView) -> None:
+    """Raises Refused if one that goes on would have a job made in a queue that the token is not for: of a step that holds it, or of an undo."""
+    _refuse(view, made_elsewhere(asked, view, forth=True))
+
+
+def allow_undone(asked: Asked, view: RunView) -> None:
+    """The same of one that is ended: what it has done is undone, by jobs that its code names."""
+    _refuse(view, made_elsewhere(asked, view, forth=False))
+
+
+def allow_sent(asked: Asked, job: JobView) -> None:
+    """The same of a job that may be a run: if it is cancelled, or if one that has ended is resubmitted."""
+    if (found := _sent(asked, job)) is not None:
+        _refuse(*found)
+
+
+def sent_elsewhere(asked: Asked, job: JobView) -> bool:
+    """Whether that is refused."""
+    return _sent(asked, job) is not None
+
+
+def _sent(asked: Asked, job: JobView) -> tuple[RunView, StepView] | None:
+    """One that begins anew is no different from one that is started."""
+    anew = job.state is State.CANCELLED or job.reason in ANEW
+    if asked.sees_all or not job.is_run or anew or (view := asked.store.workflows.view(job.id)) is None:
+        return None
+    step = made_elsewhere(asked, view, forth=job.state.settled)
+    return None if step is None else (view, step)
+
+
+def made_elsewhere(asked: Asked, view: RunView, *, forth: bool) -> StepView | None:
+    """The first step of which a job would be made in a queue that the token is not for, if the run goes on (`forth`) or is undone. Of an
+    undo that was tried its job says which queue; of another one its task, if that is one of the app's: a function is run by the run."""
+    if asked.sees_all:
+        return None
+    own = _own(asked, view.steps)
+    undone, tried = not forth or view.run.phase.is_undone, forth and not view.state.settled
+    for step in view.steps:
+        again = tried and step.state is StepState.HELD and is_task(step) and step.job not in own
+        if again or (undone and _undoes_elsewhere(asked, step, own)):
+            return step
+    return None
+
+
+def _undoes_elsewhere(asked: Asked, step: StepView, own: set[JobId]) -> bool:
+    """One that is under way may be done by the time that it is undone."""
+    never_done = step.state in (StepState.FAILED, StepState.HELD) and not step.place
+    if step.undo is None or step.undo_state is Undo.DONE or never_done:
+        return False
+    if step.undo_job is not None:
+        return step.undo_job not in own
+    task = asked.app.tasks.get(step.undo)
+    return task is not None and not asked.shows(task.limits.queue)
+
+
+def _refuse(view: RunView, step: StepView | None) -> None:
+    if step is not None:
+        raise Refused(
+            403, "queue-forbidden",
+            f"Step {shown_path(step.path)} {step.name} of the run {view.run.id} would have a job made in a queue that this token is not for.",
+        )  # fmt: skip
+
+
 def elsewhere(asked: Asked, steps: Sequence[StepView]) -> set[str]:
     """The paths of those that are jobs of queues for which the token is not."""
     return set() if asked.sees_all else _elsewhere(steps, _own(asked, steps))
@@ -44,6 +119,12 @@ def own_view(asked: Asked, view: RunView, *, whole: bool = True) -> RunView:
     tells = not whole or any(_ERROR in (step.error, step.undo_error) for step in steps)
     why = ELSEWHERE if tells and view.run.why else view.run.why
     return structs.replace(view, run=structs.replace(view.run, why=why), steps=steps)
+
+
+def own_logs(asked: Asked, job: JobView) -> list[AttemptLog]:
+    """What the attempts of a job have logged, as the token may see it."""
+    logs = shown_logs(asked.store, job, asked.store.logs.of(job.id))
+    return logs if asked.sees_all or not job.is_run else [without_steps(log, ELSEWHERE) for log in logs]
 
 
 def listed(asked: Asked, view: RunView) -> RunView:

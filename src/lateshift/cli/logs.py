@@ -7,12 +7,12 @@ import click
 from lateshift.cli.options import listing, opened, wants_json
 from lateshift.cli.output import console, counted, instant, print_json
 from lateshift.cli.short_ids import digits, one, unknown
+from lateshift.documents.hiding import shown_logs
 from lateshift.documents.logs import log_document
 from lateshift.errors import JobUnknown
 from lateshift.model.attempt_log import AttemptLog
 from lateshift.model.escaping import escaped
 from lateshift.model.ids import JobId
-from lateshift.model.sealed import masked_log
 
 STYLES = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "bold red"}
 
@@ -29,9 +29,9 @@ def logs(named: str, attempt: int | None) -> None:
         if view is None:
             raise JobUnknown(unknown(store, named))
         logged = [log for log in store.logs.of(id) if attempt is None or log.attempt == attempt]
-        found = [masked_log(log, hide=view.sensitive) for log in logged]
+        found = shown_logs(store, view, logged)
     if wants_json():
-        print_json({"job": str(id), "logs": [log_document(log, hide=view.sensitive) for log in found]})
+        print_json({"job": str(id), "logs": [log_document(log) for log in found]})
     elif not found:
         which = "It has" if attempt is None else f"Attempt {attempt} has"
         click.echo(

@@ -6,7 +6,9 @@ from collections.abc import Collection, Sequence
 import msgspec
 from msgspec import structs
 
-from lateshift.model.sealed import MASK, hidden, hidden_text
+from lateshift.model.attempt_log import AttemptLog
+from lateshift.model.job import JobView
+from lateshift.model.sealed import MASK, hidden, hidden_text, masked_log, without_steps
 from lateshift.model.triggering.trigger import RefusedView
 from lateshift.model.workflow.run import RunView
 from lateshift.model.workflow.step import StepView, error_of, written_error
@@ -24,6 +26,15 @@ def shown_runs(store: Store, views: Sequence[RunView]) -> list[RunView]:
     """As everybody may see them. Where no queue is sensitive, this costs one look at an empty table."""
     concealed = store.queues.concealed()
     return [_shown(store, view, concealed) for view in views] if concealed else list(views)
+
+
+def shown_logs(store: Store, job: JobView, logs: Sequence[AttemptLog]) -> list[AttemptLog]:
+    """What a job has logged, as everybody may see it. Of a run, what its steps raised is hidden as soon as there is a sensitive queue: they
+    may have been replaced since, and nobody can say where they stood."""
+    shown = [masked_log(log, hide=job.sensitive) for log in logs]
+    if job.is_run and not job.sensitive and store.queues.concealed():
+        return [without_steps(log, MASK) for log in shown]
+    return shown
 
 
 def shown_refused(view: RefusedView, concealed: Collection[str]) -> RefusedView:

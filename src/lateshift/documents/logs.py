@@ -1,11 +1,10 @@
-"""What an attempt has logged; masked, if its job is sealed."""
+"""What an attempt has logged, as everybody may see it: see documents/hiding."""
 
 from datetime import datetime
 
 from msgspec import Struct
 
 from lateshift.model.attempt_log import AttemptLog
-from lateshift.model.sealed import masked_log
 
 
 class LineDocument(Struct, frozen=True, kw_only=True):
@@ -24,9 +23,7 @@ class LogDocument(Struct, frozen=True, kw_only=True):
     lines: list[LineDocument]
 
 
-def log_document(log: AttemptLog, *, hide: bool) -> LogDocument:
-    """`hide`: its job is of a sensitive queue."""
-    log = masked_log(log, hide=hide)
+def log_document(log: AttemptLog) -> LogDocument:
     lines = [
         LineDocument(at=line.at, level=line.level, logger=line.logger, message=line.message)
         for line in log.lines

@@ -81,6 +81,11 @@ class Token(Struct, frozen=True, kw_only=True):
         """Whether it is a browser's own, made when somebody signed in."""
         return self.parent is not None or self.created_by == SIGN_IN_LINK
 
+    @property
+    def root(self) -> UUID:
+        """Whose it is: that of a browser is the token's that it signed in with."""
+        return self.parent or self.id
+
     def __repr__(self) -> str:
         return f"Token(id={self.id}, name={self.name!r}, scopes={','.join(self.scopes)!r}, queues={self.queues!r})"
 

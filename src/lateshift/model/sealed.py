@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import structs
 
-from lateshift.model.attempt_log import AttemptLog
+from lateshift.model.attempt_log import AttemptLog, LogLine
 from lateshift.model.job import AttemptRecord, JobView, Progress, State
 
 MASK = "[sealed]"
@@ -25,6 +25,11 @@ HEAD = re.compile(rb"sealed:1:([A-Za-z0-9_.-]{1,40}):([a-z_]{1,20})")
 HEAD_LIMIT = 80  # bytes of a sealed value that have its head
 TOKEN = re.compile(HEAD.pattern + rb":([A-Za-z0-9+/]+={0,2})")
 
+_ENGINE = "lateshift"  # the logger
+_ID = r"[0-9a-f-]{36}"
+_OF_A_STEP = re.compile(
+    rf"workflow {_ID} is held: step |workflow .{{1,200}}? {_ID} failed: |step .{{0,200}}? of workflow {_ID} cannot be undone: "
+)
 _PREFIX = b'"' + START.encode()
 _MASKED = msgspec.json.encode(MASK)
 
@@ -118,6 +123,16 @@ def masked_log(log: AttemptLog, *, hide: bool = False) -> AttemptLog:
         structs.replace(line, message=MASK if hide else masked_text(line.message) or "") for line in log.lines
     ]
     return structs.replace(log, lines=lines)
+
+
+def without_steps(log: AttemptLog, mark: str) -> AttemptLog:
+    """The log of a run, with the mark for what its steps raised, which older releases wrote there."""
+    lines = [structs.replace(line, message=mark) if _tells_of_a_step(line) else line for line in log.lines]
+    return structs.replace(log, lines=lines)
+
+
+def _tells_of_a_step(line: LogLine) -> bool:
+    return line.logger == _ENGINE and _OF_A_STEP.match(line.message) is not None
 
 
 def without_path(payload: bytes) -> bytes:

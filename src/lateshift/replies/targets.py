@@ -10,7 +10,7 @@ from lateshift.errors import OptionInvalid
 from lateshift.model.job import Spec
 from lateshift.model.queue import is_sensitive
 from lateshift.model.reply import CHANNEL, TASK, Target, channel_name
-from lateshift.replies.webhook import URL_LIMIT
+from lateshift.replies.webhook import URL_LIMIT, refuse_foreign
 from lateshift.task import Bound, Task
 
 BROKER = "broker:"
@@ -53,7 +53,7 @@ class Targets:
 
     def _named(self, name: str) -> Target:
         if name not in self._tasks:
-            raise OptionInvalid(f"reply_to: this app has no task {name!r}.")
+            raise no_such_task(name)
         if self._tasks[name].limits.own:
             raise OptionInvalid(f"reply_to: {name} is of Lateshift itself, and is told nothing by others.")
         return to_task(self._tasks[name])
@@ -64,12 +64,17 @@ class Targets:
         return Target(to=BROKER + name, spec=_guarded(self.brokers[name]))
 
     def _webhook(self, url: str) -> Target:
+        refuse_foreign(url)
         origin = origin_of(url)
         if origin not in self.webhooks:
             raise OptionInvalid(
                 f"reply_to: nothing is sent to {origin}, for there is no secret to sign it with. Declare it with app.reply_webhook."
             )
         return Target(to=f"{origin}/…", spec=_guarded(self.webhooks[origin]), given={"url": url})
+
+
+def no_such_task(name: str) -> OptionInvalid:
+    return OptionInvalid(f"reply_to: this app has no task {name!r}.", "reply_to")
 
 
 def _no_receiver(given: Any) -> OptionInvalid:

@@ -32,10 +32,7 @@ class Endpoint:
 
     def __init__(self, url: str, secret: str | Sequence[str], *, internal: bool = False) -> None:
         self._secrets = Secrets(secret)
-        if not 0 < len(str(url)) <= URL_LIMIT or not re.fullmatch(r"[!-~]+", str(url)):
-            raise OptionInvalid(
-                f"The URL of a webhook is up to {URL_LIMIT:,} ASCII characters, without spaces."
-            )
+        refuse_foreign(str(url))
         try:
             parts = urlsplit(str(url))
             port = parts.port
@@ -142,6 +139,14 @@ class Endpoint:
             return
         if why is not None:
             raise OptionInvalid(f"Nothing can be sent to {self}: {why}.")
+
+
+def refuse_foreign(url: str) -> None:
+    """Raises OptionInvalid for what cannot stand in a request, without repeating it."""
+    if not 0 < len(url) <= URL_LIMIT or not re.fullmatch(r"[!-~]+", url):
+        raise OptionInvalid(
+            f"The URL of a webhook is up to {URL_LIMIT:,} ASCII characters, without spaces. Write others as %C3%A9."
+        )
 
 
 def _reached(places: list[tuple[str, int]], seconds: float) -> socket.socket:

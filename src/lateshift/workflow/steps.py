@@ -135,9 +135,15 @@ async def _fail(run: Run, row: StepRow, rules: Rules, error: BaseException | Non
     if state is StepState.FAILED:
         raise _told(row) from error
     why = why_held(row)
-    log.error("workflow %s is held: %s", run.record.lease.id, why)
+    log.error("workflow %s is held by step %s %s, %s", run.record.lease.id, shown_path(row.path), row.name, to_log(row))
     run.record.say(phase=Phase.HELD, why=why)
     await run.alert("workflow_held", why)
+
+
+def to_log(row: StepRow) -> str:
+    """What the run's log says of a step that failed. What one raised that is a job stands at the step, where it is hidden from those who may
+    not see that job's queue: whoever may see the run's own reads this."""
+    return f"which failed: {error_of(row.error)}" if row.kind is Kind.CALL else "where its error stands"
 
 
 def why_held(row: StepRow) -> str:

@@ -13,7 +13,7 @@ from lateshift.model.outcome import ResultNotKept
 from lateshift.model.remote import is_a
 from lateshift.model.retry import Retry
 from lateshift.model.workflow.run import Phase
-from lateshift.model.workflow.step import StepRow, StepState, Undo, shown_path
+from lateshift.model.workflow.step import Kind, StepRow, StepState, Undo, shown_path
 from lateshift.runtime.log import log
 from lateshift.task import HOUR, Bound, Task
 from lateshift.telemetry.tracing import of_step
@@ -77,7 +77,8 @@ async def _undo(run: Run, row: StepRow, how: Undoable) -> None:
         try:
             call = _call(run, row, how)
         except Exception as error:  # what it needs is not there
-            log.error("step %s of workflow %s cannot be undone: %s", row.name, run.record.lease.id, error)
+            said = error if row.kind is Kind.CALL else "its undo says why"  # of what a job gave, maybe
+            log.error("step %s of workflow %s cannot be undone (%s)", row.name, run.record.lease.id, said)
             run.record.put(msgspec.structs.replace(row, undo_state=Undo.FAILED, undo_error=kept(error)))
             return
         if isinstance(call, Inline):
@@ -87,7 +88,7 @@ async def _undo(run: Run, row: StepRow, how: Undoable) -> None:
     while run.record.steps[row.path].undo_state is Undo.RUNNING:
         await run.rest(_timer(row), f"{row.undo} (job {run.record.steps[row.path].undo_job})")
     if run.record.steps[row.path].undo_state is Undo.FAILED:
-        log.error("step %s of workflow %s cannot be undone: its job failed", row.name, run.record.lease.id)
+        log.error("step %s of workflow %s cannot be undone (its job failed)", row.name, run.record.lease.id)
 
 
 async def _undo_here(run: Run, row: StepRow, inline: Inline) -> None:
@@ -114,7 +115,7 @@ async def _undo_here(run: Run, row: StepRow, inline: Inline) -> None:
                 failures += 1
                 tried = msgspec.structs.replace(row, undo_failures=failures, undo_error=kept(error))
                 if is_a(error, Permanent) or UNDO_RETRY.exhausted(failures, UNDO_RETRY.attempts, error):
-                    log.error("step %s of workflow %s cannot be undone: %s", row.name, record.lease.id, error)
+                    log.error("step %s of workflow %s cannot be undone (%s)", row.name, record.lease.id, error)
                     record.put(msgspec.structs.replace(tried, undo_state=Undo.FAILED))
                     return
                 log.warning(

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cached_property, update_wrapper
 from typing import Any, ParamSpec, TypeVar
 
-from lateshift.errors import OptionInvalid, TaskInvalid, WorkflowInvalid
+from lateshift.errors import OptionInvalid, StepFailed, TaskInvalid, WorkflowInvalid
 from lateshift.model.history import append
 from lateshift.model.job import AttemptRecord, Lease, NewJob, Place, Spec
 from lateshift.model.outcome import MESSAGE_LIMIT, Cancelled, DeadLettered, Decided, Deciding, clip, said
@@ -150,13 +150,9 @@ class Workflow(Task[P, R]):
         except (Exception, SystemExit) as raised:
             error = raised
             if not record.phase.is_undone:  # else it was told before
-                log.error(
-                    "workflow %s %s failed: %s: %s",
-                    self.name,
-                    run.record.lease.id,
-                    name_of(raised),
-                    said(raised),
-                )
+                # What a step raised stands at the step, where it is hidden from those who may not see its queue.
+                told = f"step {raised.step} did" if isinstance(raised, StepFailed) else said(raised)
+                log.error("workflow %s %s has failed: %s: %s", self.name, run.record.lease.id, name_of(raised), told)
         asked = (record.why or "").partition(STILL_UNDONE)[0] if record.phase.is_undone else ""
         why = asked or _why(error, record.cancel_by)
         if asked and asked != record.why:

@@ -10,6 +10,7 @@ from lateshift.api.bounds import SHOWN_OF_BULK, RateText
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Reach, Route
 from lateshift.api.routes.narrowing import NARROWING, Narrowed, filter_of
+from lateshift.api.steps import sent_elsewhere
 from lateshift.documents.jobs import JobBrief, job_brief
 from lateshift.model.access import Scope
 from lateshift.model.rate import Rate
@@ -31,7 +32,7 @@ class Bulk(Narrowed, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 class BulkPreview(Struct, frozen=True, kw_only=True):
     """What would be done; nothing was. `ids`: to whom, which is what to send then. `others`: jobs that are meant and in no state
-    for it. `cut`: there may be more."""
+    for it, or runs that would have jobs made in queues that the token is not for. `cut`: there may be more."""
 
     action: str
     ids: list[UUID]
@@ -87,6 +88,14 @@ def _rate(body: Bulk) -> Rate | None:
 
 
 def _chosen(asked: Asked) -> Chosen:
+    chosen = _meant(asked)
+    kept = [view for view in chosen.jobs if not sent_elsewhere(asked, view)]
+    chosen.others += len(chosen.jobs) - len(kept)
+    chosen.jobs = kept
+    return chosen
+
+
+def _meant(asked: Asked) -> Chosen:
     body: Bulk = asked.body
     narrowed = any(getattr(body, name) is not None for name in NARROWING)
     if [bool(body.ids), narrowed, body.all].count(True) != 1:

@@ -1,5 +1,6 @@
 """Dead letters: what they died of, and running them again, seen first."""
 
+from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from lateshift.api.bounds import (
 )  # fmt: skip
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Reach, Route
+from lateshift.api.steps import sent_elsewhere
 from lateshift.dead_letters import DeadLetters, refuse_problems
 from lateshift.documents.dead_letters import GroupPage, PlanDocument, plan_document
 from lateshift.errors import UsageError
@@ -145,11 +147,13 @@ def letters_of(asked: Asked) -> DeadLetters:
         name: task for name, task in asked.app.tasks.items() if asked.shows(task.limits.queue)
     }  # to be changed
     try:
-        return DeadLetters(
+        letters = DeadLetters(
             asked.store, own, asked.store.clock, queue=chosen.queue, task=chosen.task, reason=chosen.reason, like=chosen.like
         )  # fmt: skip
     except UsageError as error:
         raise Refused(422, "body-invalid", str(error), field="like") from None
+    letters.leaves = partial(sent_elsewhere, asked)
+    return letters
 
 
 ROUTES = (

@@ -10,10 +10,12 @@ import msgspec
 from msgspec import Meta, Struct, structs
 
 from lateshift.api.bounds import PAGE, PAGE_MOST, RETRY_AFTER_MOST, WAIT_MOST, Cursor, PageSize, Text
+from lateshift.api.owning import owned
 from lateshift.api.paging import Paging, paged
 from lateshift.api.problem import RETRY_AFTER, Refused
 from lateshift.api.route import Answer, Asked, Done, Reach, Route
 from lateshift.api.routes.narrowing import Narrowed, Tag, filter_of
+from lateshift.api.steps import allow_sent, own_logs
 from lateshift.documents.explanations import ExplanationDocument, explanation_document
 from lateshift.documents.jobs import JobBrief, JobDocument, job_brief, job_whole
 from lateshift.documents.logs import LogDocument, log_document
@@ -29,6 +31,7 @@ from lateshift.model.search import Found
 from lateshift.model.tags import TAGS_LIMIT
 from lateshift.operating.changing import change_of
 from lateshift.operating.step_jobs import why_step
+from lateshift.replies.targets import no_such_task
 from lateshift.replies.webhook import URL_LIMIT
 from lateshift.resubmission import Course, Resubmission
 from lateshift.runtime.aside import aside
@@ -122,6 +125,7 @@ async def start_job(asked: Asked) -> Answer:
     types. `Idempotency-Key` is the key of the job."""
     body: NewJobBody = asked.body
     task = asked.task_to_run(body.queue)
+    _refuse_unknown(asked, body.reply_to)
     try:
         bound = task if asked.key is None and body == NewJobBody(arguments=body.arguments) else task.options(
             queue=body.queue, delay=None if body.delay is None else timedelta(seconds=body.delay), at=body.at,
@@ -133,7 +137,7 @@ async def start_job(asked: Asked) -> Answer:
         for route in reply.read(named or "[]"):
             if route.target.to.startswith(reply.TASK) and route.target.spec is not None:
                 asked.allow(route.target.spec.queue)  # each event is a job in it
-        call = _keyed(bound.call_of(msgspec.json.encode(body.arguments)), body)
+        call = owned(_keyed(bound.call_of(msgspec.json.encode(body.arguments)), body), asked.token)
     except ArgumentsInvalid as error:
         raise ArgumentsInvalid(
             str(error), f"arguments.{error.field}" if error.field else "arguments"
@@ -143,6 +147,14 @@ async def start_job(asked: Asked) -> Answer:
     after = _first_look(body, asked.store.clock.now())
     call.job = structs.replace(call.job, by=asked.by)
     return await _enqueued(asked, call, after)
+
+
+def _refuse_unknown(asked: Asked, reply_to: str | list[str] | None) -> None:
+    """A task of a queue that the token is not for is to it as one that is not there. Raises OptionInvalid."""
+    for each in [reply_to] if isinstance(reply_to, str) else reply_to or ():
+        name = each.removeprefix(reply.TASK)
+        if name != each and not asked.knows_task(name):
+            raise no_such_task(name)
 
 
 def _first_look(body: NewJobBody, now: datetime) -> int:
@@ -243,8 +255,8 @@ def explain_job(asked: Asked) -> ExplanationDocument:
 def show_logs(asked: Asked) -> LogsDocument:
     """What the attempts of a job have logged, the newest lines of each."""
     view, attempt = asked.job(), asked.query.attempt
-    found = [log for log in asked.store.logs.of(view.id) if attempt is None or log.attempt == attempt]
-    return LogsDocument(job=view.id, logs=[log_document(log, hide=view.sensitive) for log in found])
+    found = [log for log in own_logs(asked, view) if attempt is None or log.attempt == attempt]
+    return LogsDocument(job=view.id, logs=[log_document(log) for log in found])
 
 
 def list_upcoming(asked: Asked) -> JobsToCome:
@@ -260,6 +272,8 @@ def list_upcoming(asked: Asked) -> JobsToCome:
 def cancel_job(asked: Asked) -> Done:
     """Cancel a job: a waiting one at once, a running one is told within a second."""
     view = asked.job()
+    if not view.state.settled:
+        allow_sent(asked, view)
     done = bool(asked.store.jobs.cancel([view.id], by=asked.by))
     return Done(subject=f"job {view.id}", action="cancelled", changed=done, state=_state(asked, view.id))
 
@@ -274,6 +288,7 @@ def resubmit_job(asked: Asked) -> Done:
         State.CANCELLED,
     ):
         raise RunEnded(f"The {why}")
+    allow_sent(asked, view)
     change = change_of(asked.body.change, asked.body.unset)
     if change is not None:
         asked.allow_task(view.task)

@@ -6,9 +6,10 @@ from uuid import UUID
 from msgspec import Meta, Struct
 
 from lateshift.api.bounds import PAGE, RUNS_LOOKED_AT, Cursor, PageSize, Text
+from lateshift.api.owning import owned_key
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Done, Reach, Route
-from lateshift.api.steps import allow_step, listed, own_view
+from lateshift.api.steps import allow_again, allow_step, allow_undone, listed, own_view
 from lateshift.documents.hiding import shown_run, shown_runs
 from lateshift.documents.reading import readable
 from lateshift.documents.workflows import (
@@ -125,7 +126,8 @@ def signal_workflow(asked: Asked) -> Done:
     if not job.is_run:
         raise RunUnknown(runs.no_run(job))
     try:
-        kept = tell(asked.store, job.id, asked.body.name, asked.body.data, key=asked.key, by=asked.by)
+        key = owned_key(asked.key, asked.token, sensitive=job.sensitive)
+        kept = tell(asked.store, job.id, asked.body.name, asked.body.data, key=key, by=asked.by)
     except KeyConflict as error:
         raise Refused(
             409, "key-conflict", "This key was used for a signal to this run with another body. Another request has another key.",
@@ -135,8 +137,11 @@ def signal_workflow(asked: Asked) -> Done:
 
 
 def resume_workflow(asked: Asked) -> Done:
-    """Let a run go on that is held, or try again what could not be undone."""
+    """Let a run go on that is held, or try again what could not be undone.
+
+    A token that is for some queues does so only if no job is made by that in another one."""
     view, _ = _found(asked)
+    allow_again(asked, view)
     runs.resume(asked.store, view, by=asked.by)
     return Done(subject=f"run {view.run.id}", action="resumed", changed=True)
 
@@ -151,8 +156,12 @@ def resume_workflows(asked: Asked) -> ResumedRuns:
 
 
 def undo_workflow(asked: Asked) -> Done:
-    """Undo what a run has done, the last step first. Its code begins nothing more."""
+    """Undo what a run has done, the last step first. Its code begins nothing more.
+
+    A token that is for some queues does so only if no job is made by that in another one."""
     view, _ = _found(asked)
+    if not view.state.settled:
+        allow_undone(asked, view)
     if state_of(view) == "undoing":
         return Done(subject=f"run {view.run.id}", action="undone", changed=False, state="undoing")
     runs.undo(asked.store, view, asked.body.why, by=asked.by)
@@ -160,8 +169,12 @@ def undo_workflow(asked: Asked) -> Done:
 
 
 def cancel_workflow(asked: Asked) -> Done:
-    """End a run: what it has done is undone first."""
+    """End a run: what it has done is undone first.
+
+    A token that is for some queues does so only if no job is made by that in another one."""
     view, _ = _found(asked)
+    if not view.state.settled:
+        allow_undone(asked, view)
     done = bool(asked.store.jobs.cancel([view.run.id], by=asked.by))
     after = asked.store.workflows.view(view.run.id)
     return Done(

@@ -9,6 +9,7 @@ from lateshift.api.bounds import JSON_DEPTH
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Reach
 from lateshift.api.routes import jobs
+from lateshift.api.steps import own_logs
 from lateshift.dashboard.page import Action, Context, Form, Page
 from lateshift.dashboard.pages.dead_letters import PREVIEW_DISCARD
 from lateshift.dashboard.telling import life_of
@@ -30,7 +31,7 @@ def job_page(asked: Asked) -> Context:
     names = {member.id: member.name for member in asked.store.reports.members()}
     return {
         "job": document, "view": view, "explanation": None if view.state.settled else jobs.explain_job(asked),
-        "life": life_of(view, asked.store.logs.of(view.id), names), "family": _family(asked, view),
+        "life": life_of(view, own_logs(asked, view), names), "family": _family(asked, view),
         "audit": _audit(asked, view.id), "arguments": document.arguments,
         "sealed": document.arguments == MASK,
     }  # fmt: skip

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lateshift.api.bounds import Cursor
 from lateshift.api.route import Asked, Done, Reach
 from lateshift.api.routes import workflows
-from lateshift.api.steps import elsewhere, listed, own_view
+from lateshift.api.steps import elsewhere, listed, made_elsewhere, own_view
 from lateshift.dashboard.page import Action, Context, Form, Page
 from lateshift.dashboard.steps import STEPS_SHOWN, drawn, lines_of
 from lateshift.dashboard.typed import json_in
@@ -69,11 +69,13 @@ def run_page(asked: Asked) -> Context:
     held = store.workflows.look(job.id, limit=HELD_SHOWN, state=StepState.HELD)
     if view is None or held is None:
         raise RunUnknown(runs.no_run(job))
+    seen = structs.replace(view, steps=[*view.steps, *held.steps])  # a form that is shown may still be refused
     view, held, job = shown_run(store, view), shown_run(store, held), masked_view(job)
     more = view.steps[STEPS_SHOWN - 1].path if len(view.steps) > STEPS_SHOWN else None
     del view.steps[STEPS_SHOWN:]
     first = not after
     state, over = state_of(view), view.state.settled
+    again, back = (made_elsewhere(asked, seen, forth=forth) is None for forth in (True, False))
     view, others = own_view(asked, view, whole=first and more is None), elsewhere(asked, held.steps)
     return {
         "run": run_document(view, now), "arguments": readable(job.payload), "result": readable(job.result),
@@ -83,8 +85,9 @@ def run_page(asked: Asked) -> Context:
         "mendable": {kind.label for kind in Kind if kind is not Kind.FIXED},
         "signals": [signal_document(each, hide=job.sensitive) for each in store.workflows.told(job.id, SIGNALS_SHOWN)],
         "awaited": [] if over else _awaited(asked), "next": asked.cursors.write(more), "first": first, "over": over,
-        "may_resume": state in ("held", "compensation_failed", "worker_lost") or (bool(held.steps) and not over),
-        "may_undo": not over and state not in ("undoing", "cancelling"), "may_cancel": not over and view.run.cancel_by is None,
+        "may_resume": (state in ("held", "compensation_failed", "worker_lost") or (bool(held.steps) and not over)) and again,
+        "may_undo": not over and state not in ("undoing", "cancelling") and back,
+        "may_cancel": not over and view.run.cancel_by is None and back,
     }  # fmt: skip
 
 
