@@ -12,7 +12,9 @@ from lateshift.documents.trigger_words import is_stuck, state_in_words
 from lateshift.model.groups import Groups
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.member import served
+from lateshift.model.workflow import holding
 from lateshift.model.workflow.run import Phase, is_step
+from lateshift.operating.since import held_since
 from lateshift.store.contract import COUNT_LIMIT, MemberView, QueueView, Store
 from lateshift.store.keyless import without_key
 
@@ -168,12 +170,13 @@ def _breakers(seen: Seen) -> Iterator[Attention]:
 
 def _held(seen: Seen) -> Iterator[Attention]:
     for phase in (Phase.UNDO_HELD, Phase.HELD):
-        for view in shown_runs(seen.store, seen.store.workflows.newest(None, seen.most, phase=phase)):
-            if seen.shows(view.queue):
+        found = seen.store.workflows.newest(None, seen.most, phase=phase)
+        for view, run in zip(shown_runs(seen.store, found), (whole.run for whole in found), strict=True):
+            held = holding.held(run.phase, run.why)
+            if held is not None and seen.shows(view.queue):
                 yield Attention(
-                    kind="workflow", subject=view.run.name, since=view.run.started_at, page=f"/workflows/{view.run.id}",
-                    what=f"a run is held: {(seen.whole and view.run.why) or 'a step has failed'}",
-                    do="Resubmit the step, or undo the run.",
+                    kind="workflow", subject=run.name, since=held_since(seen.store, view, held), page=f"/workflows/{run.id}",
+                    what=f"a run is held: {(seen.whole and view.run.why) or held.short}", do=held.advice,
                 )  # fmt: skip
 
 
@@ -259,8 +262,9 @@ def _sessions(seen: Seen) -> Iterator[Attention]:
     for session in seen.store.sessions.list(held=True, limit=seen.most):
         if seen.shows(session.queue):
             yield Attention(
-                kind="session", subject=session.name, page=f"/queues/{quote(session.queue)}", what=f"held: {session.held_why}",
-                do="Resubmit its dead letter, or release it.",
+                kind="session", subject=session.name, page=f"/queues/{quote(session.queue)}", since=session.since,
+                what="held by a job that died" if session.held_by else f"held: number {session.expects} has not come",
+                do="Resubmit its dead letter, or release it." if session.held_by else "Enqueue that number, or release it.",
             )  # fmt: skip
 
 
