@@ -40,8 +40,8 @@ COUNT_SCHEDULED = """SELECT queue, count(*) FROM
 COUNT_RUNNING = "SELECT queue, count(*) FROM (SELECT queue FROM lateshift.job WHERE state = 2 LIMIT %s) AS bounded GROUP BY queue"
 COUNT_BLOCKED = """SELECT queue, count(*), count(*) FILTER (WHERE starts_with(blocked_by, 'breaker:')),
  count(*) FILTER (WHERE blocked_by = 'rate:queue:' || queue), count(*) FILTER (WHERE held)
- FROM (SELECT queue, blocked_by, session IS NOT NULL AND EXISTS (SELECT 1 FROM lateshift.session k
-   WHERE k.queue = job.queue AND k.name = job.session AND k.held_why IS NOT NULL LIMIT 1) AS held
+ FROM (SELECT queue, blocked_by, CASE WHEN blocked_by ~ '^(session|sequence):' THEN EXISTS (SELECT 1 FROM lateshift.session k
+   WHERE k.queue = job.queue AND k.name = job.session AND k.held_why IS NOT NULL LIMIT 1) ELSE false END AS held
   FROM lateshift.job WHERE state = 3 LIMIT %s) AS bounded GROUP BY queue"""
 COUNT_DEAD = """SELECT queue, count(*) FROM
  (SELECT queue FROM lateshift.settled WHERE state = 6 LIMIT %s) AS bounded GROUP BY queue"""

@@ -26,9 +26,9 @@ COUNT_RUNNING = "SELECT queue, count(*) FROM (SELECT queue FROM job WHERE state 
 COUNT_BLOCKED = """SELECT queue, count(*), count(*) FILTER (WHERE blocked_by GLOB 'breaker:*'),
  count(*) FILTER (WHERE blocked_by = 'rate:queue:' || queue),
  count(*) FILTER (WHERE held)
- FROM (SELECT queue, blocked_by, session IS NOT NULL AND EXISTS
-  (SELECT 1 FROM session k WHERE k.queue = job.queue AND k.name = job.session AND k.held_why IS NOT NULL) AS held
-  FROM job WHERE state = 3 LIMIT ?) GROUP BY queue"""
+ FROM (SELECT queue, blocked_by, EXISTS (SELECT 1 FROM session k WHERE k.queue = job.queue AND k.held_why IS NOT NULL AND k.name =
+   CASE WHEN blocked_by GLOB 'session:*' THEN substr(blocked_by, 9) WHEN blocked_by GLOB 'sequence:*' THEN substr(blocked_by, 10) END)
+   AS held FROM job WHERE state = 3 LIMIT ?) GROUP BY queue"""
 COUNT_DEAD = "SELECT queue, count(*) FROM (SELECT queue FROM settled WHERE state = 6 LIMIT ?) GROUP BY queue"
 # From one tenant to the next in a lane, each counted up to a limit; not those without one. job_tenant.
 _TENANT = "state = 1 AND tenant IS NOT NULL AND queue = ? AND lane = ?"
