@@ -66,7 +66,7 @@ class DeadLetters:
         self.steps, views = 0, iter(self)
         while page := list(islice(views, PAGE)):
             within = [view.batch for view in page if view.batch is not None]
-            runs = self._store.workflows.begun(within) if within else set()
+            runs = self._store.workflows.begun(within) if within else {}
             for view in page:
                 if is_step(view, runs):
                     self.steps += 1

@@ -17,6 +17,7 @@ from lateshift.model.job import JobView, State
 from lateshift.model.queue import is_sensitive
 from lateshift.model.rate import Rate
 from lateshift.model.sealed import is_sealed
+from lateshift.model.workflow import among
 from lateshift.store.contract import Store
 from lateshift.task import Task
 
@@ -40,6 +41,7 @@ class Plan(Struct, kw_only=True):
 
     count: int = 0
     edited: int = 0
+    runs: among.Resubmitted = field(default_factory=among.Resubmitted)
     examples: list[Planned] = field(default_factory=list)
     changed: set[str] = field(default_factory=set)
     problems: dict[str, int] = field(default_factory=dict)
@@ -81,6 +83,7 @@ class Resubmission:
         plan = Plan()
         for view in views:
             plan.count += 1
+            plan.runs.add(view)
             told(1)
             try:
                 edit = self._edit(view)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lateshift import Flow
+from lateshift import NO_RETRY, Flow
 from lateshift.model.ids import MemberId, new_member_id
 from lateshift.model.member import Program, Serves
 from lateshift.operating import attention
@@ -13,6 +13,7 @@ from lateshift.operating.attention import Attention
 from lateshift.testing import Kit
 from lateshift.worker.service import introduce
 from tests.api.shop import Shop
+from tests.dashboard.browsing import Browser
 
 DAY = timedelta(days=1)
 
@@ -49,6 +50,38 @@ def at(kit: Kit, hour: int, minute: int = 0) -> datetime:
 def fire(kit: Kit) -> None:
     while kit.app.store.schedules.fire(100).count:
         pass
+
+
+def test_what_is_left_out_of_a_kind_is_counted_with_the_page_that_has_it(kit: Kit, shop: Shop) -> None:
+    for number in range(8):
+        kit.app.store.queues.pause(f"q{number}", by="ann")
+    found = told(kit, "queue")
+    assert len(found) == attention.OF_EACH
+    assert [it.more for it in found[:-1]] == [None] * 4
+    assert found[-1].more == attention.More(count=3, cut=False, page="/queues")
+    for number in range(attention.OF_EACH + attention.MORE_COUNTED + 1):
+        shop.order.enqueue(number, "bad")
+    kit.drain()
+    held = told(kit, "workflow")
+    assert held[-1].more == attention.More(
+        count=attention.MORE_COUNTED, cut=True, page="/workflows?state=held"
+    )
+
+
+def test_groups_of_dead_letters_that_are_left_out_are_told_with_a_link(kit: Kit, browser: Browser) -> None:
+    def task(name: str) -> None:
+        @kit.app.task(name=name, retry=NO_RETRY)
+        def fails() -> None:
+            raise ValueError("no")
+
+        fails.enqueue()
+
+    for number in range(7):
+        task(f"t{number}")
+    kit.drain()
+    assert "and 2 more" in browser.look("/")
+    assert browser.page is not None
+    assert '<a href="/dead-letters">and 2 more</a>' in browser.page.text
 
 
 @pytest.fixture

@@ -182,6 +182,11 @@ def test_a_dead_letter_holds_its_session_if_it_was_to_until_it_is_resubmitted(
     assert view is not None
     assert (view.held_by, view.held_why) == (first, "dead")
     assert [each.name for each in store.sessions.list(held=True, limit=10)] == ["s"]
+    ended = see(store, first).settled_at
+    assert ended is not None
+    assert abs(view.since - ended) < timedelta(seconds=10)
+    [queue] = store.queues.list()
+    assert (queue.blocked, queue.held) == (2, 2)
 
     assert store.jobs.resubmit([first], by="ana") == [first]
     for id in (first, second, later):

@@ -1,10 +1,24 @@
 """Figures of a period: sums, shares, and the periods that a chart has."""
 
+from bisect import bisect_left
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lateshift.model.figures import COLUMNS, Figures, Grain, Over, Sample, filled, from_row, to_row, together
+from lateshift.model.figures import (
+    COLUMNS,
+    WAITS,
+    Figures,
+    Grain,
+    Over,
+    Sample,
+    filled,
+    from_row,
+    to_row,
+    together,
+)
 
 NOW = datetime(2026, 3, 1, 12, 34, 56, tzinfo=UTC)
 
@@ -62,9 +76,36 @@ def test_how_long_most_waited_is_told_between_the_places_where_waits_are_counted
     assert Figures().wait_within(0.5) is None
 
 
+def of_waits(*waits: float) -> Figures:
+    figures = Figures(started=len(waits), waited=sum(waits), longest=max(waits))
+    for wait in waits:
+        figures.waits[bisect_left(WAITS, wait)] += 1
+    return figures
+
+
+def test_where_all_waited_alike_most_are_not_told_to_have_waited_less() -> None:
+    for figures in (of_waits(302.0), of_waits(302.0, 302.0, 302.0), of_waits(0.5)):
+        assert figures.wait_within(0.95) == pytest.approx(figures.mean_wait)
+
+
+@given(st.lists(st.floats(0, 5000), min_size=1, max_size=60), st.floats(0.5, 1.0))
+def test_how_long_most_waited_is_told_within_what_the_counts_the_mean_and_the_longest_allow(
+    waits: list[float], share: float
+) -> None:
+    figures = of_waits(*waits)
+
+    told = figures.wait_within(share)
+
+    assert told is not None
+    assert told <= max(waits)
+    mean, longest = sum(waits) / len(waits), max(waits)
+    assert told * share + longest * (1 - share) >= mean - 1e-6 * (1 + longest)
+
+
 def test_the_share_of_idle_time_is_never_negative() -> None:
     assert Figures(busy=15.0, present=60.0).idle_share == 0.75
     assert Figures(busy=61.0, present=60.0).idle_share == 0.0
+    assert Figures(busy=61.0, present=60.0).there == 61.0
     assert Figures().idle_share is None
 
 

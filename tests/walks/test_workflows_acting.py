@@ -127,6 +127,32 @@ def test_cancel_undoes_first_what_was_done(cli: Cli, kit: Kit, shop: Shop) -> No
     assert "is cancelled and stays so" in again.err
 
 
+def test_jobs_cancel_says_which_were_runs_that_undo_what_they_did(cli: Cli, kit: Kit, shop: Shop) -> None:
+    job = shop.approval.enqueue(7)
+    kit.drain()
+    listed = cli("jobs", "list").out
+    assert "run, waits for the signal approve" in " ".join(listed.split())
+    said = cli("jobs", "cancel", str(job.id), str(shop.plain.enqueue(2).id))
+    assert (
+        "2 jobs cancelled, or told to stop.\n1 of these is a run of a workflow. It has begun: what it did is undone"
+        in said.out
+    )
+    kit.drain()
+    assert shop.done == ["do stock", "undo stock"]
+
+
+def test_whoever_resubmits_runs_is_told_before_that_they_begin_from_nothing(
+    cli: Cli, kit: Kit, shop: Shop
+) -> None:
+    shop.broken = False
+    shop.failing.enqueue()
+    kit.drain()
+    begins = "1 of these is a run of a workflow. It begins from nothing: all of its steps run again."
+    assert begins in " ".join(cli("jobs", "resubmit", "--task", "failing", "--show").out.split())
+    assert cli("jobs", "resubmit", "--task", "failing", "--show", "--json").document["runs"]["anew"] == 1
+    assert begins in cli("jobs", "resubmit", "--task", "failing").err
+
+
 def test_cancel_refuses_what_is_no_run_and_says_what_to_do(cli: Cli, kit: Kit, shop: Shop) -> None:
     run, other, missing = shop.approval.enqueue(7), shop.pack.enqueue(1), new_job_id()
     kit.drain()

@@ -28,12 +28,15 @@ from lateshift.cli.short_ids import batch_digits, digits, one, one_batch, unknow
 from lateshift.clock import SYSTEM
 from lateshift.documents.jobs import job_brief, job_whole
 from lateshift.documents.reading import readable
+from lateshift.documents.workflows import at_what
 from lateshift.errors import JobUnknown
 from lateshift.model.edit import RESUBMITTED
 from lateshift.model.ids import JobId
 from lateshift.model.job import AttemptRecord, JobFilter, JobView, State
 from lateshift.model.sealed import masked_view
 from lateshift.model.search import LOOKED_AT
+from lateshift.model.workflow.run import RunRow
+from lateshift.operating.bulk import CANCEL, runs_among
 from lateshift.operating.moments import moment
 
 STATES = [state.label for state in State]
@@ -100,6 +103,8 @@ def list_jobs(
         )  # fmt: skip
         page = store.reports.search(wanted, limit)
         found = page.jobs
+        ids = [view.id for view in found if view.is_run and not view.state.settled]
+        runs = store.workflows.begun(ids) if ids else {}
         hint = unseen(store, queue) if queue is not None and not found else ""
     more = None if page.before is None else str(page.before)
     if reason is not None and not found and (said := unheard_of(reason)):
@@ -109,7 +114,7 @@ def list_jobs(
         return
     print_table(
         ("job", "task", "queue", "state", ">attempt", ">age", "what"),
-        [_row(view) for view in found],
+        [_row(view, runs.get(view.id)) for view in found],
         "No jobs." if wanted == JobFilter() else f"No jobs with {_in_words(wanted)}.{hint}",
     )
     if page.cut:
@@ -145,7 +150,10 @@ def cancel(named: tuple[str, ...]) -> None:
         ids, missing = resolved(store, named)
         done = store.jobs.cancel(ids, by=operator())
         others = untouched(store, ids, done) | dict.fromkeys(missing)
+        runs = runs_among(store, CANCEL, [view for view in store.reports.named(done) if view is not None])
         report("cancelled", "cancelled, or told to stop", done, others)
+        if runs.count and not wants_json():
+            click.echo(runs.says)
         complain(store, others)
 
 
@@ -164,11 +172,12 @@ def _in_words(wanted: JobFilter) -> str:
     return ", ".join(f"{name} {value}" for name, value in wanted.describe().items())
 
 
-def _row(view: JobView) -> list[str]:
+def _row(view: JobView, run: RunRow | None) -> list[str]:
     view = masked_view(view)
+    what = at_what(run, view.state) if view.is_run and not view.state.settled else _what(view)
     return [
         str(view.id), view.task, view.queue, view.state.label, "" if view.is_run else f"{view.attempt}/{view.attempts}",
-        duration(SYSTEM.now() - view.created_at), _what(view),
+        duration(SYSTEM.now() - view.created_at), what,
     ]  # fmt: skip
 
 

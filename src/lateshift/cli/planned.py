@@ -28,6 +28,8 @@ def print_plan(plan: Plan, limit: int | None = None) -> None:
     edited = f": {plan.edited:,} with other arguments{as_they_are}" if plan.edited else ""
     most = " (as many as --limit allows)" if plan.count == limit else ""
     say(f"{counted(plan.count, 'job')}{most} would be resubmitted{edited}. Nothing was written.")
+    if plan.runs.told.count:
+        say(plan.runs.told.says)
 
 
 def _rows(planned: Planned) -> list[list[str]]:

@@ -152,6 +152,8 @@ def _confirmed(plan: Plan, limit: int, course: Course, pace: str) -> bool:
     said += f", {plan.edited:,} of them with other arguments" if plan.edited else ""
     said += f", {min(course.first, plan.count):,} of them first" if course.first else ""
     said += pace
+    if plan.runs.told.count:
+        click.echo(f"lateshift: {plan.runs.told.says}", err=True)
     try:
         return click.confirm(f"{said}?", err=True)
     except click.Abort:

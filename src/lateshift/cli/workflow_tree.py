@@ -11,6 +11,7 @@ from lateshift.model.explaining.explain import explain
 from lateshift.model.explaining.words import one_line
 from lateshift.model.ids import JobId
 from lateshift.model.job import State
+from lateshift.model.workflow.holding import GIVEN_UP, holds, is_given_up
 from lateshift.model.workflow.run import RunView
 from lateshift.model.workflow.step import Kind, StepState, StepView, error_of, is_refused, shown_path
 from lateshift.store.contract import Store
@@ -55,7 +56,7 @@ class StepTree:
         self._waits = waits
         self._steps = sorted(view.steps, key=lambda step: step.path)
         self._began = view.run.started_at
-        self._over = view.state.settled
+        self._view = view
         self._tracebacks = tracebacks
 
     def drawn(self) -> "Tree":
@@ -91,15 +92,21 @@ class StepTree:
     def _label(self, step: StepView) -> "Text":
         from rich.text import Text
 
-        given_up = self._over and step.state is StepState.RUNNING
-        mark, style = ("–", QUIET) if given_up else (MARKS[step.state], STEP_STYLES[step.state])
+        given_up, stands = (
+            is_given_up(step, self._view),
+            StepState.HELD if holds(self._view.run, step) else step.state,
+        )
+        mark, style = ("–", QUIET) if given_up else (MARKS[stands], STEP_STYLES[stands])
         text = Text.assemble((mark, style), f" {shown_path(step.path)} ", (called(step), "bold"))
         if step.state is not StepState.COMPLETED:
             waits = self._waits.get(step.job) if step.job is not None and not given_up else None
-            text.append(f" {'given up' if given_up else waits.state if waits else step_state(step)}", style)
+            text.append(
+                f" {GIVEN_UP if given_up else waits.state if waits else step_state(step, self._view.run)}",
+                style,
+            )
         else:
             waits = None
-        text.append(f"  {went(step, self._began, over=self._over)}", QUIET)
+        text.append(f"  {went(step, self._began, over=self._view.state.settled)}", QUIET)
         if waits is not None and waits.why:
             text.append(f"\n  {one_line(waits.why)}", "yellow")
         self._add_error(text, step.error)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from shlex import quote
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +14,9 @@ from lateshift.documents.reading import readable
 from lateshift.documents.workflows import in_words, next_look, state_of, waits_for
 from lateshift.model.explaining.words import one_line
 from lateshift.model.job import JobView
-from lateshift.model.workflow.run import RunView, Signal
+from lateshift.model.workflow import holding
+from lateshift.model.workflow.holding import holds
+from lateshift.model.workflow.run import RunRow, RunView, Signal
 from lateshift.model.workflow.step import Kind, StepState, StepView, Undo, shown_path
 
 COLUMNS = ("run", "workflow", "state", ">begun", "what")
@@ -81,7 +84,10 @@ def remedies(view: RunView) -> Iterator[str]:
         if view.run.phase.is_undone or view.run.cancel_by is not None:
             yield f"Undo it, with code that fits: lateshift workflows resume {id}"
             return
-        yield f"Go on: lateshift workflows resume {id}"
+        found = holding.held(view.run.phase, view.run.why)
+        if found is not None and found.cause is holding.Cause.SIGNAL:
+            yield f"Tell it once more: lateshift workflows signal {id} {quote(found.signal)} --data JSON"
+        yield f"Go on{', then' if found is not None and found.cause is holding.Cause.SIGNAL else ''}: lateshift workflows resume {id}"
         mendable = [step for step in held if step.kind is not Kind.FIXED]
         if mendable:
             step, path = mendable[0], shown_path(mendable[0].path)
@@ -110,7 +116,9 @@ _CALLED = {
 }  # fmt: skip
 
 
-def step_state(step: StepView) -> str:
+def step_state(step: StepView, run: RunRow) -> str:
+    if holds(run, step):
+        return StepState.HELD.label
     waits = step.state is StepState.RUNNING and step.kind in (Kind.SLEEP, Kind.SIGNAL)
     return "waiting" if waits else step.state.label
 

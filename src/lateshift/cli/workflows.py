@@ -39,6 +39,7 @@ from lateshift.model.escaping import escaped
 from lateshift.model.ids import JobId
 from lateshift.model.outcome import MESSAGE_LIMIT
 from lateshift.model.sealed import hidden, masked_view
+from lateshift.model.words import short
 from lateshift.model.workflow.step import shown_path
 from lateshift.operating import runs as operating
 from lateshift.operating.steps import refuse_misfit, refuse_unmendable
@@ -132,7 +133,8 @@ def signal(named: str, name: str, data: str | None, key: str | None) -> None:
     given = None if data is None else read_json("--data", data)
     with opened() as store:
         id = one(store, named)
-        begun = store.workflows.view(id) is not None
+        view = store.workflows.look(id, limit=0)
+        begun = view is not None
         job = store.reports.job(id)
         if not begun and job is not None and not job.is_run:
             raise RunUnknown(operating.no_run(job))
@@ -143,6 +145,10 @@ def signal(named: str, name: str, data: str | None, key: str | None) -> None:
         sentence = f"The run {id} is told {name}."
     else:
         sentence = f"The run {id} has not begun; the signal {name} waits for it."
+    if view is not None and state_of(view) == "held":
+        sentence += (
+            f" It is held: `lateshift workflows resume {short(id)}` lets it go on, and it takes this then."
+        )
     _answer(id, sentence, {"signal": name, "kept": kept})
 
 

@@ -93,7 +93,7 @@ def charts(samples: Sequence[Sample], over: Over, *, workers: bool) -> list[Char
     ]  # fmt: skip
     if workers:
         wanted.append(("Workers", _number, [
-            Wanted("there", "line", "soft", lambda it, seconds: it.present / (ceil(seconds / 60) * 60)),
+            Wanted("there", "line", "soft", lambda it, seconds: max(it.present / (ceil(seconds / 60) * 60), it.busy / seconds)),
             Wanted("busy", "area", "busy", lambda it, seconds: it.busy / seconds),
         ]))  # fmt: skip
     else:

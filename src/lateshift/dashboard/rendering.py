@@ -136,8 +136,11 @@ def named(name: str) -> Markup:
 
 def share(part: float) -> str:
     """What is not nothing, and not all, is not told so."""
-    percent = min(max(part * 100, 0.1), 99.9) if 0 < part < 1 else part * 100
-    return f"{percent:.1f}".removesuffix(".0") + " %"
+    if 0 < part < 0.001:
+        return "< 0.1 %"
+    if 0.999 < part < 1:
+        return "> 99.9 %"
+    return f"{part * 100:.1f}".removesuffix(".0") + " %"
 
 
 def rate(number: float) -> str:

@@ -8,6 +8,7 @@ from msgspec import Struct
 from lateshift.documents.workflows import StepDocument, in_words, state_of, step_document
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView, State
+from lateshift.model.workflow.holding import GIVEN_UP
 from lateshift.model.workflow.run import RunView
 from lateshift.model.workflow.step import Kind, StepState, StepView
 from lateshift.store.contract import Store
@@ -44,7 +45,7 @@ def lines_of(store: Store, view: RunView, job: JobView, now: datetime) -> list[S
 def _line(step: StepView, view: RunView, run: JobView, jobs: dict[JobId, JobView], now: datetime) -> StepLine:
     document = step_document(step)
     own = jobs.get(step.job) if step.job is not None else None
-    state = step_state(step, over=view.state.settled, now=now)
+    state = step_state(step, view, now=now)
     holder, where = None, None
     if step.state is StepState.RUNNING and not view.state.settled:
         has = own if own is not None else run if step.kind is Kind.CALL else None
@@ -52,7 +53,7 @@ def _line(step: StepView, view: RunView, run: JobView, jobs: dict[JobId, JobView
         where = None if own is None or holder is not None else own.state.label
     return StepLine(
         step=document, called=_CALLED.get(step.kind, "{}").format(step.name), depth=min(DEEPEST, step.path.count(".") // 2),
-        state=state, late=state == "late" or (document.error is not None and document.error.reason == "complete_by"),
+        state=state, late=state == "late" or (state != GIVEN_UP and document.error is not None and document.error.reason == "complete_by"),
         attempt=_attempt(step) if own is None else own.attempt, attempts=None if own is None else own.attempts,
         holder=holder, where=where,
     )  # fmt: skip

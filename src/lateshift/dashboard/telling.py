@@ -7,12 +7,15 @@ from typing import Any
 from uuid import UUID
 
 from lateshift.documents.reading import readable
+from lateshift.documents.workflows import at_what
 from lateshift.model.attempt_log import AttemptLog
 from lateshift.model.edit import RESUBMITTED
 from lateshift.model.fingerprint import last_failure
 from lateshift.model.job import AttemptRecord, JobView, Progress, State
 from lateshift.model.sealed import masked_log, masked_view
 from lateshift.model.words import short
+from lateshift.model.workflow.run import RunRow
+from lateshift.store.contract import Store
 
 SOON = timedelta(seconds=1)  # what was due so soon after it was made was due at once
 
@@ -26,9 +29,18 @@ class Row:
     arguments: Any
 
     @classmethod
-    def of(cls, view: JobView) -> "Row":
+    def of(cls, view: JobView, run: RunRow | None = None) -> "Row":
+        """`run`: its row, if it is a run of a workflow that has begun."""
         view = masked_view(view)
-        return cls(view=view, what=" ".join(_what(view).split()), arguments=readable(view.payload))
+        what = at_what(run, view.state) if view.is_run and not view.state.settled else _what(view)
+        return cls(view=view, what=" ".join(what.split()), arguments=readable(view.payload))
+
+
+def rows_of(store: Store, views: Sequence[JobView]) -> list[Row]:
+    """Each with what it is at, if it is a run that has not ended: one look at the rows of these, by their ids."""
+    ids = [view.id for view in views if view.is_run and not view.state.settled]
+    runs = store.workflows.begun(ids) if ids else {}
+    return [Row.of(view, runs.get(view.id)) for view in views]
 
 
 def _what(view: JobView) -> str:

@@ -13,6 +13,7 @@ from lateshift.model.discard import Discarded, Kept
 from lateshift.model.groups import Group, Groups
 from lateshift.model.ids import JobId
 from lateshift.model.sealed import shown_payload
+from lateshift.model.workflow.among import RunsAmong
 from lateshift.resubmission import Plan
 
 KEPT_NAMED = 20  # dead letters of one reason that are named
@@ -37,10 +38,11 @@ class PlannedDocument(Struct, frozen=True, kw_only=True):
 
 
 class PlanDocument(Struct, frozen=True, kw_only=True):
-    """What would be resubmitted; nothing was."""
+    """What would be resubmitted; nothing was. `runs`: those that are runs of workflows, and what becomes of these."""
 
     would_resubmit: int
     would_edit: int
+    runs: RunsAmong
     examples: list[PlannedDocument]
 
 
@@ -93,7 +95,9 @@ def plan_document(plan: Plan) -> PlanDocument:
         )
         for each in plan.examples
     ]  # fmt: skip
-    return PlanDocument(would_resubmit=plan.count, would_edit=plan.edited, examples=examples)
+    return PlanDocument(
+        would_resubmit=plan.count, would_edit=plan.edited, runs=plan.runs.told, examples=examples
+    )
 
 
 def discard_plan_document(plan: DiscardPlan) -> DiscardPlanDocument:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from lateshift.documents.reading import readable
 from lateshift.model.job import JobView, State
 from lateshift.model.sealed import hidden, masked_view
-from lateshift.model.workflow.run import NEVER, Phase, RunView, Signal
+from lateshift.model.workflow.run import NEVER, Phase, RunRow, RunView, Signal
 from lateshift.model.workflow.step import StepError, StepView, error_of, shown_path
 
 STATES = (
@@ -99,13 +99,25 @@ def state_of(view: RunView) -> str:
     """What becomes of it, or how it ended: one of STATES, or the reason of a dead letter."""
     if view.state is State.DEAD:
         return view.reason or "dead"
-    if view.state.settled:
-        return view.state.label
-    if view.run.phase is Phase.UNDOING:
+    return view.state.label if view.state.settled else _under_way(view.run, view.state)
+
+
+def _under_way(run: RunRow, state: State) -> str:
+    if run.phase is Phase.UNDOING:
         return "undoing"
-    if view.run.phase.is_held and (view.run.cancel_by is None or view.state is State.SCHEDULED):
+    if run.phase.is_held and (run.cancel_by is None or state is State.SCHEDULED):
         return "held"  # also one that was cancelled, and then found no code that fits it
-    return "cancelling" if view.run.cancel_by is not None else _WAITING[view.state]
+    return "cancelling" if run.cancel_by is not None else _WAITING[state]
+
+
+def at_what(run: RunRow | None, state: State) -> str:
+    """What a run that has not ended is at, where jobs are listed: `scheduled` says nothing of one that is held, or waits. Why it is held may
+    tell of another queue, and is left to its own page. None: it has not begun."""
+    if run is None:
+        return "run, not begun"
+    said = _under_way(run, state)
+    waits = said == "waiting" and run.waits_for
+    return f"run, waits for {run.waits_for}" if waits else f"run, {said}"
 
 
 def in_words(state: str) -> str:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from lateshift.model.figures import ALL, Figures, Sample
 from lateshift.model.member import served
 
-PAUSED, PARKED, NO_WORKER = "paused", "parked", "no worker"
+PAUSED, PARKED, HELD, NO_WORKER = "paused", "parked", "session held", "no worker"
 DRAINS = "drains"  # what a worker tells under this name: of each queue, how many jobs it ended in a second, of late
 QUEUES_TOLD = 100  # of which a worker tells that, those that end most
 LONGEST = 10**9  # seconds
@@ -28,28 +28,31 @@ class Drain(Struct, frozen=True, kw_only=True):
 
 def drain(
     backlog: int, ends: float | None, *, limit: float | None = None, rationed: bool = False, parked: int = 0,
-    paused: bool = False, served: bool = True,
+    held: int = 0, paused: bool = False, served: bool = True,
 ) -> Drain:  # fmt: skip
     """Of one queue. `ends`: jobs that leave it in a second now, None if that is not known. `limit`: how many may start in a second;
-    `rationed`: jobs wait for nothing else. `parked`: how many of the backlog wait for a breaker."""
+    `rationed`: jobs wait for nothing else. `parked`: how many of the backlog wait for a breaker; `held`: for
+    somebody who lets their session go on."""
     if not backlog:
         return Drain(takes=timedelta(0))
-    for stands, why in ((paused, PAUSED), (not served, NO_WORKER), (parked >= backlog, PARKED)):
+    still = parked + held
+    whys = ", ".join(why for some, why in ((parked, PARKED), (held, HELD)) if some)
+    for stands, why in ((paused, PAUSED), (not served, NO_WORKER), (still >= backlog, whys)):
         if stands:
             return Drain(takes=None, held_up=backlog, why=why)
-    moving = backlog - parked
+    moving = backlog - still
     pace = limit if limit is not None and (rationed or not ends) else ends
     if pace and limit is not None:
         pace = min(pace, limit)
     takes = timedelta(seconds=min(moving / pace, LONGEST)) if pace else None
-    return Drain(takes=takes, moving=moving, held_up=parked, why=PARKED if parked else None)
+    return Drain(takes=takes, moving=moving, held_up=still, why=whys or None)
 
 
 def slowest(drains: Iterable[Drain]) -> tuple[Drain, bool]:
     """Of several queues, which are done side by side; and whether it may take longer, for of one that moves nobody knows."""
     each = [it for it in drains if it.moving or it.held_up]
     known = [it.takes for it in each if it.takes is not None]
-    reasons = sorted({it.why for it in each if it.why is not None})
+    reasons = sorted({why for it in each if it.why is not None for why in it.why.split(", ")})
     total = Drain(
         takes=max(known, default=None) if each else timedelta(0), moving=sum(it.moving for it in each),
         held_up=sum(it.held_up for it in each), why=", ".join(reasons) or None,

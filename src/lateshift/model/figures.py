@@ -109,21 +109,33 @@ class Figures(Struct, kw_only=True):
         return self.waited / self.started if self.started else None
 
     @property
+    def there(self) -> float:
+        """Seconds that workers were there: as they were counted, once in a minute, and while they had something to run in any case."""
+        return max(self.present, self.busy)
+
+    @property
     def idle_share(self) -> float | None:
         """Of the time that workers were there, in which they had nothing to run."""
-        return max(0.0, 1 - self.busy / self.present) if self.present else None
+        return 1 - self.busy / self.there if self.present else None
 
     def wait_within(self, share: float) -> float | None:
-        """Seconds within which this share of the jobs started; between two of WAITS, as if they were spread evenly."""
+        """Seconds within which this share of the jobs started; between two of WAITS, as if they were spread evenly, but no less than
+        all of them together must have waited."""
         counted = sum(self.waits)
         if not counted:
             return None
-        wanted, seen, low = share * counted, 0, 0.0
+        wanted, seen, low, most = share * counted, 0, 0.0, 0.0
         for place, count in enumerate(self.waits):
             high = min(WAITS[place], self.longest) if place < len(WAITS) else self.longest
             if count and seen + count >= wanted:
-                return low + max(0.0, high - low) * (wanted - seen) / count
+                evenly = low + max(0.0, high - low) * (wanted - seen) / count
+                after = (seen + count - wanted) * high + sum(self.waits[place + 1 :]) * self.longest
+                least = (self.waited - most - after) / (
+                    wanted - seen
+                )  # if all others waited as long as they may have
+                return min(max(evenly, least), max(high, low))
             seen += count
+            most += count * high
             low = high
         return self.longest
 

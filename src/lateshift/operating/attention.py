@@ -5,14 +5,16 @@ from datetime import datetime, timedelta
 from itertools import islice
 from urllib.parse import quote
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lateshift.documents.hiding import shown_runs
 from lateshift.documents.trigger_words import is_stuck, state_in_words
 from lateshift.model.groups import Groups
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.member import served
+from lateshift.model.workflow import holding
 from lateshift.model.workflow.run import Phase, is_step
+from lateshift.operating.since import held_since
 from lateshift.store.contract import COUNT_LIMIT, MemberView, QueueView, Store
 from lateshift.store.keyless import without_key
 
@@ -20,6 +22,7 @@ LETTERS_LOOKED_AT = 200  # the newest dead letters, which are put in groups
 LETTERS_QUEUES = 20  # whose dead letters are looked for one by one, for one who may not see all queues
 COUNTED_NOW = 1_000  # jobs of a queue that are counted at each look
 OF_EACH = 5  # things of one kind that are told
+MORE_COUNTED = 20  # others of it, up to which those are counted
 LOOKED_AT = 200  # things of one kind among which those are looked for that one may see, who may not see all
 SCHEDULE_LATE = timedelta(minutes=1)  # after which a tick that nobody has decided is late
 REPLIES_LATE = timedelta(minutes=1)  # after which events of jobs that no courier has sent on are late
@@ -32,7 +35,7 @@ Shows = Callable[[str], bool]
 
 class Attention(Struct, frozen=True, kw_only=True):
     """One thing: of which kind, what it is about, what is the matter, what to do, and the page where that is done. `count`: how many
-    jobs, runs or events it is about."""
+    jobs, runs or events it is about. `more`: of the last that is told of its kind, how many are not."""
 
     kind: str
     subject: str
@@ -41,6 +44,15 @@ class Attention(Struct, frozen=True, kw_only=True):
     page: str
     count: int = 1
     since: datetime | None = None
+    more: "More | None" = None
+
+
+class More(Struct, frozen=True, kw_only=True):
+    """How many of a kind are not told, and the page that has them. `cut`: there may be more still."""
+
+    count: int
+    cut: bool
+    page: str
 
 
 class Seen(Struct, frozen=True):
@@ -55,29 +67,29 @@ class Seen(Struct, frozen=True):
 
     @property
     def most(self) -> int:
-        """How many things of one kind are read, so that OF_EACH are told."""
-        return OF_EACH if self.whole else LOOKED_AT
+        """How many things of one kind are read, so that OF_EACH are told and the others are counted."""
+        return OF_EACH + MORE_COUNTED + 1 if self.whole else LOOKED_AT
 
 
 def attention(seen: Seen) -> list[Attention]:
     """Of what is of no one queue, only to those who may see all."""
-    kinds = [
-        _unserved,
-        _keyless,
-        _letters,
-        _breakers,
-        _held,
-        _late_steps,
-        _triggers,
-        _schedules,
-        _missed,
-        _replies,
-        _members,
-        _paused,
-        _sessions,
-    ]
+    kinds = {
+        _unserved: "/queues", _keyless: "/queues", _letters: "/dead-letters", _breakers: "/breakers", _held: "/workflows?state=held",
+        _late_steps: "/workflows?state=late", _triggers: "/triggers", _schedules: "/schedules", _missed: "/schedules",
+        _replies: "/members", _members: "/members", _paused: "/queues", _sessions: "/queues",
+    }  # fmt: skip
     alone = {_unserved, _breakers, _late_steps, _triggers, _replies, _members}
-    return [it for kind in kinds if seen.whole or kind not in alone for it in islice(kind(seen), OF_EACH)]
+    found = [_told(kind(seen), page) for kind, page in kinds.items() if seen.whole or kind not in alone]
+    return [it for some in found for it in some]
+
+
+def _told(of_kind: Iterator[Attention], page: str) -> list[Attention]:
+    told = list(islice(of_kind, OF_EACH))
+    left = sum(1 for _ in islice(of_kind, MORE_COUNTED + 1))
+    if left:
+        more = More(count=min(left, MORE_COUNTED), cut=left > MORE_COUNTED, page=page)
+        told[-1] = structs.replace(told[-1], more=more)
+    return told
 
 
 def _unserved(seen: Seen) -> Iterator[Attention]:
@@ -167,18 +179,22 @@ def _breakers(seen: Seen) -> Iterator[Attention]:
 
 
 def _held(seen: Seen) -> Iterator[Attention]:
+    told = 0
     for phase in (Phase.UNDO_HELD, Phase.HELD):
-        for view in shown_runs(seen.store, seen.store.workflows.newest(None, seen.most, phase=phase)):
-            if seen.shows(view.queue):
+        found = seen.store.workflows.newest(None, seen.most, phase=phase)
+        for view, run in zip(shown_runs(seen.store, found), (whole.run for whole in found), strict=True):
+            held = holding.held(run.phase, run.why)
+            if held is not None and seen.shows(view.queue):
+                told += 1  # of the others nobody asks since when
+                since = held_since(seen.store, view, held) if told <= OF_EACH else None
                 yield Attention(
-                    kind="workflow", subject=view.run.name, since=view.run.started_at, page=f"/workflows/{view.run.id}",
-                    what=f"a run is held: {(seen.whole and view.run.why) or 'a step has failed'}",
-                    do="Resubmit the step, or undo the run.",
+                    kind="workflow", subject=run.name, since=since, page=f"/workflows/{run.id}",
+                    what=f"a run is held: {(seen.whole and view.run.why) or held.short}", do=held.advice,
                 )  # fmt: skip
 
 
 def _late_steps(seen: Seen) -> Iterator[Attention]:
-    for step in seen.store.workflows.late_steps(OF_EACH):
+    for step in seen.store.workflows.late_steps(seen.most):
         yield Attention(
             kind="workflow", subject=step.name, page=f"/workflows/{step.run}",
             what="a step is past its complete-by, and no supervisor has seen it",
@@ -259,8 +275,9 @@ def _sessions(seen: Seen) -> Iterator[Attention]:
     for session in seen.store.sessions.list(held=True, limit=seen.most):
         if seen.shows(session.queue):
             yield Attention(
-                kind="session", subject=session.name, page=f"/queues/{quote(session.queue)}", what=f"held: {session.held_why}",
-                do="Resubmit its dead letter, or release it.",
+                kind="session", subject=session.name, page=f"/queues/{quote(session.queue)}", since=session.since,
+                what="held by a job that died" if session.held_by else f"held: number {session.expects} has not come",
+                do="Resubmit its dead letter, or release it." if session.held_by else "Enqueue that number, or release it.",
             )  # fmt: skip
 
 

@@ -8,6 +8,8 @@ from msgspec import Struct, structs
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.search import LOOKED_AT
+from lateshift.model.workflow import among
+from lateshift.model.workflow.among import RunsAmong
 from lateshift.model.workflow.run import is_step
 from lateshift.store.contract import Store
 from lateshift.store.crashpoints import crashpoint
@@ -57,12 +59,20 @@ def can(action: str, view: JobView) -> bool:
 def without_steps(store: Store, action: str, chosen: Chosen) -> Chosen:
     """A run of a workflow has another job made of its step: these are not resubmitted."""
     within = [view.batch for view in chosen.jobs if view.batch is not None] if action == RESUBMIT else []
-    runs = store.workflows.begun(within) if within else set()
+    runs = store.workflows.begun(within) if within else {}
     if runs:
         kept = [view for view in chosen.jobs if not is_step(view, runs)]
         chosen.others += len(chosen.jobs) - len(kept)
         chosen.jobs = kept
     return chosen
+
+
+def runs_among(store: Store, action: str, jobs: Sequence[JobView]) -> RunsAmong:
+    """What becomes of those that are runs of workflows: one look at the rows of these, by their ids."""
+    if action != CANCEL:
+        return among.resubmitted(jobs)
+    ids = [view.id for view in jobs if view.is_run]
+    return among.cancelled(jobs, store.workflows.begun(ids) if ids else {})
 
 
 def carry_out(

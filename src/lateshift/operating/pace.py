@@ -107,15 +107,15 @@ def of_queue(queue: QueueView, seen: Recent) -> QueuePace:
     backlog, cut = waiting([queue], figures.backlog)
     ends = seen.told.of(queue.name)
     mean = ended(figures) / seen.seconds
-    whole = (
-        queue.parked == queue.blocked and queue.ready < COUNTED_NOW
-    )  # also those that are counted no further
-    parked = backlog - queue.ready if queue.parked and whole else queue.parked
+    parked, held = queue.parked, queue.held
+    if parked + held == queue.blocked and queue.ready < COUNTED_NOW:  # also those that are counted no further
+        rest = backlog - queue.ready - parked - held
+        parked, held = (parked + rest, held) if parked >= held else (parked, held + rest)
     return QueuePace(
         per_second=_now(ends, backlog) or mean, backlog=backlog, cut=cut,
         drain=drain(
             backlog, ends.per_second if ends.by_all else mean, limit=seen.limits.get(queue.name), rationed=queue.rationed > 0,
-            parked=parked, paused=queue.paused_at is not None, served=ends.served,
+            parked=parked, held=held, paused=queue.paused_at is not None, served=ends.served,
         ),
     )  # fmt: skip
 

@@ -109,7 +109,7 @@ class Grip(Struct, frozen=True):
 
 class QueueView(Struct, frozen=True, kw_only=True):
     """How many jobs stand in a queue. A count stops at a limit: a display must not cost more with a backlog. Of those that are blocked,
-    `parked` wait for a breaker, `rationed` for the rate of their queue."""
+    `parked` wait for a breaker, `rationed` for the rate of their queue, `held` for somebody who lets their session go on."""
 
     name: str
     ready: int
@@ -122,6 +122,7 @@ class QueueView(Struct, frozen=True, kw_only=True):
     paused_at: datetime | None
     parked: int = 0
     rationed: int = 0
+    held: int = 0
 
 
 COUNT_LIMIT = 10_000

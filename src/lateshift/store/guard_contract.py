@@ -1,7 +1,7 @@
 """What every store does about limits, sessions and tenants. See contract.py for what holds of all verbs."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from msgspec import Struct
@@ -22,7 +22,7 @@ class RuleBook(Protocol):
 
 
 class SessionView(Struct, frozen=True, kw_only=True):
-    """A session, as operators see it."""
+    """A session, as operators see it. `since`: when it was last touched: of one that is held, when it was held."""
 
     queue: str
     name: str
@@ -30,6 +30,7 @@ class SessionView(Struct, frozen=True, kw_only=True):
     expects: int | None
     held_by: JobId | None
     held_why: str | None
+    since: datetime
 
 
 class TenantView(Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from lateshift.model.ids import JobId
 from lateshift.model.pipeline.progress import Tally
-from lateshift.model.workflow.run import Advance, Advanced, Loaded, Phase, RunView, Signal
+from lateshift.model.workflow.run import Advance, Advanced, Loaded, Phase, RunRow, RunView, Signal
 from lateshift.model.workflow.step import StepState
 
 STEPS_LOOKED_AT = 100_000  # of runs that are held or dead, where those are counted at which they are
@@ -68,8 +68,8 @@ class Workflows(Protocol):
     def told(self, id: JobId, limit: int) -> list[Signal]:
         """What a run was told and has not taken yet, the first of it."""
 
-    def begun(self, ids: Sequence[JobId]) -> set[JobId]:
-        """Which of these are runs of which something was written."""
+    def begun(self, ids: Sequence[JobId]) -> dict[JobId, RunRow]:
+        """Those of these that are runs of which something was written, as they stand."""
 
     def late_steps(self, limit: int) -> list[LateStep]:
         """Steps that are jobs and have not ended by their complete-by, which `overdue` has not come by yet; the latest first."""

@@ -146,7 +146,8 @@ def _drains(seen: Look) -> Iterator[Sample]:
         ends = told.of(queue.name)
         takes = drain(
             queue.ready + queue.blocked, ends.per_second if ends.by_all else None, limit=seen.limits.get(queue.name),
-            rationed=queue.rationed > 0, parked=queue.parked, paused=queue.paused_at is not None, served=ends.served,
+            rationed=queue.rationed > 0, parked=queue.parked, held=queue.held,
+            paused=queue.paused_at is not None, served=ends.served,
         ).takes  # fmt: skip
         if takes is not None:
             yield Sample(takes.total_seconds(), {"queue": queue.name})

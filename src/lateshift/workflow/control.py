@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct
 
 from lateshift.model.job import Lease
+from lateshift.model.workflow.holding import INVALID, NO_FIT
 
 T = TypeVar("T")
 
@@ -23,13 +24,13 @@ class Stop(BaseException):
 class Diverged(BaseException):
     """The code asks for another step than the one that is recorded."""
 
-    why_held = "the code does not fit what is recorded: "
+    why_held = NO_FIT
 
 
 class Forgotten(Diverged):
     """The code asked for a step and never awaited it: it would be lost without a word."""
 
-    why_held = "WorkflowInvalid: "
+    why_held = INVALID
 
 
 STOPS = (Evicted, Diverged, Stop)  # the first that is met goes before the others

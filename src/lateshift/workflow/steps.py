@@ -13,6 +13,7 @@ from lateshift.model.job import NewJob
 from lateshift.model.outcome import ResultNotKept, clip
 from lateshift.model.remote import is_a
 from lateshift.model.retry import Retry
+from lateshift.model.workflow.holding import held_by_signal, held_by_step
 from lateshift.model.workflow.policy import Again, GiveUp, Policy, decide
 from lateshift.model.workflow.run import ITS_TIME, Phase
 from lateshift.model.workflow.step import Kind, StepRow, StepState, error_of, shown_path
@@ -135,7 +136,13 @@ async def _fail(run: Run, row: StepRow, rules: Rules, error: BaseException | Non
     if state is StepState.FAILED:
         raise _told(row) from error
     why = why_held(row)
-    log.error("workflow %s is held by step %s %s, %s", run.record.lease.id, shown_path(row.path), row.name, to_log(row))
+    log.error(
+        "workflow %s is held by step %s %s, %s",
+        run.record.lease.id,
+        shown_path(row.path),
+        row.name,
+        to_log(row),
+    )
     run.record.say(phase=Phase.HELD, why=why)
     await run.alert("workflow_held", why)
 
@@ -156,7 +163,7 @@ def is_why(why: str | None) -> Callable[[StepRow], bool]:
 
 
 def _held_by(row: StepRow) -> str:
-    return f"step {shown_path(row.path)} {row.name} failed: "
+    return held_by_step(row.path, row.name)
 
 
 def _failed(row: StepRow, error: BaseException) -> StepRow:
@@ -267,7 +274,7 @@ async def signal(run: Run, path: str, name: str, timeout: timedelta | None, type
                 raise Stop
             record.take(told, path)
             if misfit:  # set aside: another may come, and be taken
-                await _hold_for(run, path, f"the signal {name} {misfit}")
+                await _hold_for(run, path, held_by_signal(name, misfit))
                 continue
             record.complete(row, told.data)
         elif left is not None and left <= timedelta(0):
@@ -281,7 +288,7 @@ async def signal(run: Run, path: str, name: str, timeout: timedelta | None, type
     if row.state is StepState.FAILED:
         raise TimeoutError(f"no signal {name!r} came within {timeout}")
     if misfit := _misfit(row.result, type):
-        raise Diverged(f"at step {shown_path(path)} the signal {name} {misfit}")
+        raise Diverged(f"at step {shown_path(path)} {held_by_signal(name, misfit)}")
     return msgspec.json.decode(row.result or NULL, type=type)
 
 
@@ -292,7 +299,7 @@ def _misfit(data: bytes | None, type: Any) -> str | None:
     except msgspec.DecodeError as error:
         wanted = getattr(type, "__name__", None) if not getattr(type, "__args__", ()) else None
         came = clip((data or NULL).decode(errors="replace"), DATA_SHOWN)
-        return f"came with {came}, and the code wants {wanted or type}: {error}"
+        return f"{came}, and the code wants {wanted or type}: {error}"
     return None
 
 

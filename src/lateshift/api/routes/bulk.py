@@ -14,7 +14,8 @@ from lateshift.api.steps import sent_elsewhere
 from lateshift.documents.jobs import JobBrief, job_brief
 from lateshift.model.access import Scope
 from lateshift.model.rate import Rate
-from lateshift.operating.bulk import BULK_MOST, RESUBMIT, Chosen, carry_out, choose, choose_these
+from lateshift.model.workflow.among import RunsAmong
+from lateshift.operating.bulk import BULK_MOST, RESUBMIT, Chosen, carry_out, choose, choose_these, runs_among
 
 Ids = Annotated[list[UUID], Meta(max_length=BULK_MOST)]
 
@@ -31,12 +32,14 @@ class Bulk(Narrowed, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class BulkPreview(Struct, frozen=True, kw_only=True):
-    """What would be done; nothing was. `ids`: to whom, which is what to send then. `others`: jobs that are meant and in no state
-    for it, or runs that would have jobs made in queues that the token is not for. `cut`: there may be more."""
+    """What would be done; nothing was. `ids`: to whom, which is what to send then. `runs`: those that are runs of workflows, and what
+    becomes of these. `others`: jobs that are meant and in no state for it, or runs that would have jobs made in queues that the token
+    is not for. `cut`: there may be more."""
 
     action: str
     ids: list[UUID]
     first: list[JobBrief]
+    runs: RunsAmong
     others: int
     cut: bool
 
@@ -59,6 +62,7 @@ def preview_bulk(asked: Asked) -> BulkPreview:
     return BulkPreview(
         action=asked.body.action, ids=[view.id for view in chosen.jobs], others=chosen.others, cut=chosen.cut,
         first=[job_brief(view) for view in chosen.jobs[:SHOWN_OF_BULK]],
+        runs=runs_among(asked.store, asked.body.action, chosen.jobs),
     )  # fmt: skip
 
 

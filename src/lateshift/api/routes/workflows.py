@@ -121,7 +121,7 @@ def show_workflow(asked: Asked) -> WholeRun:
 def signal_workflow(asked: Asked) -> Done:
     """Tell a run something. One that comes before the run waits for it is kept.
 
-    `Idempotency-Key` is the key of the signal: the same key again is the same signal, and with another body a conflict."""
+    One that is held takes it when it is resumed: then `state` is `held`. `Idempotency-Key` is the key of the signal: the same key again is the same signal, and with another body a conflict."""
     job = _job(asked)
     if not job.is_run:
         raise RunUnknown(runs.no_run(job))
@@ -133,7 +133,9 @@ def signal_workflow(asked: Asked) -> Done:
             409, "key-conflict", "This key was used for a signal to this run with another body. Another request has another key.",
             field="Idempotency-Key",
         ) from error  # fmt: skip
-    return Done(subject=f"run {job.id}", action="signalled", changed=kept)
+    view = asked.store.workflows.look(job.id, limit=0)
+    held = view is not None and state_of(view) == "held"
+    return Done(subject=f"run {job.id}", action="signalled", changed=kept, state="held" if held else None)
 
 
 def resume_workflow(asked: Asked) -> Done:

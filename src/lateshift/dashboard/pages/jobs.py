@@ -13,7 +13,7 @@ from lateshift.api.routes.jobs import JobQuery
 from lateshift.api.routes.narrowing import NARROWING, too_wide
 from lateshift.dashboard.choosing import known, own_queues
 from lateshift.dashboard.page import Action, Context, Form, Page
-from lateshift.dashboard.telling import Row
+from lateshift.dashboard.telling import rows_of
 from lateshift.model.access import Scope
 from lateshift.model.search import LOOKED_AT, Found
 from lateshift.model.words import counted
@@ -42,7 +42,7 @@ def list_page(asked: Asked) -> Context:
     page = Found([]) if own else jobs.searched(asked) if asked.query.id is None else _named(asked)
     given = {name: getattr(asked.query, name) for name in NARROWING}
     return {
-        "rows": [Row.of(view) for view in page.jobs], "next": asked.cursors.write(page.before), "cut": page.cut, "query": asked.query,
+        "rows": rows_of(asked.store, page.jobs), "next": asked.cursors.write(page.before), "cut": page.cut, "query": asked.query,
         "given": {name: value for name, value in given.items() if value is not None}, "looked_at": LOOKED_AT, "own": own,
         "endings": ENDINGS_LOOKED_AT, "known": known(asked), "looked_back": LOOKED_BACK if wide else None,
     }  # fmt: skip

@@ -23,6 +23,8 @@ from lateshift.documents.workflows import (
 from lateshift.errors import RunUnknown
 from lateshift.model.access import Scope
 from lateshift.model.sealed import masked_view
+from lateshift.model.workflow import holding
+from lateshift.model.workflow.run import RunView
 from lateshift.model.workflow.step import Kind, StepState, shown_path
 from lateshift.operating import runs
 
@@ -69,7 +71,10 @@ def run_page(asked: Asked) -> Context:
     held = store.workflows.look(job.id, limit=HELD_SHOWN, state=StepState.HELD)
     if view is None or held is None:
         raise RunUnknown(runs.no_run(job))
-    seen = structs.replace(view, steps=[*view.steps, *held.steps])  # a form that is shown may still be refused
+    seen = structs.replace(
+        view, steps=[*view.steps, *held.steps]
+    )  # a form that is shown may still be refused
+    advice = _advice(view, alone=not held.steps)
     view, held, job = shown_run(store, view), shown_run(store, held), masked_view(job)
     more = view.steps[STEPS_SHOWN - 1].path if len(view.steps) > STEPS_SHOWN else None
     del view.steps[STEPS_SHOWN:]
@@ -85,10 +90,16 @@ def run_page(asked: Asked) -> Context:
         "mendable": {kind.label for kind in Kind if kind is not Kind.FIXED},
         "signals": [signal_document(each, hide=job.sensitive) for each in store.workflows.told(job.id, SIGNALS_SHOWN)],
         "awaited": [] if over else _awaited(asked), "next": asked.cursors.write(more), "first": first, "over": over,
-        "may_resume": (state in ("held", "compensation_failed", "worker_lost") or (bool(held.steps) and not over)) and again,
+        "advice": advice, "may_resume": (state in ("held", "compensation_failed", "worker_lost") or (bool(held.steps) and not over)) and again,
         "may_undo": not over and state not in ("undoing", "cancelling") and back,
         "may_cancel": not over and view.run.cancel_by is None and back,
     }  # fmt: skip
+
+
+def _advice(view: RunView, *, alone: bool) -> str | None:
+    """What to do about one that is held. `alone`: no step of it is, each of which says that for itself."""
+    found = None if view.state.settled else holding.held(view.run.phase, view.run.why)
+    return None if found is None or not (alone or found.cause is not holding.Cause.STEP) else found.advice
 
 
 def _awaited(asked: Asked) -> list[str]:
@@ -108,7 +119,8 @@ def _arguments(form: Form) -> Any:
 
 
 def _told(result: Done) -> str:
-    return "The run is told." if result.changed else "The run was told this before."
+    told = "The run is told." if result.changed else "The run was told this before."
+    return f"{told} It is held, and takes it when you resume it." if result.state == "held" else told
 
 
 def _undone(result: Done) -> str:

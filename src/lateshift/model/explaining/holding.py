@@ -13,6 +13,7 @@ from lateshift.model.guard import ENOUGH
 from lateshift.model.ids import JobId
 from lateshift.model.job import AttemptRecord, Holds, State
 from lateshift.model.words import counted, duration, short
+from lateshift.model.workflow.holding import held
 from lateshift.model.workflow.run import ITS_TIME, NEVER, Phase
 from lateshift.model.workflow.step import shown_path
 
@@ -105,11 +106,11 @@ def _asleep(facts: Facts, run: Run, words: Words) -> Reason:
     tell."""
     job = facts.job
     look = f"lateshift workflows show {job.id}"
-    if run.phase.is_held:
+    if (found := held(run.phase, run.why)) is not None:
         return Reason(
             code="workflow_held",
             says=f"Its workflow is held: {one_line(run.why or 'an operator wants it so').rstrip('.')}.",
-            clears_when="when somebody resumes it, gives the step other arguments, or has it undone",
+            clears_when=found.clears_when,
             do=look,
         )
     undoing = " is being undone, and" if run.phase is Phase.UNDOING else ""

@@ -40,8 +40,10 @@ COUNT_SCHEDULED = """SELECT queue, count(*) FROM
  (SELECT queue FROM lateshift.job WHERE state = 0 ORDER BY due_at LIMIT %s) AS bounded GROUP BY queue"""
 COUNT_RUNNING = "SELECT queue, count(*) FROM (SELECT queue FROM lateshift.job WHERE state = 2 LIMIT %s) AS bounded GROUP BY queue"
 COUNT_BLOCKED = """SELECT queue, count(*), count(*) FILTER (WHERE starts_with(blocked_by, 'breaker:')),
- count(*) FILTER (WHERE blocked_by = 'rate:queue:' || queue)
- FROM (SELECT queue, blocked_by FROM lateshift.job WHERE state = 3 LIMIT %s) AS bounded GROUP BY queue"""
+ count(*) FILTER (WHERE blocked_by = 'rate:queue:' || queue), count(*) FILTER (WHERE held)
+ FROM (SELECT queue, blocked_by, CASE WHEN blocked_by ~ '^(session|sequence):' THEN EXISTS (SELECT 1 FROM lateshift.session k
+   WHERE k.queue = job.queue AND k.name = job.session AND k.held_why IS NOT NULL LIMIT 1) ELSE false END AS held
+  FROM lateshift.job WHERE state = 3 LIMIT %s) AS bounded GROUP BY queue"""
 COUNT_DEAD = """SELECT queue, count(*) FROM
  (SELECT queue FROM lateshift.settled WHERE state = 6 LIMIT %s) AS bounded GROUP BY queue"""
 # From one tenant to the next in a lane, each counted up to a limit; not those without one. job_tenant.
@@ -170,10 +172,10 @@ class PostgresQueues:
         def view(name: str) -> QueueView:
             paused_at, paused_by = known.get(name, (None, None))
             count, oldest = ready.get(name, (0, None))
-            held_up, parked, rationed = blocked.get(name, (0, 0, 0))
+            held_up, parked, rationed, held = blocked.get(name, (0, 0, 0, 0))
             return QueueView(
                 name=name, ready=count, scheduled=scheduled.get(name, 0), running=running.get(name, 0),
-                blocked=held_up, parked=parked, rationed=rationed, dead=dead.get(name, 0), paused_by=paused_by,
+                blocked=held_up, parked=parked, rationed=rationed, held=held, dead=dead.get(name, 0), paused_by=paused_by,
                 paused_at=paused_at, oldest_ready=oldest,
             )  # fmt: skip
 

@@ -59,6 +59,11 @@ def load(connection: Connection, ids: Sequence[JobId], skew: timedelta) -> list[
     return [Loaded(run, steps.get(run.id, []), signals.get(run.id, []), now) for run in rows]
 
 
+def begun(connection: Connection, ids: Sequence[JobId]) -> dict[JobId, RunRow]:
+    rows = connection.execute(RUNS, {"ids": Uuids(ids)}).fetchall()
+    return {run.id: run for run in map(_run_of, rows)}
+
+
 def views(
     connection: Connection, found: Sequence[RunRow], steps: dict[JobId, list[StepView]]
 ) -> list[RunView]:

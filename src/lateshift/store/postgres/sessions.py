@@ -78,7 +78,7 @@ BEAR = f"""UPDATE lateshift.session SET gap_until = NULL, held_why = 'gap', touc
 NOT_MISSING = "UPDATE lateshift.session SET gap_until = NULL WHERE queue = %s AND name = %s"
 
 # What it keeps, for operators. Primary key; session_held.
-_VIEW = "queue, name, state, next_sequence, held_by, held_why"
+_VIEW = "queue, name, state, next_sequence, held_by, held_why, touched_at"
 GET = f"SELECT {_VIEW} FROM lateshift.session WHERE queue = %s AND name = %s"
 LIST = f"SELECT {_VIEW} FROM lateshift.session WHERE (queue, name) > (%s, %s) ORDER BY queue, name LIMIT %s"
 LIST_HELD = f"""SELECT {_VIEW} FROM lateshift.session WHERE held_why IS NOT NULL AND (queue, name) > (%s, %s)
@@ -125,9 +125,9 @@ class PostgresSessions:
 
 
 def _view(row: tuple[Any, ...]) -> SessionView:
-    queue, name, state, expects, held_by, held_why = row
+    queue, name, state, expects, held_by, held_why, since = row
     return SessionView(
-        queue=queue, name=name, state=state, expects=expects, held_by=held_by, held_why=held_why
+        queue=queue, name=name, state=state, expects=expects, held_by=held_by, held_why=held_why, since=since
     )
 
 

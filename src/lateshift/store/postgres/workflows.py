@@ -13,6 +13,7 @@ from lateshift.model.workflow.run import (
     Advanced,
     Loaded,
     Phase,
+    RunRow,
     RunView,
     Signal,
 )
@@ -169,11 +170,8 @@ class PostgresWorkflows:
 
         return self._database.run(work)
 
-    def begun(self, ids: Sequence[JobId]) -> set[JobId]:
-        def work(connection: Connection, again: bool) -> set[JobId]:
-            return {id for (id,) in connection.execute(runs.BEGUN, (list(ids),)).fetchall()}
-
-        return self._database.run(work)
+    def begun(self, ids: Sequence[JobId]) -> dict[JobId, RunRow]:
+        return self._database.run(lambda connection, again: run_views.begun(connection, ids))
 
     def view(self, id: JobId) -> RunView | None:
         def work(connection: Connection, again: bool) -> list[RunView]:

@@ -24,8 +24,11 @@ OLDEST_READY = """SELECT min(due_at) FROM (SELECT due_at FROM job WHERE state = 
 COUNT_SCHEDULED = "SELECT queue, count(*) FROM (SELECT queue FROM job WHERE state = 0 ORDER BY due_at LIMIT ?) GROUP BY queue"
 COUNT_RUNNING = "SELECT queue, count(*) FROM (SELECT queue FROM job WHERE state = 2 LIMIT ?) GROUP BY queue"
 COUNT_BLOCKED = """SELECT queue, count(*), count(*) FILTER (WHERE blocked_by GLOB 'breaker:*'),
- count(*) FILTER (WHERE blocked_by = 'rate:queue:' || queue)
- FROM (SELECT queue, blocked_by FROM job WHERE state = 3 LIMIT ?) GROUP BY queue"""
+ count(*) FILTER (WHERE blocked_by = 'rate:queue:' || queue),
+ count(*) FILTER (WHERE held)
+ FROM (SELECT queue, blocked_by, EXISTS (SELECT 1 FROM session k WHERE k.queue = job.queue AND k.held_why IS NOT NULL AND k.name =
+   CASE WHEN blocked_by GLOB 'session:*' THEN substr(blocked_by, 9) WHEN blocked_by GLOB 'sequence:*' THEN substr(blocked_by, 10) END)
+   AS held FROM job WHERE state = 3 LIMIT ?) GROUP BY queue"""
 COUNT_DEAD = "SELECT queue, count(*) FROM (SELECT queue FROM settled WHERE state = 6 LIMIT ?) GROUP BY queue"
 # From one tenant to the next in a lane, each counted up to a limit; not those without one. job_tenant.
 _TENANT = "state = 1 AND tenant IS NOT NULL AND queue = ? AND lane = ?"
@@ -139,10 +142,10 @@ class SqliteQueues:
         def view(name: str) -> QueueView:
             paused_at, paused_by = known.get(name, (None, None))
             count, oldest = ready.get(name, (0, None))
-            held_up, parked, rationed = blocked.get(name, (0, 0, 0))
+            held_up, parked, rationed, held = blocked.get(name, (0, 0, 0, 0))
             return QueueView(
                 name=name, ready=count, scheduled=scheduled.get(name, 0), running=running.get(name, 0),
-                blocked=held_up, parked=parked, rationed=rationed, dead=dead.get(name, 0), paused_by=paused_by,
+                blocked=held_up, parked=parked, rationed=rationed, held=held, dead=dead.get(name, 0), paused_by=paused_by,
                 paused_at=None if paused_at is None else to_instant(paused_at),
                 oldest_ready=None if oldest is None else timedelta(microseconds=max(0, now - oldest)),
             )  # fmt: skip

@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from lateshift.model.guard import Session
+from lateshift.model.instants import to_instant
 from lateshift.model.job import Holds, Line
 from lateshift.store.contract import LANES, Gap, Rows, SessionView, Wakes
 from lateshift.store.guards import IN_LINE, WAITS_FOR_A_TURN, gap_of
@@ -13,7 +14,7 @@ from lateshift.store.sqlite.blocks import blocks
 from lateshift.store.sqlite.database import Connection, Database
 
 # What it keeps, for operators. Primary key; session_waits for those that are held.
-_VIEW = "queue, name, state, next_sequence, held_by, held_why"
+_VIEW = "queue, name, state, next_sequence, held_by, held_why, touched_at"
 GET = f"SELECT {_VIEW} FROM session WHERE queue = ? AND name = ?"
 LIST = f"SELECT {_VIEW} FROM session WHERE (queue, name) > (?, ?) ORDER BY queue, name LIMIT ?"
 LIST_HELD = f"""SELECT {_VIEW} FROM session WHERE held_why IS NOT NULL AND (queue, name) > (?, ?)
@@ -109,10 +110,10 @@ class SqliteSessions:
 
 
 def _view(row: tuple[Any, ...]) -> SessionView:
-    queue, name, state, expects, held_by, held_why = row
+    queue, name, state, expects, held_by, held_why, since = row
     return SessionView(
         queue=queue, name=name, state=state, expects=expects, held_by=UUID(bytes=held_by) if held_by else None,
-        held_why=held_why,
+        held_why=held_why, since=to_instant(since),
     )  # fmt: skip
 
 

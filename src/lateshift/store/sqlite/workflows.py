@@ -169,9 +169,12 @@ class SqliteWorkflows:
         with self._database.read() as connection:
             return [Signal(*row) for row in connection.execute(FIRST_SIGNALS, (id.bytes, limit)).fetchall()]
 
-    def begun(self, ids: Sequence[JobId]) -> set[JobId]:
+    def begun(self, ids: Sequence[JobId]) -> dict[JobId, RunRow]:
         with self._database.read() as connection:
-            return {id for id in ids if connection.execute(RUN, (id.bytes,)).fetchall()}
+            rows = [
+                row for id in dict.fromkeys(ids) for row in connection.execute(RUN, (id.bytes,)).fetchall()
+            ]
+        return {run.id: run for run in map(run_of, rows)}
 
     def view(self, id: JobId) -> RunView | None:
         with self._database.read() as connection:

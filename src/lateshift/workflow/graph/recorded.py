@@ -6,6 +6,7 @@ from functools import partial
 from itertools import groupby
 
 from lateshift.model.workflow.graph import NODES_MOST, NodeKind
+from lateshift.model.workflow.holding import GIVEN_UP, holds, is_given_up
 from lateshift.model.workflow.run import RunView
 from lateshift.model.workflow.step import Kind, StepState, StepView, is_refused, shown_path
 from lateshift.workflow.graph.builder import Builder, Part
@@ -43,7 +44,7 @@ class _Recorded:
 
     def __init__(self, view: RunView, now: datetime | None) -> None:
         self.builder = Builder(view.run.name)
-        self._over = view.state.settled
+        self._view = view
         self._now = now
 
     def line(self, steps: Sequence[StepView], depth: int) -> None:
@@ -65,7 +66,7 @@ class _Recorded:
 
     def _add(self, step: StepView) -> None:
         kind = KINDS.get(step.kind, NodeKind.STEP)
-        state = state_of(step, over=self._over, now=self._now)
+        state = state_of(step, self._view, now=self._now)
         due = step.complete_by if self._now is not None and state in ("running", "late") else None
         self.builder.add(
             kind, LABELS.get(kind, "{}").format(step.name), undo=step.undo, state=state, step=shown_path(step.path),
@@ -73,12 +74,14 @@ class _Recorded:
         )  # fmt: skip
 
 
-def state_of(step: StepView, *, over: bool, now: datetime | None = None) -> str:
-    """`over`: the run has ended, and with it what it had begun. `now`: to tell what is late."""
+def state_of(step: StepView, view: RunView, *, now: datetime | None = None) -> str:
+    """With a run ends what it had begun, and what held it. `now`: to tell what is late."""
     if step.undo_state:
         return step.undo_state.label
-    if step.state is StepState.RUNNING and over:
-        return "given up"
+    if is_given_up(step, view):
+        return GIVEN_UP
+    if holds(view.run, step):
+        return StepState.HELD.label
     if (
         step.state is StepState.RUNNING
         and now is not None
