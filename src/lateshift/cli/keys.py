@@ -80,7 +80,9 @@ def reencrypt() -> None:
         else:
             say("No key may go from this ring.")
         if ring.has_digest:
-            say(f"{DIGEST} stays: it seals nothing, and what is enqueued with key= or unique= is compared by it.")
+            say(
+                f"{DIGEST} stays: it seals nothing, and what is enqueued with key= or unique= is compared by it."
+            )
     if left:
         raise click.exceptions.Exit(exits.FOUND)
 
