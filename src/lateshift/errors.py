@@ -10,6 +10,7 @@ LateshiftError
 │   └── JobUnknown · BatchUnknown
 ├── StoreError            the store refused, or did not answer
 │   ├── StoreUrlInvalid · StoreUnavailable · StoreReadOnly · StoreFull · StoreUnsafe · StoreCorrupt
+│   ├── RightMissing
 │   └── SchemaTooNew · SchemaTooOld
 ├── ResultWithheld        the job has completed, and this role in the database may not read its result
 ├── JobNotCompleted       what `job.result()` raises: JobDead · JobCancelled · ResultTimeout
@@ -182,6 +183,10 @@ class StoreUnavailable(StoreError):
 
 class StoreReadOnly(StoreError):
     """The store cannot be written to."""
+
+
+class RightMissing(StoreError):
+    """This program's user of the database has no right to do that. Nothing was done."""
 
 
 class StoreFull(StoreError):

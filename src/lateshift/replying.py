@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from datetime import timedelta
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import msgspec
 from lateshift.client import Client
 from lateshift.clock import Clock
 from lateshift.config import Settings
-from lateshift.errors import OptionInvalid, Permanent, Snooze, WebhookFailed, WebhookGone
+from lateshift.errors import OptionInvalid, Permanent, WebhookFailed, WebhookGone
 from lateshift.model.events import JobEvent
 from lateshift.model.ids import JobId, new_member_id
 from lateshift.model.queue import PLAIN, QueueSettings, queue_name
@@ -29,7 +28,6 @@ from lateshift.worker.current import current
 CHANNEL_PATTERN = re.compile(r"[A-Za-z0-9_.:\-*?]{1,256}")
 UNDELIVERABLE = "alert.reply_undeliverable"
 GONE = "alert.reply_gone"
-AFTER_GONE = timedelta(seconds=5)  # until a delivery is ready again whose queue was paused meanwhile
 
 _events = msgspec.json.Decoder(JobEvent)
 
@@ -80,8 +78,9 @@ class Replying:
             body = {"type": f"job.{event['kind']}", "timestamp": event["at"], "data": event}
             try:
                 endpoint.post(event["id"], msgspec.json.encode(body), self.clock.now())
-            except WebhookGone as error:
-                self._stop(queue, event, str(error))
+            except WebhookGone as error:  # of this URL alone: those of other jobs may be taken
+                self._tell_gone(event, queue, str(endpoint), error)
+                raise
             except WebhookFailed as error:
                 self._tell_last(event, str(endpoint), error)
                 raise
@@ -143,12 +142,13 @@ class Replying:
             UNDELIVERABLE, {"event": event["id"], "job": event["job_id"], "to": where, "why": str(error)}
         )
 
-    def _stop(self, queue: str, event: dict[str, Any], why: str) -> None:
-        """Deliveries wait until an operator lets them go on, or cancels them."""
-        log.error("the deliveries in %s are paused: %s", queue, why)
-        self.store.queues.pause(queue, by=why)
-        self.emit(GONE, {"event": event["id"], "queue": queue, "why": why})
-        raise Snooze(AFTER_GONE)
+    def _tell_gone(self, event: dict[str, Any], queue: str, where: str, error: Exception) -> None:
+        """What wants no more of it is not asked for the same again, unless an operator resubmits the delivery."""
+        log.error("the event %s will not be delivered to %s: %s", event["id"], where, error)
+        self.emit(
+            GONE,
+            {"event": event["id"], "job": event["job_id"], "to": where, "queue": queue, "why": str(error)},
+        )
 
 
 def event_of(heard: Published) -> JobEvent:

@@ -67,7 +67,7 @@ def test_a_webhook_without_its_secret_is_stuck_until_a_server_has_it(
     kit.app.declare_webhooks()
     assert "taken at POST /hooks/vendor" in browser.look("/triggers")
     tell_of_missing_secrets(kit.app)
-    assert "The webhook vendor misses VENDOR_SECRET" in capsys.readouterr().err
+    assert "webhook vendor misses VENDOR_SECRET" in capsys.readouterr().err
     assert "stuck its server misses VENDOR_SECRET or VENDOR_SECRET_BEFORE in the environment" in browser.look(
         "/triggers"
     )

@@ -10,11 +10,12 @@ import pytest
 
 from lateshift import JobFilter, Lateshift, Limit, Retry, Unique
 from lateshift.config import load
-from lateshift.errors import KeyConflict, ResultWithheld, RolesUnsupported, StoreReadOnly
+from lateshift.errors import KeyConflict, ResultWithheld, RightMissing, RolesUnsupported
 from lateshift.model.ids import new_job_id, new_member_id
 from lateshift.model.job import WITHHELD, NewJob, State
 from lateshift.store.open import open_store
 from lateshift.store.postgres import PostgresStore, enqueue
+from lateshift.store.postgres.roles import ROLES
 from tests.roles.conftest import Realm
 from tests.sealing.clinic import DIGEST, OLD
 from tests.walks.commands import Cli
@@ -103,9 +104,9 @@ async def test_a_submitter_enqueues_and_a_worker_works_and_a_reader_looks(realm:
         assert b"4111" not in looked[0].payload + (looked[0].result or b"")
         assert reader.store.queues.list()
         assert reader.job(run.id).explain().reasons
-        with pytest.raises(StoreReadOnly):
+        with pytest.raises(RightMissing):
             reader.tasks["add"].enqueue(1, 1)
-        with pytest.raises(StoreReadOnly):
+        with pytest.raises(RightMissing):
             reader.job(run.id).cancel()
 
 
@@ -150,13 +151,20 @@ def test_a_server_operates_and_no_other_role_does(realm: Realm) -> None:
         job = submitter.tasks["add"].options(delay=HOUR).enqueue(1, 1)
         server.store.queues.pause("default", by="a test")
         assert server.store.queues.resume("default", by="a test")
-        with pytest.raises(StoreReadOnly):
+        with pytest.raises(RightMissing, match=r"the server or worker may write that table"):
             submitter.job(job.id).cancel()
         assert server.job(job.id).cancel()
         assert server.client.resubmit([job.id]) == [job.id]
         assert server.job(job.id).cancel()
-    with program(realm, "worker") as worker, pytest.raises(StoreReadOnly):
-        worker.store.queues.pause("default", by="a test")
+    for role in ("worker", "reader"):
+        with (
+            program(realm, role) as other,
+            pytest.raises(
+                RightMissing, match=r"for table queue\..* the server may write that table"
+            ) as raised,
+        ):
+            other.store.queues.pause("default", by="a test")
+        assert "Grant" not in str(raised.value)
 
 
 @pytest.mark.parametrize("role", ["server", "worker", "reader", "submitter"])
@@ -174,9 +182,9 @@ def test_who_may_resubmit_may_discard_and_nobody_else(realm: Realm, role: str) -
             assert app.store.jobs.resubmit([again.id], by="a test") == [again.id]
             assert app.store.jobs.discard([dead.id], by="a test").ids == [dead.id]
         else:
-            with pytest.raises(StoreReadOnly):
+            with pytest.raises(RightMissing):
                 app.store.jobs.resubmit([again.id], by="a test")
-            with pytest.raises(StoreReadOnly):
+            with pytest.raises(RightMissing):
                 app.store.jobs.discard([dead.id], by="a test")
 
 
@@ -198,3 +206,14 @@ def test_the_command_prints_the_script_or_says_what_to_do_instead(cli: Cli, stor
         assert said.code == 0
         assert "CREATE ROLE shop_submitter LOGIN NOSUPERUSER" in said.out
         assert cli("store", "roles", "--prefix", "Robert'); --").code == 2
+
+
+def test_whoever_makes_the_roles_is_told_what_they_are_called(
+    realm: Realm, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LATESHIFT_STORE", realm.admin)
+    called = [f"{realm.prefix}_{role}" for role in ROLES]
+    for prefix in (realm.prefix, f"{realm.prefix}_"):  # a _ stands between, once
+        said = cli("store", "roles", "--prefix", prefix, "--apply")
+        assert (said.code, ", ".join(called) in said.out) == (0, True)
+    assert cli("store", "roles", "--prefix", realm.prefix, "--apply", "--json").document["roles"] == called

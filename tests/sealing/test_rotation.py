@@ -131,7 +131,9 @@ def test_the_commands_make_list_and_rotate_keys(
     assert cli("keys", "new", "digest").code == 2
     said = cli("keys", "reencrypt")
     assert (said.code, "1 row sealed anew with 2026-12" in said.out) == (0, True)
-    assert cli("keys", "reencrypt", "--json").document == {"renewed": 0, "unreadable": 0, "left": {}}
+    assert cli("keys", "reencrypt", "--json").document == {
+        "renewed": 0, "unreadable": 0, "left": {}, "may_go": ["2026-10"],
+    }  # fmt: skip
     assert [
         it["subject"] for it in cli("audit", "list", "--action", "reencrypt", "--json").document["audit"]
     ] == ["keys to 2026-12"] * 2
@@ -142,3 +144,19 @@ def test_the_commands_make_list_and_rotate_keys(
     assert (said.code, "still sealed with 2026-12: keep that key" in said.out) == (1, True)
     monkeypatch.delenv("LATESHIFT_KEYS")
     assert "no key to seal with" in cli("keys", "reencrypt").err
+
+
+def test_what_may_go_is_named_and_digest_is_never_among_it(
+    app: Lateshift, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app.tasks["examine"].enqueue("Ada")
+    monkeypatch.setenv("LATESHIFT_KEYS", f"{OLD},{DIGEST}")
+    said = cli("keys", "reencrypt").out
+    assert "No key may go from this ring." in said
+    assert "digest stays" in said
+
+    other = cli("keys", "new", "2026-09").out.strip()
+    monkeypatch.setenv("LATESHIFT_KEYS", f"{NEW},{OLD},{other},{DIGEST}")
+    said = cli("keys", "reencrypt").out
+    assert "2026-10 and 2026-09 may go" in said
+    assert "digest stays" in said

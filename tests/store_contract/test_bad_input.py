@@ -14,6 +14,7 @@ import pytest
 from lateshift.clock import ManualClock
 from lateshift.errors import (
     OptionInvalid,
+    RightMissing,
     StoreCorrupt,
     StoreError,
     StoreFull,
@@ -172,7 +173,7 @@ def test_a_user_without_rights_is_told_which_to_get(postgres_url: str) -> None:
         admin.execute(f"CREATE ROLE {role}".encode())
         store = open_store(with_options(postgres_url, f"role={role}"))
         try:
-            with pytest.raises(StoreReadOnly, match=r"permission denied.*Grant"):
+            with pytest.raises(RightMissing, match=r"permission denied.*store roles"):
                 store.jobs.enqueue([make_job()])
         finally:
             store.close()

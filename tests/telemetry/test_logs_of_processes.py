@@ -49,6 +49,24 @@ async def send():
     fail()
 """
 TASKS = ("pack", "draw", "send")
+LOOSE = """
+import threading
+import warnings
+
+from lateshift import Lateshift
+
+app = Lateshift("shop")
+
+
+def lose():
+    warnings.warn("it is odd")
+    {}["gone"]
+
+
+@app.on_start
+async def begin():
+    threading.Thread(target=lose).start()
+"""
 
 
 @pytest.fixture
@@ -98,12 +116,12 @@ def test_each_line_of_json_says_which_member_wrote_it_also_of_a_process_task(
 ) -> None:
     text = ran(folder, store_url, LATESHIFT_LOG_FORMAT="json")
 
-    lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    lines = [json.loads(line) for line in text.splitlines()]  # each of them, to the last word
     failed = {line["task"]: line for line in lines if line["message"] == "it failed"}
     assert set(failed) == set(TASKS)
     assert len({line["member"] for line in failed.values()}) == 1
     assert all("revoked by mallory" in line["traceback"] for line in failed.values())
-    assert [line for line in text.splitlines() if not line.startswith("{")] == text.splitlines()[-1:]
+    assert lines[-1]["message"].startswith("stopped after")
 
 
 def test_serve_keeps_to_the_format_and_says_whose_process_it_is(folder: Path, sqlite_url: str) -> None:
@@ -114,6 +132,40 @@ def test_serve_keeps_to_the_format_and_says_whose_process_it_is(folder: Path, sq
     lines = [json.loads(line) for line in said(folder).splitlines() if line.startswith("{")]
     assert {line["app"] for line in lines} == {"shop"}
     assert "uvicorn.error" in {line["logger"] for line in lines}
+
+
+WRONG = {
+    "no program": ["no-such.py"],
+    "no such option": ["shop.py", "--nonsense"],
+    "no such app": ["shop.py:nothing"],
+    "a store that is no place": ["shop.py", "--store", "memory://"],
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("command", ["serve", "up", "work"])
+def test_whoever_reads_json_gets_json_also_when_it_does_not_start(
+    folder: Path, sqlite_url: str, command: str, wrong: str
+) -> None:
+    variables = {"LATESHIFT_STORE": sqlite_url, "LATESHIFT_LOG_FORMAT": "json"}
+    answer = completed(command, *WRONG[wrong], cwd=folder, **variables)
+
+    assert answer.code == 2
+    *_, last = [json.loads(line) for line in answer.err.splitlines()]
+    assert last["level"] == "ERROR"
+    assert not last["message"].startswith("lateshift:")
+
+
+def test_what_nobody_catches_is_json_too(folder: Path, sqlite_url: str) -> None:
+    (folder / "loose.py").write_text(LOOSE)
+    variables = {"LATESHIFT_STORE": sqlite_url, "LATESHIFT_LOG_FORMAT": "json"}
+    with started("work", "loose.py", cwd=folder, **variables) as process:
+        eventually(lambda: "it is odd" in said(folder) or process.poll() is not None, "it warns")
+        eventually(lambda: "KeyError" in said(folder) or process.poll() is not None, "a thread ends")
+        assert interrupted(process, 30) == 0
+    lines = [json.loads(line) for line in said(folder).splitlines()]
+    assert any("KeyError" in line.get("traceback", "") for line in lines)
+    assert any("it is odd" in line["message"] for line in lines)
 
 
 @pytest.mark.parametrize("command", ["serve", "up", "work"])

@@ -1,6 +1,7 @@
 """The log lines of a shift without a live view: what they cost, and what they say."""
 
 import logging
+import re
 from uuid import uuid4
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from lateshift import Lateshift
 from lateshift.cli.watch import TELL_EVERY, Watch
 from lateshift.clock import ManualClock
+from lateshift.model.ids import new_member_id
 
 pytestmark = pytest.mark.anyio
 
@@ -71,3 +73,21 @@ async def test_whoever_stops_says_what_is_left_by_a_last_count(monkeypatch: pyte
     watch.stopping.set()
     await watch.turn()
     assert "1 left for the next shift" in watch.summary()
+
+
+async def test_the_rate_of_a_line_is_of_all_the_time_that_the_line_is_about(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="lateshift")
+    shift = Shift(monkeypatch)
+    watch = Watch(shift.app)
+    worker = new_member_id()
+    watch.count({}, 0)
+    await shift.turn(watch, 1)
+    watch.count({worker: 100_000}, shift.clock.monotonic())  # at once, and then nothing for ten seconds
+    await shift.turn(watch, int(TELL_EVERY))
+    watch.count({worker: 100_003}, shift.clock.monotonic())
+    await shift.turn(watch, int(TELL_EVERY))
+    first, second = [message.partition(";")[0] for message in caplog.messages]
+    assert re.fullmatch(r"100,000 completed, (9,9\d\d|10,000) a second", first)
+    assert second == "100,003 completed, 0.3 a second"

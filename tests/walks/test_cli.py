@@ -16,6 +16,7 @@ import pytest
 from lateshift import Lateshift, Permanent, State
 from lateshift.cli.missing import REASONS
 from lateshift.cli.output import print_table
+from lateshift.cli.plain_console import PlainConsole
 from lateshift.errors import JobNotCompleted
 from lateshift.model.ids import new_job_id
 from lateshift.model.job import Lane, Line
@@ -396,8 +397,9 @@ def test_looking_around_in_a_folder_without_a_store_makes_none(
 
 
 def test_a_long_message_leaves_the_other_columns_of_a_listing_alone(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("lateshift.cli.output.console", lambda: PlainConsole(width=160, highlight=False))
     print_table(("job", "task", "state", "what"), [("id-1", "thumbnail", "dead", "x" * 500)], "")
     [_, _, row] = capsys.readouterr().out.splitlines()
     assert row.split()[:3] == ["id-1", "thumbnail", "dead"]

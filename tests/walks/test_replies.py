@@ -402,24 +402,35 @@ def test_after_the_last_try_it_is_a_dead_letter_and_an_alert(
     assert len({taken.headers["webhook-id"] for taken in receiver.taken}) == 1
 
 
-def test_a_receiver_that_is_gone_stops_its_deliveries_until_somebody_resumes_them(
+def test_a_url_that_is_gone_stops_its_own_deliveries_and_no_others(
     app: Lateshift, kit: Kit, receiver: Receiver
 ) -> None:
     app.reply_webhook(receiver.url, secret=SECRET, internal=True, name="shop")
-    receiver.answers = [(410, {}, b""), (204, {}, b"")]
-    charge(app, 1, reply_to=f"http://127.0.0.1:{receiver.port}/", reply_on=["received", "completed"])
-    kit.drain()
-    kit.travel(hours=1)
-    assert len(receiver.taken) == 1
-    [queue] = [queue for queue in app.store.queues.list() if queue.name == "replies.shop"]
-    assert "410" in str(queue.paused_by)
+    alerts: list[Any] = []
 
-    app.store.queues.resume("replies.shop", by="ada")
-    kit.travel(minutes=1)
-    assert [json.loads(taken.body)["type"] for taken in receiver.taken[1:]] == [
-        "job.received",
-        "job.completed",
-    ]
+    @app.on("alert.reply_gone")
+    @app.task
+    def told(data: dict[str, Any]) -> None:
+        alerts.append(data)
+
+    at = f"http://127.0.0.1:{receiver.port}"
+    receiver.answers = [(410, {}, b""), (204, {}, b"")]
+    charge(app, 1, reply_to=f"{at}/gone/for-good", reply_on=["completed"])
+    kit.drain()
+    charge(app, 2, reply_to=f"{at}/a/secret", reply_on=["completed"])
+    kit.drain()
+    kit.travel(days=5)
+
+    assert [taken.path for taken in receiver.taken] == ["/gone/for-good", "/a/secret"]  # once each
+    assert not any(queue.paused_at for queue in app.store.queues.list())
+    [dead] = kit.dead_letters()
+    assert (dead.queue, "410" in str(dead.history[-1].message)) == ("replies.shop", True)
+    [alert] = alerts
+    assert "for-good" not in str(alert)
+
+    app.client.resubmit([dead.id])  # it is there again
+    kit.drain()
+    assert [taken.path for taken in receiver.taken[2:]] == ["/gone/for-good"]
 
 
 def test_a_webhook_is_declared_once_and_its_url_is_looked_at(app: Lateshift) -> None:

@@ -38,7 +38,7 @@ def test_the_program_of_the_page_takes_a_webhook_without_a_worker(tmp_path: Path
         listed = completed("triggers", "list", cwd=tmp_path, LATESHIFT_STORE=store_url).out
         assert re.search(r"stripe +webhook +1 .*taken at POST /hooks/stripe", listed)
         assert interrupted(process, 20) == 0
-    assert "The webhook vendor misses VENDOR_SECRET, VENDOR_SECRET_BEFORE" in said()
+    assert "webhook vendor misses VENDOR_SECRET, VENDOR_SECRET_BEFORE" in said()
     assert "whsec_x" not in said()
     assert "s3cret" not in said()
 

@@ -13,7 +13,7 @@ import click
 
 from lateshift.cli.options import operator
 from lateshift.errors import OptionInvalid
-from lateshift.runtime.log import log
+from lateshift.runtime.log import log, say
 
 if TYPE_CHECKING:
     import asyncio
@@ -172,7 +172,7 @@ def tell_of_missing_secrets(app: "Lateshift") -> None:
             continue
         missing = missing_secrets(trigger.where.verify)
         if missing:
-            click.echo(f"The webhook {name} misses {', '.join(missing)} in the environment.", err=True)
+            say(f"the webhook {name} misses {', '.join(missing)} in the environment")
         closed = bool(missing) and len(missing) == len(getattr(trigger.where.verify, "names", ()))
         view = app.store.triggers.get(name)
         if view is not None and view.app == app.name and (closed or view.error is not None):
@@ -210,9 +210,7 @@ def beside_workers(app: "Lateshift", place: Place | None) -> Iterator[Door | Non
         yield None
         return
     if missing_packages():
-        click.echo(
-            f"lateshift: without the HTTP API, which needs {GET_IT} (--no-api says nothing of it)", err=True
-        )
+        say(f"without the HTTP API, which needs {GET_IT} (--no-api says nothing of it)")
         yield None
         return
     with opened_door(app, place, or_free=place.port is None) as door:

@@ -66,14 +66,23 @@ def reencrypt() -> None:
             leave_a_line(store, "reencrypt", f"keys to {ring.current}")
         done = renew(store, ring, told)
     left = {id: number for id, number in done.by_key.items() if id != ring.current}
+    may_go = [id for id in ring.ids if id != ring.current and id not in left]
     if wants_json():
-        print_json({"renewed": done.rows, "unreadable": done.unreadable, "left": left})
+        print_json({"renewed": done.rows, "unreadable": done.unreadable, "left": left, "may_go": may_go})
     else:
         say(f"{counted(done.rows, 'row')} sealed anew with {ring.current}.")
         for id, number in left.items():
             say(f"{counted(number, 'value')} still sealed with {id}: keep that key, and repeat this.")
-        if not left:
-            say(f"Nothing is sealed with another key than {ring.current}: the others may go.")
+        if may_go:
+            say(
+                f"Nothing is sealed with {_listed(may_go)} any more. Once every ring has {ring.current} first, {_listed(may_go)} may go."
+            )
+        else:
+            say("No key may go from this ring.")
+        if ring.has_digest:
+            say(
+                f"{DIGEST} stays: it seals nothing, and what is enqueued with key= or unique= is compared by it."
+            )
     if left:
         raise click.exceptions.Exit(exits.FOUND)
 
@@ -82,6 +91,11 @@ def _by_date(ring: Ring) -> str:
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     names = (today, *(f"{today}-{number}" for number in range(2, 100)))
     return next(name for name in names if name not in ring.ids)
+
+
+def _listed(ids: list[str]) -> str:
+    *others, last = ids
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _all(ring: Ring, found: dict[str, int]) -> list[str]:

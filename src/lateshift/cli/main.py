@@ -1,8 +1,8 @@
 """The command `lateshift`: its nouns, and how every error ends: one line on stderr, an exit code, no traceback."""
 
+import logging
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 
 import click
@@ -29,7 +29,11 @@ from lateshift.cli.tokens import tokens
 from lateshift.cli.triggers import triggers
 from lateshift.cli.up import up, work
 from lateshift.cli.workflows import workflows
+from lateshift.config import load
 from lateshift.errors import LateshiftError
+from lateshift.runtime.log import say, say_as
+
+LOGGING = ("up", "work", "serve")  # commands whose standard error is a log
 
 
 class _OutputClosed(Exception):
@@ -38,6 +42,13 @@ class _OutputClosed(Exception):
 
 class Program(click.Group):
     """The outermost command."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        say_as(_log_format() if name in LOGGING else "plain")
+        return name, command, rest
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -85,6 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: list[str]) -> int:
+    say_as("plain")
     try:
         answer = lateshift.main(args=arguments, prog_name="lateshift", standalone_mode=False)
     except LateshiftError as error:
@@ -114,8 +126,15 @@ def run(arguments: list[str]) -> int:
     return answer if isinstance(answer, int) else exits.OK
 
 
+def _log_format() -> str:
+    """Where one setting is wrong, which is told, this one still counts."""
+    try:
+        return load().log_format
+    except LateshiftError:
+        return os.environ.get("LATESHIFT_LOG_FORMAT", "plain")
+
+
 def _say(message: str, code: int, arguments: list[str]) -> int:
-    if "--debug" in arguments:
-        traceback.print_exc()
-    click.echo("lateshift: " + " ".join(message.split()), err=True)
+    error = sys.exception() if "--debug" in arguments else None
+    say(" ".join(message.split()), logging.ERROR, error=error)
     return code

@@ -12,6 +12,7 @@ import click
 
 from lateshift.config import Settings, load
 from lateshift.errors import OptionInvalid, StoreError, StoreUnavailable
+from lateshift.runtime.log import say
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
 from lateshift.store.urls import in_memory, shown
@@ -102,9 +103,7 @@ def opened(*, checked: bool = True, settings: Settings | None = None) -> Iterato
 @contextmanager
 def patience() -> Iterator[None]:
     """A store that is away is asked again for a while: say so, rather than stand there in silence."""
-    said = threading.Timer(
-        PATIENCE, click.echo, ("lateshift: the store does not answer; trying on …",), {"err": True}
-    )
+    said = threading.Timer(PATIENCE, say, ("the store does not answer; trying on …",))
     said.daemon = True
     said.start()
     try:

@@ -1,6 +1,6 @@
 """What commands print: tables for people, JSON for programs. The JSON's field names are promised in docs/cli.md."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -22,71 +22,108 @@ def print_json(document: Any) -> None:
 
 
 LEAST = 20  # characters of the last column, however narrow the terminal
+NAMES_LEAST = 16  # and of any other that gives way
 PADDING = 3  # between two columns
+PIPED = 10_000  # characters that fit on a line where no terminal is: nothing is squeezed there
+COMFORT = 40  # characters that a sentence in the last column wants
+INDENT = "  "
+WHOLE = (
+    "job",
+    "run",
+    "batch",
+    "token",
+)  # what columns of ids are called; the first of a table is what its rows are known by
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], nothing: str) -> None:
-    """A column whose name begins with `>` is set to the right. Only the last gives way when the line is too long. Nothing in a cell is
-    obeyed by the terminal."""
+    """A column whose name begins with `>` is set to the right. On a terminal the last gives way when the line is too long, then the longest
+    names; ids and numbers never do. Elsewhere each row is one line, and whole. Nothing in a cell is obeyed by the terminal."""
     if not rows:
         click.echo(nothing)
         return
-    rows = _plain(rows)
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    output = console()
-    widths = [
-        max(len(cell) for cell in (column.lstrip(">"), *(row[number] for row in rows)))
-        for number, column in enumerate(columns)
-    ]
-    room = max(LEAST, output.width - sum(widths[:-1]) - PADDING * len(widths))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(
-            column.lstrip(">"), justify="right" if column.startswith(">") else "left", no_wrap=True
-        )
-    for *cells, last in rows:
-        shown = last if len(last) <= room else last[: room - 1] + "…"
-        table.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in (*cells, shown)))
-    output.print(table, no_wrap=True, overflow="ignore", crop=False)
-
-
-def _plain(rows: Sequence[Sequence[str]]) -> list[list[str]]:
-    return [[escaped(cell) for cell in row] for row in rows]
-
-
-COMFORT = 40  # characters that a sentence in the last column wants
-INDENT = "  "
+    _print(columns, _plain(rows), below=False)
 
 
 def print_sentences(columns: Sequence[str], rows: Sequence[Sequence[str]], nothing: str) -> None:
     """A table whose last column holds sentences. Where there is little room beside the others, they stand below."""
-    rows, output = _plain(rows), console()
-    widths = [
-        max(len(cell) for cell in (column.lstrip(">"), *(row[number] for row in rows)))
-        for number, column in enumerate(columns)
-    ]
-    longest = min(COMFORT, widths[-1])
-    if not rows or sum(widths[:-1]) + PADDING * (len(widths) - 1) + longest <= output.width:
-        print_table(columns, rows, nothing)
+    if not rows:
+        click.echo(nothing)
         return
+    shown = _plain(rows)
+    widths = _widths(columns, shown)
+    beside = sum(widths[:-1]) + PADDING * (len(widths) - 1)
+    _print(columns, shown, below=beside + min(COMFORT, widths[-1]) > console().width)
+
+
+def _print(columns: Sequence[str], rows: Sequence[Sequence[str]], *, below: bool) -> None:
     from rich.text import Text
 
-    def line(cells: Sequence[str]) -> str:
-        set_out = [
-            cell.rjust(width) if column.startswith(">") else cell.ljust(width)
-            for cell, width, column in zip(cells, widths, columns, strict=False)
-        ]
-        return (" " * PADDING).join(set_out[:-1]).rstrip()
+    output, widths = console(), _widths(columns, rows)
+    if output.width < PIPED:
+        _give_way(columns, widths, output.width, below=below)
 
-    output.print(Text(line([column.lstrip(">") for column in columns]), style="bold"), soft_wrap=True)
-    output.print("─" * output.width)
-    for row in rows:
-        room = output.width - len(INDENT)
-        said = row[-1] if len(row[-1]) <= room else row[-1][: room - 1] + "…"
-        output.print(Text(f"{line(row)}\n{INDENT}{said}" if said else line(row)), soft_wrap=True)
+    def line(cells: Sequence[str], style: str = "") -> Text:
+        whole = Text()
+        for number, (cell, width, column) in enumerate(zip(cells, widths, columns, strict=True), 1):
+            ends = number == len(rows[0])  # the last, which is no name
+            fitted = Text(_cut(cell, width, at_end=ends), style=style or STYLES.get(cell, ""))
+            fitted.align("right" if column.startswith(">") else "left", width)
+            whole.append_text(fitted).append(" " * PADDING)
+        whole.rstrip()
+        return whole
+
+    names = [column.lstrip(">") for column in columns]
+    if not below:
+        _print_lines(output, [line(names, "bold"), "─" * (sum(widths) + PADDING * (len(widths) - 1))])
+        _print_lines(output, map(line, rows))
+        return
+    widths, columns = widths[:-1], columns[:-1]
+    _print_lines(output, [line(names[:-1], "bold"), "─" * output.width])
+    for *cells, said in rows:
+        sentence = [Text(INDENT + _cut(said, output.width - len(INDENT), at_end=True))] if said else []
+        _print_lines(output, [line(cells), *sentence])
+
+
+def _print_lines(output: Any, lines: Iterable[Any]) -> None:
+    for each in lines:
+        output.print(each, soft_wrap=True)
+
+
+def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    from rich.cells import cell_len
+
+    return [
+        max(cell_len(cell) for cell in (column.lstrip(">"), *(row[number] for row in rows)))
+        for number, column in enumerate(columns)
+    ]
+
+
+def _give_way(columns: Sequence[str], widths: list[int], room: int, *, below: bool) -> None:
+    """Make the columns narrower until they fit, as far as they may be."""
+    room -= PADDING * (len(widths) - (2 if below else 1))
+    names = [number for number, column in enumerate(columns[:-1]) if number and column not in WHOLE and not column.startswith(">")]  # fmt: skip
+    if not below:
+        least = widths[-1] if columns[-1] in WHOLE or columns[-1].startswith(">") else LEAST
+        widths[-1] = min(widths[-1], max(least, room - sum(widths[:-1])))
+    while sum(widths[:-1] if below else widths) > room and names:
+        longest = max(names, key=widths.__getitem__)
+        if widths[longest] <= NAMES_LEAST:
+            return
+        widths[longest] -= 1
+
+
+def _cut(text: str, width: int, *, at_end: bool = False) -> str:
+    """A name's end tells as much as its beginning."""
+    from rich.cells import cell_len, set_cell_size
+
+    if cell_len(text) <= width:
+        return text
+    end = 0 if at_end else (width - 1) // 2
+    return set_cell_size(text, width - 1 - end).rstrip() + "…" + (text[-end:] if end else "")
+
+
+def _plain(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    return [[escaped(cell) for cell in row] for row in rows]
 
 
 def say(paragraph: str) -> None:
@@ -100,12 +137,12 @@ def say(paragraph: str) -> None:
 
 
 def console() -> Any:
-    """rich's console on stdout; a pipe gets plain text, wide enough for every column."""
+    """rich's console on stdout; a pipe gets plain text, on lines as long as they are."""
     import sys
 
     from lateshift.cli.plain_console import PlainConsole
 
-    return PlainConsole(width=None if sys.stdout.isatty() else 160, highlight=False)
+    return PlainConsole(width=None if sys.stdout.isatty() else PIPED, highlight=False)
 
 
 STYLES = {

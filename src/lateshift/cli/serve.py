@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import sys
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +11,6 @@ import click
 from lateshift.cli.door import Place, opened_door, place_options, require_extra, show_first_token, show_link
 from lateshift.cli.options import common, patience, refuse_memory, remembered
 from lateshift.cli.output import print_table
-from lateshift.model.access import Scope
 from lateshift.runtime.log import log_level, set_up
 from lateshift.store.urls import shown
 from lateshift.telemetry.structured import identify
@@ -60,30 +58,22 @@ def serve(program: str, place: Place, show_secrets: bool) -> None:
         os.environ["LATESHIFT_STORE"] = str(remembered("store"))
     app = find_app(program)
     refuse_memory(app.settings.store)
+    set_up(level, app.settings)  # before anything is told
+    identify(app=app.name, version=app.version)
     with patience():
         app.ring()  # one that cannot be read is said now
         _ = app.store
     try:
-        _serve(app, place, level, show_secrets=show_secrets)
+        _serve(app, place, show_secrets=show_secrets)
     finally:
         app.close()
 
 
-def _serve(app: "Lateshift", place: Place, level: str, *, show_secrets: bool) -> None:
+def _serve(app: "Lateshift", place: Place, *, show_secrets: bool) -> None:
     from lateshift.api.application import matrix
-    from lateshift.api.route import PUBLIC
     from lateshift.runtime.stopping import stop_on_signals
 
     with opened_door(app, place) as door:
-        set_up(level, app.settings)
-        identify(app=app.name, version=app.version)
-        asked = [scopes.split(", ") for _, _, scopes, _ in matrix()]
-        counts, more = Counter(first for first, *_ in asked), sum(len(each) > 1 for each in asked)
-        scopes = ", ".join(f"{counts[scope]} {scope}" for scope in (PUBLIC, *Scope) if counts[scope])
-        click.echo(
-            f"{counts.total()} routes, by the scope that they ask for: {scopes} ({more} of these for another besides). All of them: "
-            "lateshift serve --matrix"
-        )
         seen = show_secrets or sys.stdout.isatty()
         if not door.has_tokens and seen:
             show_first_token(app)
@@ -94,6 +84,7 @@ def _serve(app: "Lateshift", place: Place, level: str, *, show_secrets: bool) ->
             click.echo(
                 "There is no token yet, and none is made where this may be a log. Make one: lateshift tokens create admin --scope admin"
             )
+        click.echo(f"Who may use which of the {len(matrix())} routes: lateshift serve --matrix")
         sys.stdout.flush()
 
         async def run() -> None:

@@ -55,7 +55,7 @@ def check() -> None:
     metavar="NAME",
     default="lateshift",
     show_default=True,
-    help="What the names of the roles begin with.",
+    help="What the names of the roles begin with; a _ follows.",
 )
 @click.option("--apply", "applied", is_flag=True, help="Make them, instead of printing the SQL.")
 @listing
@@ -64,14 +64,16 @@ def roles(prefix: str, applied: bool) -> None:
     migration."""
     with opened() as target:
         script = target.upkeep.roles(prefix)
-        count = target.upkeep.apply_roles(prefix) if applied else 0
+        made = target.upkeep.apply_roles(prefix) if applied else []
         if applied:
             leave_a_line(target, "apply roles", f"store {prefix}")
         name = without_password(target.url)
     if wants_json():
-        print_json({"store": name, "applied": count, "sql": script})
+        print_json({"store": name, "roles": made, "sql": script})
     elif applied:
-        click.echo(f"{name}: {count} statements were run. Give each role that you use a password.")
+        click.echo(
+            f"{name} has the roles {', '.join(made)}. Give each that you use a password: \\password {made[-1]}"
+        )
     else:
         click.echo(script)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import sys
@@ -13,7 +14,7 @@ import click
 from lateshift.cli.door import Door, Place, answering, beside_workers, place_options, require_extra, show_link
 from lateshift.cli.options import common, patience, refuse_memory, remembered
 from lateshift.errors import AppInvalid, LateshiftError, OptionInvalid, StoreError
-from lateshift.runtime.log import log, log_level, set_up
+from lateshift.runtime.log import log, log_level, say, set_up
 from lateshift.store.urls import shown
 from lateshift.telemetry.structured import identify
 
@@ -83,6 +84,8 @@ def _run(
             f"Lateshift({app.name!r}) without store= takes --store, LATESHIFT_STORE or lateshift.toml."
         )
     refuse_memory(app.settings.store)
+    set_up(os.environ["LATESHIFT_LOG"], app.settings)  # before anything is told
+    identify(app=app.name, version=app.version)
     app.ring()  # one that cannot be read is said now
     with patience():
         _ = app.store  # opened and checked before anything starts or is drawn
@@ -103,12 +106,13 @@ def _run(
                 _start(app, program, processes, watch, door)
     finally:
         app.close()
-    click.echo(watch.summary(), err=not view)
+    if view:
+        click.echo(f"lateshift: {watch.summary()}")
+    else:
+        say(watch.summary(), logging.INFO)
 
 
 def _start(app: "Lateshift", program: str, processes: int, watch: "Watch", door: "Door | None") -> None:
-    set_up(os.environ["LATESHIFT_LOG"], app.settings)
-    identify(app=app.name, version=app.version)
     try:
         asyncio.run(_run_parts(app, program, processes, watch, door))
     finally:

@@ -106,6 +106,7 @@ class Watch:
         self._tell_at = self.begun + TELL_EVERY
         self._due = False  # whether the last look was for a line
         self._told = -1
+        self._line_at, self._line_total = self.begun, 0  # what the next line is about begins here
 
     async def turn(self) -> timedelta:
         """Look, and show. A store that keeps us waiting does not stop the showing."""
@@ -132,7 +133,8 @@ class Watch:
             self._tell_at = now + TELL_EVERY
             if self.pace.total != self._told:
                 log.info("%s", self.line(now))
-            self._told = self.pace.total
+            self._told = self._line_total = self.pace.total
+            self._line_at = now
 
     def look(self) -> Sight:
         """Blocking: a few reads, each bounded whatever the backlog."""
@@ -180,9 +182,12 @@ class Watch:
         self._looked = True
 
     def line(self, now: float) -> str:
+        """The rate is of the whole time since the line before was due: what a moment of it was like would pass over the rest."""
         sight = self.sight
+        rate = (self.pace.total - self._line_total) / max(1.0, now - self._line_at)
+        shown = amount(rate) if rate >= 10 else f"{rate:.1f}".removesuffix(".0")
         return (
-            f"{amount(self.pace.total)} completed, {amount(self.pace.rate(now))} a second; {sight.running_count} running,"
+            f"{amount(self.pace.total)} completed, {shown} a second; {sight.running_count} running,"
             f" {amount(sight.waiting_count)} waiting, {counted(sight.dead_count, 'dead letter')}"
         )
 
@@ -197,7 +202,7 @@ class Watch:
             f"at least {counted(self.pace.total, 'job')} completed on this store, " if self.pace.total else ""
         )
         return (
-            f"lateshift: stopped after {ran}: {done}{amount(sight.waiting_count)} left for the next shift,"
+            f"stopped after {ran}: {done}{amount(sight.waiting_count)} left for the next shift,"
             f" {counted(sight.dead_count, 'dead letter')}"
             + (", as last seen: the store does not answer." if self.trouble else ".")
         )

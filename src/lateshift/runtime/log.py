@@ -4,6 +4,8 @@ commands Lateshift writes one line a record, whatever a message holds."""
 import logging
 import os
 import sys
+import threading
+import traceback
 from typing import Any
 
 from lateshift.config import NO_JOB_LOG, Settings
@@ -59,8 +61,44 @@ def set_up(level: str, settings: Settings | None = None, *, bodies: bool = False
     handler.setLevel(level)
     if settings.log_format == "json":
         handler.setFormatter(JsonLines())
+        _tell_the_log()
     else:
         handler.setFormatter(OneLine(FORMAT, datefmt="%Y-%m-%dT%H:%M:%S%z"))
     names = logging.getLevelNamesMapping()
     kept = names[settings.job_log] if bodies and settings.job_log != NO_JOB_LOG else names[level]
     logging.basicConfig(level=min(names[level], kept), handlers=[handler])
+
+
+def _tell_the_log() -> None:
+    """What Python itself would write beside the log, as it likes: what nobody caught, and warnings."""
+    logging.captureWarnings(True)
+    sys.excepthook = lambda kind, error, frames: log.critical(
+        "nobody caught %s", kind.__name__, exc_info=(kind, error, frames)
+    )
+    sys.unraisablehook = lambda found: log.error(
+        "%s in %r", found.err_msg or "an exception was ignored", found.object, exc_info=found.exc_value
+    )
+    threading.excepthook = lambda found: log.error(
+        "a thread has ended with %s", found.exc_type.__name__, exc_info=found.exc_value
+    )
+
+
+_said_as_json = False
+
+
+def say_as(log_format: str) -> None:
+    """How `say` says it, from now on."""
+    global _said_as_json
+    _said_as_json = log_format == "json"
+
+
+def say(text: str, level: int = logging.WARNING, *, error: BaseException | None = None) -> None:
+    """A line of a command itself on standard error, whatever its log leaves out. Whoever reads that as JSON gets JSON."""
+    if _said_as_json:
+        raised = None if error is None else (type(error), error, error.__traceback__)
+        record = logging.LogRecord("lateshift", level, "", 0, text, None, raised)
+        print(JsonLines().format(record), file=sys.stderr, flush=True)
+        return
+    if error is not None:
+        traceback.print_exception(error)
+    print(f"lateshift: {escaped(text)}", file=sys.stderr, flush=True)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from lateshift.errors import StoreFull, StoreReadOnly, StoreUnavailable
+from lateshift.errors import RightMissing, StoreFull, StoreReadOnly, StoreUnavailable
 from lateshift.runtime.aside import aside
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class Together(Generic[T, A]):
     async def _send(self, batch: list[tuple[T, asyncio.Future[A]]]) -> None:
         try:
             answers = await aside(self._call, [wanted for wanted, _ in batch])
-        except (StoreUnavailable, StoreFull, StoreReadOnly) as error:
+        except (StoreUnavailable, StoreFull, StoreReadOnly, RightMissing) as error:
             _fail(batch, error)
         except Exception as error:
             if len(batch) > 1:  # one caller's mistake is not the others'

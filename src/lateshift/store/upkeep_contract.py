@@ -22,6 +22,7 @@ class Upkeep(Protocol):
         """A consistent copy while everything runs."""
 
     def roles(self, prefix: str) -> str:
-        """A script that makes roles with the least rights; `apply_roles` runs it. Both raise RolesUnsupported where there are none."""
+        """A script that makes roles with the least rights; `apply_roles` runs it, and gives their names. Both raise RolesUnsupported where there
+        are none."""
 
-    def apply_roles(self, prefix: str) -> int: ...
+    def apply_roles(self, prefix: str) -> list[str]: ...

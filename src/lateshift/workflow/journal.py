@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from lateshift.errors import StoreError, StoreFull, StoreReadOnly, StoreUnavailable
+from lateshift.errors import RightMissing, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 from lateshift.model.ids import JobId
 from lateshift.model.job import NewJob
 from lateshift.model.workflow.run import Advance, Advanced, Loaded
@@ -29,7 +29,7 @@ class Journal:
         while True:
             try:
                 return await self._advances.put(one)
-            except (StoreUnavailable, StoreFull, StoreReadOnly) as error:
+            except (StoreUnavailable, StoreFull, StoreReadOnly, RightMissing) as error:
                 log.warning("a workflow cannot be written: %s", error)
                 one = _again(one)
                 await asyncio.sleep(AFTER_A_FAULT)

@@ -17,6 +17,7 @@ from psycopg.pq import TransactionStatus
 
 from lateshift.clock import Clock
 from lateshift.errors import (
+    RightMissing,
     SchemaTooNew,
     SchemaTooOld,
     StoreError,
@@ -280,7 +281,9 @@ class Database:
                     f"{self.name} is read-only: {first}. Name the primary, or a user that may write."
                 )
             case pg.InsufficientPrivilege():
-                return StoreReadOnly(f"{self.name}: {first}. Grant this user the schema `lateshift`.")
+                from lateshift.store.postgres.rights import remedy  # which is made of this module's rest
+
+                return RightMissing(f"{self.name}: {first}. {remedy(first)}.")
             case pg.UndefinedTable() | pg.InvalidSchemaName() | pg.UndefinedColumn():
                 return SchemaTooOld(f"{self.name}: {first}. Run `lateshift store migrate`.")
             case pg.QueryCanceled() | pg.LockNotAvailable():

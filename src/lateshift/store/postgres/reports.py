@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from lateshift.errors import StoreReadOnly
+from lateshift.errors import RightMissing
 from lateshift.model import history, saying
 from lateshift.model.discard import Kept
 from lateshift.model.explaining.facts import MEMBERS_LOOKED_AT, Facts
@@ -99,7 +99,7 @@ class PostgresReports:
         if not self._status_only:
             try:
                 return ask(whole)
-            except StoreReadOnly:
+            except RightMissing:
                 if not self._database.run(_may_see_status):
                     raise
                 self._status_only = True

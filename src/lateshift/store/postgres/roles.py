@@ -49,14 +49,19 @@ TABLES = (*WORKED_ON, *WORKER, "answer", "token", "migration")
 TELLING = ("job_received()", "job_moved()", "job_progressed()", "job_ended()")
 
 
-def statements(prefix: str, database: str) -> list[str]:
-    """In their order, to be run in one transaction by a superuser, or by who owns the schema and may make roles. Repeating them is
-    harmless, and needed after a migration."""
+def names(prefix: str) -> dict[str, str]:
+    """What each role is called: a `_` stands between, once."""
     if not PREFIX.fullmatch(prefix):
         raise OptionInvalid(
             f"{prefix!r} cannot begin the name of a role: a to z, 0 to 9 and _ , up to 40 of them."
         )
-    name = {role: f"{prefix}_{role}" for role in ROLES}
+    return {role: f"{prefix.removesuffix('_')}_{role}" for role in ROLES}
+
+
+def statements(prefix: str, database: str) -> list[str]:
+    """In their order, to be run in one transaction by a superuser, or by who owns the schema and may make roles. Repeating them is
+    harmless, and needed after a migration."""
+    name = names(prefix)
     runtime = [name[role] for role in ROLES if role != "owner"]
     quoted = sql.Identifier(database).as_string(None)
     made = [_made(role) for role in name.values()]
@@ -120,7 +125,7 @@ def script(database: Database, prefix: str) -> str:
     """For a DBA to read, and to run."""
     lines = [
         "-- Who migrates: owner. Who serves the API: server. Who works: worker. Who looks: reader. Who only enqueues: submitter.",
-        f"-- None has a password yet: \\password {prefix}_worker. Of the whole database, so not done here: REVOKE CREATE ON SCHEMA public FROM PUBLIC;",
+        f"-- None has a password yet: \\password {names(prefix)['worker']}. Of the whole database, so not done here: REVOKE CREATE ON SCHEMA public FROM PUBLIC;",
         "BEGIN;",
         *(f"{each};" for each in statements(prefix, database.called)),
         "COMMIT;",
@@ -128,16 +133,17 @@ def script(database: Database, prefix: str) -> str:
     return "\n".join(lines)
 
 
-def apply(database: Database, prefix: str) -> int:
+def apply(database: Database, prefix: str) -> list[str]:
+    """Gives the names of the roles."""
     made = statements(prefix, database.called)
 
-    def work(connection: Connection, again: bool) -> int:
+    def work(connection: Connection, again: bool) -> None:
         with connection.transaction():
             for each in made:
                 connection.execute(each.encode(), prepare=False)
-        return len(made)
 
-    return database.run(work)
+    database.run(work)
+    return list(names(prefix).values())
 
 
 def _made(role: str) -> str:

@@ -211,7 +211,7 @@ class PostgresUpkeep:
     def roles(self, prefix: str) -> str:
         return roles.script(self._database, prefix)
 
-    def apply_roles(self, prefix: str) -> int:
+    def apply_roles(self, prefix: str) -> list[str]:
         return roles.apply(self._database, prefix)
 
 

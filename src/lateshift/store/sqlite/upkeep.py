@@ -139,7 +139,7 @@ class SqliteUpkeep:
     def roles(self, prefix: str) -> str:
         raise self._no_roles()
 
-    def apply_roles(self, prefix: str) -> int:
+    def apply_roles(self, prefix: str) -> list[str]:
         raise self._no_roles()
 
     def _no_roles(self) -> RolesUnsupported:
