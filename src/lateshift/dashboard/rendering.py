@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from lateshift.dashboard.files import address_of, has_vendor
+from lateshift.dashboard.lines import hanging
 from lateshift.dashboard.tables import labelled
 from lateshift.model.escaping import OBEYED
 
@@ -43,7 +44,7 @@ def templates() -> Environment:
     made.filters |= {
         "duration": duration, "count": count, "instant": instant, "pretty": pretty, "short": short, "share": share, "rate": rate,
         "short_ids": short_ids, "with_cursor": with_cursor, "plain": plain, "brief": brief, "count_whole": count_whole,
-        "labelled": labelled, "named": named, "told": told,
+        "labelled": labelled, "named": named, "told": told, "hanging": lambda text: hanging(plain(text)),
     }  # fmt: skip
     made.globals |= {"file": address_of, "has_vendor": has_vendor}
     return made
