@@ -186,6 +186,19 @@ def test_a_job_is_shown_with_its_life_logs_and_family(browser: Browser, shop: Sh
     assert "cat.png at 200" in browser.text
 
 
+def test_a_timeline_tells_when_by_the_clock_and_how_long_an_attempt_waited_and_ran(
+    browser: Browser, shop: Shop, kit: Kit
+) -> None:
+    job = kit.app.tasks["album"].enqueue("cat.png")
+    kit.clock.move(seconds=20)
+    kit.drain()
+    text = browser.look(f"/jobs/{job.id}").partition("Timeline")[2].partition("Arguments")[0]
+    assert f"{job.view().created_at:%H:%M:%S} " in text
+    assert f"{job.view().history[0].at:%H:%M:%S} " in text
+    assert re.search(r", waited (19|20)[.\d]* s, ran \d+ [mµ]s, on ", text)
+    assert "ago" not in text
+
+
 def test_a_job_that_waits_says_why(browser: Browser, shop: Shop, kit: Kit) -> None:
     job = shop.thumbnail.enqueue("cat.png")
     kit.app.store.queues.pause("images", by="ann")

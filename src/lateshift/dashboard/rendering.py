@@ -42,7 +42,7 @@ def templates() -> Environment:
         finalize=_finalized,
     )  # fmt: skip
     made.filters |= {
-        "duration": duration, "count": count, "instant": instant, "pretty": pretty, "short": short, "share": share, "rate": rate,
+        "duration": duration, "count": count, "instant": instant, "clock": clock, "pretty": pretty, "short": short, "share": share, "rate": rate,
         "short_ids": short_ids, "with_cursor": with_cursor, "plain": plain, "brief": brief, "count_whole": count_whole,
         "labelled": labelled, "named": named, "told": told, "hanging": lambda text: hanging(plain(text)),
     }  # fmt: skip
@@ -95,6 +95,12 @@ def count_whole(number: int) -> str:
 
 def instant(at: datetime | None) -> str:
     return "–" if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def clock(at: datetime, now: datetime) -> str:
+    """What a clock showed, in UTC; with the date, unless that is today."""
+    told = at.astimezone(UTC)
+    return told.strftime("%H:%M:%S" if told.date() == now.astimezone(UTC).date() else "%Y-%m-%d %H:%M:%S")
 
 
 def pretty(value: Any) -> str:
