@@ -87,6 +87,11 @@ class Pages:
             text, token = await self._admitted(request, action.route)
             form = await form_of(request)
             require_proof(text, form.pop("proof", ""))
+            question, verb = form.pop("question", ""), form.pop("verb", "")
+            if question:
+                to, back = quote(request.scope["path"]), _own_path(request, name)
+                asked_first = {"question": question, "verb": verb, "to": to, "fields": form, "back": back}
+                return self._rendered(page, "confirm.html", text, token, asked_first)
             asked = self._asked(request, action.route, token)
             try:
                 asked.body = fitting_form(action.body(form), action.route.takes)

@@ -3,6 +3,7 @@ page forbids."""
 
 import json
 import re
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
@@ -43,7 +44,7 @@ def templates() -> Environment:
     )  # fmt: skip
     made.filters |= {
         "duration": duration, "count": count, "instant": instant, "clock": clock, "pretty": pretty, "short": short, "share": share, "rate": rate,
-        "short_ids": short_ids, "with_cursor": with_cursor, "plain": plain, "brief": brief, "count_whole": count_whole,
+        "short_ids": short_ids, "linked": linked, "with_cursor": with_cursor, "plain": plain, "brief": brief, "count_whole": count_whole,
         "labelled": labelled, "named": named, "told": told, "hanging": lambda text: hanging(plain(text)),
     }  # fmt: skip
     made.globals |= {"file": address_of, "has_vendor": has_vendor}
@@ -134,6 +135,18 @@ def short(id: Any) -> str:
 def short_ids(text: str) -> str:
     """A sentence in which ids stand, with the ends of them."""
     return _ID.sub(lambda found: short(found.group()), text)
+
+
+def linked(text: str, jobs: Collection[Any]) -> Markup:
+    """A sentence in which each id stands as its end; those of these jobs lead there."""
+    known = {str(id) for id in jobs}
+
+    def shown(found: re.Match[str]) -> str:
+        id = found.group()
+        inner = f'title="{id}">{short(id)}'
+        return f'<a class="id" href="/jobs/{id}" {inner}</a>' if id in known else f'<span class="id" {inner}</span>'
+
+    return Markup(_ID.sub(shown, str(escape(plain(text)))))
 
 
 def named(name: str) -> Markup:
