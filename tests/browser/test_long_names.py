@@ -20,7 +20,12 @@ TOO_WIDE = """() => {
 CLAMPED = "all => all.map(it => it.clientHeight / parseFloat(getComputedStyle(it).lineHeight))"
 SCROLLED = ["Figures"]  # of which only the widest screen shows all columns; elsewhere it is scrolled
 SIZES = {"wide": WIDE, "tablet": {"width": 900, "height": 1200}, "phone": NARROW}
-BESIDES = {"dead": "/jobs?state=dead", "late": "/jobs?state=scheduled", "blocked": "/jobs?state=blocked", "queue": f"/queues/{QUEUE}"}
+BESIDES = {
+    "dead": "/jobs?state=dead",
+    "late": "/jobs?state=scheduled",
+    "blocked": "/jobs?state=blocked",
+    "queue": f"/queues/{QUEUE}",
+}
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +67,10 @@ def test_a_session_that_is_held_is_released_by_a_button_within_its_sheet(
     page.goto(f"/queues/{QUEUE}")
     held = page.get_by_role("region", name="Sessions that are held")
     expect(held).to_contain_text(SESSION)
-    button, sheet = held.get_by_role("button", name="Release").bounding_box(), held.locator("..").bounding_box()
+    button, sheet = (
+        held.get_by_role("button", name="Release").bounding_box(),
+        held.locator("..").bounding_box(),
+    )
     assert button is not None
     assert sheet is not None
     assert sheet["x"] <= button["x"]

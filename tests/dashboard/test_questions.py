@@ -40,7 +40,7 @@ def test_what_was_typed_comes_through_the_page_that_asks(browser: Browser, shop:
     kit.drain()
     browser.look(f"/workflows/{run.id}")
     at = f"/workflows/{run.id}/undo"
-    why = "the customer's <b>\"wish\"</b>"
+    why = 'the customer\'s <b>"wish"</b>'
     assert browser.send(at, forms(browser)[at] | {"why": why}).status_code == 200
     assert "Undo what this run has done?" in browser.text
     assert forms(browser)[at]["why"] == why

@@ -32,7 +32,9 @@ def waits(moments: list[Moment]) -> list[tuple[str, float | None, float | None]]
 
 def test_each_attempt_says_how_long_it_waited_and_how_long_it_ran() -> None:
     tries = [failed(1, 3, 1), failed(2, 6, 2), failed(3, 10, 0.5)]
-    moments = life(State.DEAD, history=tries, settled_at=at(10), reason="exhausted", attempt=3, started_at=at(9.5))
+    moments = life(
+        State.DEAD, history=tries, settled_at=at(10), reason="exhausted", attempt=3, started_at=at(9.5)
+    )
     assert waits(moments) == [
         ("Made", None, None),
         ("Attempt 1: failed", 2.0, 1),
@@ -48,9 +50,7 @@ def test_a_job_that_completed_at_once_tells_its_wait_before_the_start() -> None:
 
 
 def test_one_that_runs_tells_how_long_it_waited() -> None:
-    moments = life(
-        State.RUNNING, history=[failed(1, 3, 1)], started_at=at(8), attempt=2, holder=UUID(int=1)
-    )
+    moments = life(State.RUNNING, history=[failed(1, 3, 1)], started_at=at(8), attempt=2, holder=UUID(int=1))
     assert waits(moments)[1:] == [("Attempt 1: failed", 2.0, 1), ("Attempt 2 runs", 5.0, None)]
 
 

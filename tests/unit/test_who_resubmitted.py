@@ -30,7 +30,9 @@ def test_a_line_of_sealed_arguments_says_who() -> None:
 
 
 def test_what_an_attempt_said_is_hidden_whole() -> None:
-    record = AttemptRecord(attempt=1, fence=1, at=AT, reason="failed", message="by me, with other arguments: secret")
+    record = AttemptRecord(
+        attempt=1, fence=1, at=AT, reason="failed", message="by me, with other arguments: secret"
+    )
     assert hidden_record(record).message == MASK
 
 

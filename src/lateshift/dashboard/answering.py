@@ -21,7 +21,7 @@ from lateshift.api.route import Answer, Asked, Reach, Route, may
 from lateshift.app import Lateshift
 from lateshift.dashboard.door import Door
 from lateshift.dashboard.forms import form_of
-from lateshift.dashboard.page import Action, Page, navigation
+from lateshift.dashboard.page import Action, Elsewhere, Page, navigation
 from lateshift.dashboard.rendering import HEADERS, HTML, render
 from lateshift.dashboard.session import CROSS_SITE, Cookies, form_proof, require_own_page, require_proof
 from lateshift.dashboard.signing_in import SignIn
@@ -133,6 +133,8 @@ class Pages:
         pairs = request.query_params.multi_items() if problem is None else ()
         asked.query = query_of([(name, value) for name, value in pairs if value != ""], page.asks)
         context = await handled(page.route, asked)
+        if isinstance(context, Elsewhere):
+            return RedirectResponse(URL(context.path), 303, HEADERS)
         more = {
             "said": said,
             "problem": problem,

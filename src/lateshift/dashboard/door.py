@@ -86,7 +86,15 @@ class Door:
     ) -> Response:
         """`elsewhere`: a link of another site led here, with which a browser sends no cookies: who is signed in looks like who is not."""
         used = problem is not None and problem.detail == LINK_USED
-        html = render("sign_in.html", app_name=self._app.name, code=code, to=to, problem=problem, used=used, elsewhere=elsewhere)
+        html = render(
+            "sign_in.html",
+            app_name=self._app.name,
+            code=code,
+            to=to,
+            problem=problem,
+            used=used,
+            elsewhere=elsewhere,
+        )
         return Response(html, problem.status if problem else 200, HEADERS, HTML)
 
     def _own_page(self, asked: str) -> str:

@@ -17,6 +17,7 @@ from lateshift.dashboard.files import address_of, has_vendor
 from lateshift.dashboard.lines import hanging
 from lateshift.dashboard.tables import labelled
 from lateshift.model.escaping import OBEYED
+from lateshift.model.words import sentence
 
 HTML = "text/html; charset=utf-8"
 HEADERS = {
@@ -44,7 +45,7 @@ def templates() -> Environment:
     )  # fmt: skip
     made.filters |= {
         "duration": duration, "count": count, "instant": instant, "clock": clock, "pretty": pretty, "short": short, "share": share, "rate": rate,
-        "short_ids": short_ids, "linked": linked, "with_cursor": with_cursor, "plain": plain, "brief": brief, "count_whole": count_whole,
+        "short_ids": short_ids, "linked": linked, "sentence": sentence, "with_cursor": with_cursor, "plain": plain, "brief": brief, "count_whole": count_whole,
         "labelled": labelled, "named": named, "told": told, "hanging": lambda text: hanging(plain(text)),
     }  # fmt: skip
     made.globals |= {"file": address_of, "has_vendor": has_vendor}
@@ -144,7 +145,11 @@ def linked(text: str, jobs: Collection[Any]) -> Markup:
     def shown(found: re.Match[str]) -> str:
         id = found.group()
         inner = f'title="{id}">{short(id)}'
-        return f'<a class="id" href="/jobs/{id}" {inner}</a>' if id in known else f'<span class="id" {inner}</span>'
+        return (
+            f'<a class="id" href="/jobs/{id}" {inner}</a>'
+            if id in known
+            else f'<span class="id" {inner}</span>'
+        )
 
     return Markup(_ID.sub(shown, str(escape(plain(text)))))
 
