@@ -11,9 +11,9 @@ from msgspec import Struct, field
 from lateshift.clock import Clock
 from lateshift.errors import ArgumentsInvalid, OptionInvalid, SealKeyMissing, TaskUnknown, UsageError
 from lateshift.model.arguments import Change
-from lateshift.model.edit import RESUBMITTED, Edit, changes
+from lateshift.model.edit import Edit, changes
 from lateshift.model.ids import JobId
-from lateshift.model.job import JobView, State
+from lateshift.model.job import RESUBMITTED, JobView, State
 from lateshift.model.queue import is_sensitive
 from lateshift.model.rate import Rate
 from lateshift.model.sealed import is_sealed

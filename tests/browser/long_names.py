@@ -8,6 +8,7 @@ from lateshift.webhooks import github
 
 QUEUE = "notifications.of.customers.about.orders.in.the.north.and.the.south"
 TENANT = "the_department_that_asked_for_this_and_pays_for_all_of_it_in_the_end"
+SESSION = "the_customer_who_has_ordered_more_than_one_thing_and_wants_to_be_told_in_order"
 LONG = "a_word_that_nobody_would_break_anywhere_" * 6
 MESSAGE = f"The letter could not be sent, for many reasons that are told here at some length. {LONG}" * 3
 
@@ -26,6 +27,11 @@ def tell_the_warehouse_that_something_has_to_be_packed(text: str) -> str:
 
 @app.task(queue=QUEUE, retry=Retry(attempts=1), breaker=Breaker(failures=1, open_for=timedelta(hours=10)))
 def charge_the_card_that_the_customer_has_given_us(text: str) -> None:
+    raise Permanent(MESSAGE)
+
+
+@app.task(queue=QUEUE, retry=Retry(attempts=1))
+def tell_the_customer_what_has_to_be_told_in_this_order(text: str) -> None:
     raise Permanent(MESSAGE)
 
 
@@ -70,6 +76,9 @@ def fill() -> None:
         notify.options(tenant=TENANT, key=LONG[:150]).enqueue(LONG)
         notify.options(session=LONG[:90]).enqueue(LONG)
         notify.options(delay=timedelta(days=1)).enqueue(LONG)
+    in_order = tell_the_customer_what_has_to_be_told_in_this_order.options(session=SESSION, on_dead="hold")
+    for _ in range(2):
+        in_order.enqueue(LONG)
     tell_the_warehouse_that_something_has_to_be_packed.enqueue(LONG)
     charge_the_card_that_the_customer_has_given_us.enqueue(LONG)
     charge_the_card_that_the_customer_has_given_us.enqueue(LONG)

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import SignedIn
@@ -51,17 +52,26 @@ def test_a_held_step_runs_again_from_its_form(signed_in: SignedIn, full: Served)
     expect(page.get_by_role("status")).to_contain_text("begins anew")
 
 
-def test_a_schedule_is_paused_only_if_one_says_yes(signed_in: SignedIn, full: Served) -> None:
-    page = signed_in(full).new_page()
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+def test_a_schedule_is_paused_at_once_and_removed_only_if_one_says_yes(
+    signed_in: SignedIn, full: Served, scripts: bool
+) -> None:
+    page = signed_in(full, java_script_enabled=scripts).new_page()
     page.goto("/schedules/news")
-    page.once("dialog", lambda dialog: dialog.dismiss())
-    page.get_by_role("button", name="Pause").click()
-    expect(page.get_by_role("button", name="Pause")).to_be_visible()
-    page.once("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_role("status")).to_contain_text("paused")
     page.get_by_role("button", name="Resume").click()
     expect(page.get_by_role("status")).to_contain_text("resumed")
+    asked: list[str] = []
+    page.on("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+    page.get_by_role("button", name="Remove").click()
+    if not scripts:
+        asked.append(page.get_by_role("heading", level=1).inner_text())
+        expect(page.get_by_role("button", name="Remove")).to_be_visible()
+        page.get_by_role("link", name="Back").click()
+    assert asked == ["Remove this schedule? It fires no more; its jobs stay."]
+    page.goto("/schedules")
+    expect(page.get_by_role("link", name="news", exact=True)).to_be_visible()
 
 
 def test_a_token_is_made_and_shown_once(signed_in: SignedIn, full: Served) -> None:

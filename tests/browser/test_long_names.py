@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import NARROW, WIDE, SignedIn
 from tests.browser.crawling import reached
+from tests.browser.long_names import QUEUE, SESSION
 from tests.browser.serving import Served, serving
 
 TOO_WIDE = """() => {
@@ -17,7 +18,14 @@ TOO_WIDE = """() => {
   return [...(wide(document.documentElement) ? ["the page"] : []), ...tables, ...beside.map((it) => it.outerHTML.slice(0, 100))];
 }"""
 CLAMPED = "all => all.map(it => it.clientHeight / parseFloat(getComputedStyle(it).lineHeight))"
-SCROLLED = ["Figures"]  # a phone shows the table of figures as it is, and lets it be scrolled
+SCROLLED = ["Figures"]  # of which only the widest screen shows all columns; elsewhere it is scrolled
+SIZES = {"wide": WIDE, "tablet": {"width": 900, "height": 1200}, "phone": NARROW}
+BESIDES = {
+    "dead": "/jobs?state=dead",
+    "late": "/jobs?state=scheduled",
+    "blocked": "/jobs?state=blocked",
+    "queue": f"/queues/{QUEUE}",
+}
 
 
 @pytest.fixture(scope="module")
@@ -26,14 +34,14 @@ def named(new_store: Callable[[], str], tmp_path_factory: pytest.TempPathFactory
         yield served
 
 
-@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "phone"])
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
 def test_no_page_with_long_names_is_wider_than_the_screen(
     signed_in: SignedIn, named: Served, size: dict[str, int]
 ) -> None:
     page = signed_in(named, viewport=size).new_page()
-    allowed = SCROLLED if size is NARROW else []
+    allowed = [] if size is WIDE else SCROLLED
     wrong: list[str] = []
-    for kind, path in (reached(page) | {"dead": "/jobs?state=dead", "late": "/jobs?state=scheduled"}).items():
+    for kind, path in (reached(page) | BESIDES).items():
         page.goto(path)
         wrong += [f"{kind}: {each}" for each in page.evaluate(TOO_WIDE) if each not in allowed]
     assert wrong == []
@@ -49,6 +57,36 @@ def test_a_message_of_any_length_takes_three_lines_of_a_list(
         lines = page.eval_on_selector_all("td.what .clamped", CLAMPED)
         assert lines
         assert max(lines) < 3.5, path
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+def test_a_session_that_is_held_is_released_by_a_button_within_its_sheet(
+    signed_in: SignedIn, named: Served, size: dict[str, int]
+) -> None:
+    page = signed_in(named, viewport=size).new_page()
+    page.goto(f"/queues/{QUEUE}")
+    held = page.get_by_role("region", name="Sessions that are held")
+    expect(held).to_contain_text(SESSION)
+    button, sheet = (
+        held.get_by_role("button", name="Release").bounding_box(),
+        held.locator("..").bounding_box(),
+    )
+    assert button is not None
+    assert sheet is not None
+    assert sheet["x"] <= button["x"]
+    assert button["x"] + button["width"] <= sheet["x"] + sheet["width"]
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+def test_what_can_be_done_with_dead_letters_is_on_the_screen_side_by_side(
+    signed_in: SignedIn, named: Served, size: dict[str, int]
+) -> None:
+    page = signed_in(named, viewport=size).new_page()
+    page.goto("/dead-letters")
+    for row in page.locator("main tbody tr").all():
+        buttons = [each.bounding_box() for each in row.get_by_role("button").all()]
+        assert len({round(each["y"]) for each in buttons if each is not None}) == 1
+        assert all(each is not None and each["x"] + each["width"] <= size["width"] for each in buttons)
 
 
 def test_a_row_of_a_batch_on_a_phone_says_when_it_was_made(signed_in: SignedIn, named: Served) -> None:

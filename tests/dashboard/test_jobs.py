@@ -13,6 +13,7 @@ from lateshift.model.access import Scope
 from lateshift.model.job import JobFilter, State
 from lateshift.model.words import short
 from lateshift.operating import bulk
+from lateshift.operating.digits import LEAST_DIGITS
 from lateshift.store import searching
 from lateshift.testing import Kit
 from tests.api.shop import Shop
@@ -58,8 +59,8 @@ def test_jobs_are_found_by_each_of_their_filters(browser: Browser, shop: Shop, k
     assert "No jobs yet." not in browser.look("/jobs")
 
 
-def test_a_job_is_found_by_the_digits_that_listings_show(browser: Browser, shop: Shop, kit: Kit) -> None:
-    """As the command line shows them, as a page does, and as a person copies them."""
+def test_a_job_is_gone_to_by_the_digits_that_listings_show(browser: Browser, shop: Shop, kit: Kit) -> None:
+    """As the command line shows them, as a page does, and as a person copies them. A list of one row would be one step more."""
     job = shop.thumbnail.enqueue("cat.png")
     shop.send.enqueue("nobody")
     kit.drain()
@@ -73,10 +74,15 @@ def test_a_job_is_found_by_the_digits_that_listings_show(browser: Browser, shop:
         job.id.hex,
         f"…{whole[-6:]} ",
     ):
-        browser.look(f"/jobs?{urlencode({'id': text})}")
-        assert f"/jobs/{job.id}" in browser.page.text, text  # type: ignore[union-attr]
-        assert rows(browser) == 1
+        answer = browser.ask("GET", f"/jobs?{urlencode({'id': text})}")
+        assert (answer.status_code, answer.headers.get("location")) == (303, f"/jobs/{job.id}"), text
     assert "No job has an id that begins or ends so" in browser.look("/jobs?id=ffffffff")
+
+
+def test_digits_that_several_jobs_have_list_them(browser: Browser, shop: Shop) -> None:
+    jobs = [shop.thumbnail.enqueue(f"{number}.png") for number in range(3)]
+    browser.look(f"/jobs?id={str(jobs[0].id)[:LEAST_DIGITS]}")
+    assert rows(browser) == 3
 
 
 def test_digits_find_no_job_of_a_queue_that_is_not_ones_own(stranger: Browser, shop: Shop) -> None:
@@ -85,8 +91,8 @@ def test_digits_find_no_job_of_a_queue_that_is_not_ones_own(stranger: Browser, s
     stranger.look(f"/jobs?id={short(job.id)}")
     assert rows(stranger) == 0
     stranger.sign_in_as(Scope.READ, queues=("images",))
-    stranger.look(f"/jobs?id={short(job.id)}")
-    assert rows(stranger) == 1
+    answer = stranger.ask("GET", f"/jobs?{urlencode({'id': short(job.id)})}")
+    assert answer.headers["location"] == f"/jobs/{job.id}"
 
 
 def test_a_filter_that_cannot_be_is_a_page_that_says_so(browser: Browser) -> None:
@@ -186,12 +192,42 @@ def test_a_job_is_shown_with_its_life_logs_and_family(browser: Browser, shop: Sh
     assert "cat.png at 200" in browser.text
 
 
+def test_a_timeline_tells_when_by_the_clock_and_how_long_an_attempt_waited_and_ran(
+    browser: Browser, shop: Shop, kit: Kit
+) -> None:
+    job = kit.app.tasks["album"].enqueue("cat.png")
+    kit.clock.move(seconds=20)
+    kit.drain()
+    text = browser.look(f"/jobs/{job.id}").partition("Timeline")[2].partition("Arguments")[0]
+    assert f"{job.view().created_at:%H:%M:%S} " in text
+    assert f"{job.view().history[0].at:%H:%M:%S} " in text
+    assert re.search(r", waited (19|20)[.\d]* s, ran \d+ [mµ]s, on ", text)
+    assert "ago" not in text
+
+
 def test_a_job_that_waits_says_why(browser: Browser, shop: Shop, kit: Kit) -> None:
     job = shop.thumbnail.enqueue("cat.png")
     kit.app.store.queues.pause("images", by="ann")
     text = browser.look(f"/jobs/{job.id}")
     assert "Why it is not running" in text
     assert "paused" in text
+
+
+def test_a_reason_names_another_job_once_and_readably(browser: Browser, shop: Shop, kit: Kit) -> None:
+    """By the end of its id, which leads there; not in full, and not again in a command that its own page has a button for."""
+    in_order = shop.send.options(session="user:7", on_dead="hold")
+    dead, waits = in_order.enqueue("nobody"), in_order.enqueue("ann")
+    kit.drain()
+    browser.look(f"/jobs/{waits.id}")
+    assert browser.page is not None
+    why = browser.page.text.partition("Why it is not running")[2].partition("Timeline")[0]
+    assert (
+        f'held by dead letter <a class="id" href="/jobs/{dead.id}" title="{dead.id}">{str(dead.id)[-8:]}</a>'
+        in why
+    )
+    assert str(dead.id) not in re.sub(r"<[^>]*>", "", why)
+    assert why.count(str(dead.id)[-8:]) == 3  # where it leads, its title, and what is read
+    assert "lateshift sessions release user:7" in why
 
 
 def test_a_dead_job_is_resubmitted_as_it_is_and_who_did_it_is_there(

@@ -111,6 +111,34 @@ def test_of_a_pattern_the_queues_that_are_known_can_be_chosen(stranger: Browser,
     assert "<code>images.*</code>" in stranger.page.text
 
 
+@pytest.mark.parametrize("queues", [("docs",), ("docs", "mail.*")])
+def test_an_empty_list_of_some_queues_is_not_told_as_if_there_were_nothing_at_all(
+    stranger: Browser, shop: Shop, kit: Kit, queues: tuple[str, ...]
+) -> None:
+    run = shop.order.enqueue(7)
+    shop.send.enqueue("nobody")
+    kit.travel(seconds=1)
+    told = {
+        "/workflows": "No workflow has run in your queues.",
+        "/workflows?state=late": "No step of your queues is past its complete-by.",
+        "/queues": "None of your queues has jobs yet.",
+        "/schedules": "No schedule makes jobs in your queues.",
+        "/": "No job of your queues has run in this time.",
+    }
+    stranger.sign_in_as(Scope.READ, queues=queues)
+    for path, words in told.items():
+        assert words in stranger.look(path), path
+        assert str(run.id) not in stranger.text
+    for path, words in {
+        "/jobs": "No jobs in the queue docs.",
+        "/dead-letters": "No dead letters in the queue docs.",
+    }.items():
+        assert words in stranger.look(f"{path}?queue=docs")
+    stranger.sign_in_as(Scope.READ)
+    for path, words in told.items():
+        assert words not in stranger.look(path), path
+
+
 def offered(browser: Browser, field: str) -> list[str]:
     assert browser.page is not None
     listed = browser.page.text.partition(f'<datalist id="{field}-names">')[2].partition("</datalist>")[0]

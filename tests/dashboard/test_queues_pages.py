@@ -100,6 +100,12 @@ def test_an_empty_list_says_what_to_do(browser: Browser) -> None:
     assert "Nobody is there. Start a worker: lateshift work APP" in browser.look("/members")
 
 
+def test_a_queue_in_which_nothing_waits_does_not_say_since_when(browser: Browser, shop: Shop, kit: Kit) -> None:  # fmt: skip
+    assert "– nothing is ready" in browser.look("/queues/images")
+    shop.thumbnail.enqueue("cat.png")
+    assert "since it was due" in browser.look("/queues/images")
+
+
 def test_a_queue_is_paused_and_resumed_by_a_button(browser: Browser, kit: Kit) -> None:
     browser.look("/queues/images")
     browser.send("/queues/images/pause")

@@ -62,7 +62,7 @@ def test_a_form_that_is_not_there_any_more_is_refused_at_the_top(
 
 
 FORMS = [
-    ("/schedules/news", "edit", {"timezone": "Moon/Sea", "cron": "x"}),
+    ("/schedules/news", "edit", {"timezone": "Moon/Sea", "kind": "cron", "when": "x"}),
     ("/schedules/news", "backfill", {"since": "x", "until": "y"}),
     ("/tokens", "create", {"name": "", "scopes": "read"}),
 ]

@@ -1,5 +1,8 @@
 """Schedules on their pages, on both stores: when each fires, what became of its ticks, and what is done by hand."""
 
+import re
+from html import unescape
+
 import pytest
 
 from lateshift.api.bounds import BACKFILL_MOST
@@ -19,6 +22,17 @@ def later(stranger: Browser, kit: Kit, **parts: float) -> Browser:
     kit.travel(**parts)
     stranger.sign_in()
     return stranger
+
+
+def _form_of(browser: Browser) -> dict[str, str]:
+    """What stands in the form that changes a schedule, as a browser would send it."""
+    form = html(browser).partition('/edit"')[2].partition("</form>")[0]
+    fields = dict(re.findall(r'<input id="\w+" name="(\w+)"[^>]* value="([^"]*)"', form))
+    fields |= {
+        name: re.findall(r'value="(\w+)" selected', options)[0]
+        for name, options in re.findall(r'<select id="\w+" name="(\w+)">(.*?)</select>', form)
+    }
+    return {name: unescape(value) for name, value in fields.items()}
 
 
 def test_schedules_are_listed_with_their_next_fire_and_their_last_ticks(
@@ -125,22 +139,79 @@ def test_one_is_changed_by_a_form_that_keeps_what_was_typed(browser: Browser, ki
     kit.travel(seconds=1)
     browser.look("/schedules/news")
     as_it_is = {"timezone": "UTC", "overlap": "skip", "catch_up": "last"}
-    wrong = as_it_is | {"cron": "a b", "arguments": '{"to": "some"}'}
+    wrong = as_it_is | {"kind": "cron", "when": "a b", "arguments": '{"to": "some"}'}
     assert browser.send("/schedules/news/edit", wrong).status_code == 422
     assert 'value="a b"' in html(browser)
     assert '{"to": "some"}' in browser.text
     assert (
-        browser.send("/schedules/news/edit", wrong | {"cron": "", "arguments": '{"to": 7}'}).status_code
+        browser.send("/schedules/news/edit", wrong | {"when": "", "arguments": '{"to": 7}'}).status_code
         == 422
     )
-    assert browser.send("/schedules/news/edit", wrong | {"cron": "", "every": "90", "overlap": "allow"}).status_code == 303  # fmt: skip
+    assert browser.send("/schedules/news/edit", wrong | {"kind": "every", "when": "90", "overlap": "allow"}).status_code == 303  # fmt: skip
     assert "schedule news: changed. Every 90 s" in browser.text
     assert "jobs may run beside each other" in browser.text
     view = kit.app.store.schedules.get("news")
     assert view is not None
     assert view.job.payload == b'{"to":"some"}'
-    both = as_it_is | {"cron": "0 3 * * *", "every": "90"}
-    assert browser.send("/schedules/news/edit", both).status_code == 422
+
+
+CHANGED = [
+    ("cron", "*/5 * * * *", "Every fifth minute of every hour"),
+    ("every", "90", "Every 90 s"),
+    ("every", "1h 30m", "Every 90 min"),
+    ("at", "2999-12-01 08:00", "Once, at 2999-12-01 08:00:00 UTC"),
+]
+
+
+@pytest.mark.parametrize("before", CHANGED, ids=[each[0] + each[1] for each in CHANGED])
+def test_when_a_schedule_fires_is_changed_from_any_kind_to_any_other(
+    browser: Browser, kit: Kit, before: tuple[str, str, str]
+) -> None:
+    """The form shows one field, of the kind that was chosen; nothing else has to be cleared."""
+    kit.travel(seconds=1)
+    browser.look("/schedules/news")
+    for kind, when, words in (before, *CHANGED):
+        form = _form_of(browser) | {"kind": kind, "when": when}
+        assert browser.send("/schedules/news/edit", form).status_code == 303, browser.text
+        assert f"schedule news: changed. {words}" in browser.text
+        assert _form_of(browser)["kind"] == kind
+
+
+def test_a_form_that_changes_nothing_leaves_a_schedule_as_it_was(browser: Browser, kit: Kit) -> None:
+    kit.travel(seconds=1)
+    browser.look("/schedules/news")
+    for kind, when, _ in CHANGED:
+        browser.send("/schedules/news/edit", _form_of(browser) | {"kind": kind, "when": when})
+        before = kit.app.store.schedules.get("news")
+        assert browser.send("/schedules/news/edit", _form_of(browser)).status_code == 303, browser.text
+        after = kit.app.store.schedules.get("news")
+        assert before is not None
+        assert after is not None
+        assert after.plan.timing == before.plan.timing
+
+
+@pytest.mark.parametrize(
+    ("kind", "when", "why"),
+    [
+        ("cron", "61 * * * *", "cron='61 * * * *' has a minute that cannot be: '61'."),
+        ("cron", "90", "cron='90' has 1 field:"),
+        ("every", "*/5 * * * *", "'*/5 * * * *' is no interval"),
+        ("every", "0", "at least 1 s"),
+        ("at", "soon", "'soon' is no time"),
+        ("at", "2001-01-01 00:00", "has passed"),
+    ],
+)
+def test_what_is_wrong_with_when_it_fires_is_named(
+    browser: Browser, kit: Kit, kind: str, when: str, why: str
+) -> None:
+    kit.travel(seconds=1)
+    for before in CHANGED[:2]:
+        browser.look("/schedules/news")
+        browser.send("/schedules/news/edit", _form_of(browser) | {"kind": before[0], "when": before[1]})
+        answer = browser.send("/schedules/news/edit", _form_of(browser) | {"kind": kind, "when": when})
+        assert answer.status_code == 422
+        assert why in browser.text
+        assert _form_of(browser)["when"] == when
 
 
 def test_one_is_removed_and_the_list_says_so(browser: Browser, kit: Kit) -> None:

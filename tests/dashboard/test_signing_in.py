@@ -44,6 +44,16 @@ def test_signing_in_leads_to_where_one_was_going(stranger: Browser) -> None:
     assert (answer.status_code, answer.headers["location"]) == (303, going)
 
 
+@pytest.mark.parametrize(("site", "said"), [("cross-site", True), ("same-site", True), ("none", False), ("same-origin", False), (None, False)])  # fmt: skip
+def test_only_who_comes_by_a_link_of_another_site_is_asked_whether_they_are_signed_in(
+    stranger: Browser, site: str | None, said: bool
+) -> None:
+    """With such a link browsers send no cookies. Who types an address, and a first visit, come from nowhere."""
+    answer = stranger.ask("GET", "/sign-in?next=/jobs", headers={"Sec-Fetch-Site": site} if site else {})
+    assert ("link from elsewhere" in answer.text) is said
+    assert ('<a href="/jobs">' in answer.text) is said
+
+
 def test_who_guesses_by_cookie_has_to_wait_as_who_guesses_by_header(stranger: Browser) -> None:
     real = token_of(stranger.app, "real", [Scope.READ])
     stranger.sign_in(real)

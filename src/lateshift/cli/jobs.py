@@ -30,9 +30,8 @@ from lateshift.documents.jobs import job_brief, job_whole
 from lateshift.documents.reading import readable
 from lateshift.documents.workflows import at_what
 from lateshift.errors import JobUnknown
-from lateshift.model.edit import RESUBMITTED
 from lateshift.model.ids import JobId
-from lateshift.model.job import AttemptRecord, JobFilter, JobView, State
+from lateshift.model.job import RESUBMITTED, AttemptRecord, JobFilter, JobView, State
 from lateshift.model.sealed import masked_view
 from lateshift.model.search import LOOKED_AT
 from lateshift.model.workflow.run import RunRow

@@ -22,7 +22,7 @@ from lateshift.api.route import Answer, Asked, Reach, Route, may
 from lateshift.app import Lateshift
 from lateshift.dashboard.door import Door
 from lateshift.dashboard.forms import form_of
-from lateshift.dashboard.page import Action, Page, navigation
+from lateshift.dashboard.page import Action, Elsewhere, Page, navigation
 from lateshift.dashboard.rendering import HEADERS, HTML, render
 from lateshift.dashboard.session import CROSS_SITE, Cookies, form_proof, require_own_page, require_proof
 from lateshift.dashboard.signing_in import SignIn
@@ -90,6 +90,11 @@ class Pages:
             assert token is not None, "pages are for those who are signed in"
             form = await admission.after(form_of(request))
             require_proof(text, form.pop("proof", ""))
+            question, verb = form.pop("question", ""), form.pop("verb", "")
+            if question:
+                to, back = quote(request.scope["path"]), _own_path(request, name)
+                asked_first = {"question": question, "verb": verb, "to": to, "fields": form, "back": back}
+                return self._rendered(page, "confirm.html", text, token, asked_first)
             asked = self._asked(request, action.route, token)
             try:
                 asked.body = fitting_form(action.body(form), action.route.takes)
@@ -133,6 +138,8 @@ class Pages:
         pairs = request.query_params.multi_items() if problem is None else ()
         asked.query = query_of([(name, value) for name, value in pairs if value != ""], page.asks)
         context = await handled(page.route, asked, admission)
+        if isinstance(context, Elsewhere):
+            return RedirectResponse(URL(context.path), 303, HEADERS)
         more = {
             "said": said,
             "problem": problem,

@@ -22,6 +22,7 @@ from lateshift.errors import LateshiftError
 from lateshift.model.access import Token
 from lateshift.runtime.aside import aside
 
+FROM_ELSEWHERE = ("cross-site", "same-site")  # as browsers tell where a link stands
 NEXT_LIMIT = 2_000  # characters of where somebody was going
 
 
@@ -42,7 +43,7 @@ class Door:
         tells others what to do."""
         code, to = request.query_params.get("code", ""), self._own_page(request.query_params.get("next", ""))
         if not code or self._sign_in.knows(code):
-            return self._page(code, to)
+            return self._page(code, to, elsewhere=request.headers.get("sec-fetch-site") in FROM_ELSEWHERE)
         if await self.who(request) is not None:
             return RedirectResponse(URL(to or "/"), 303, HEADERS)
         return self._page("", to, Refused(401, "link-used", LINK_USED).problem)
@@ -89,9 +90,20 @@ class Door:
         finally:
             share.end()
 
-    def _page(self, code: str, to: str, problem: Problem | None = None) -> Response:
+    def _page(
+        self, code: str, to: str, problem: Problem | None = None, *, elsewhere: bool = False
+    ) -> Response:
+        """`elsewhere`: a link of another site led here, with which a browser sends no cookies: who is signed in looks like who is not."""
         used = problem is not None and problem.detail == LINK_USED
-        html = render("sign_in.html", app_name=self._app.name, code=code, to=to, problem=problem, used=used)
+        html = render(
+            "sign_in.html",
+            app_name=self._app.name,
+            code=code,
+            to=to,
+            problem=problem,
+            used=used,
+            elsewhere=elsewhere,
+        )
         return Response(html, problem.status if problem else 200, HEADERS, HTML)
 
     def _own_page(self, asked: str) -> str:

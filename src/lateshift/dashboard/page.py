@@ -34,6 +34,13 @@ class Action:
     place: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What a page gives that has nothing to show besides what another page shows better: the path of that one."""
+
+    path: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """`section`: under which heading of the navigation it stands. `asks`: the type of its query, `dear`: as a route has it, `place`: where the form of it is, if
@@ -43,7 +50,7 @@ class Page:
     title: str
     section: str
     template: str
-    handler: Callable[[Asked], Context]
+    handler: Callable[[Asked], Context | Elsewhere]
     scope: Permission
     reach: Reach
     asks: Any = None

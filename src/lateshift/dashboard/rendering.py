@@ -3,6 +3,7 @@ page forbids."""
 
 import json
 import re
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
@@ -13,8 +14,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from lateshift.dashboard.files import address_of, has_vendor
+from lateshift.dashboard.lines import hanging
 from lateshift.dashboard.tables import labelled
 from lateshift.model.escaping import OBEYED
+from lateshift.model.words import sentence
 
 HTML = "text/html; charset=utf-8"
 HEADERS = {
@@ -41,9 +44,9 @@ def templates() -> Environment:
         finalize=_finalized,
     )  # fmt: skip
     made.filters |= {
-        "duration": duration, "count": count, "instant": instant, "pretty": pretty, "short": short, "share": share, "rate": rate,
-        "short_ids": short_ids, "with_cursor": with_cursor, "plain": plain, "brief": brief, "count_whole": count_whole,
-        "labelled": labelled, "named": named, "told": told,
+        "duration": duration, "count": count, "instant": instant, "clock": clock, "pretty": pretty, "short": short, "share": share, "rate": rate,
+        "short_ids": short_ids, "linked": linked, "sentence": sentence, "with_cursor": with_cursor, "plain": plain, "brief": brief, "count_whole": count_whole,
+        "labelled": labelled, "named": named, "told": told, "hanging": lambda text: hanging(plain(text)),
     }  # fmt: skip
     made.globals |= {"file": address_of, "has_vendor": has_vendor}
     return made
@@ -96,6 +99,12 @@ def instant(at: datetime | None) -> str:
     return "–" if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def clock(at: datetime, now: datetime) -> str:
+    """What a clock showed, in UTC; with the date, unless that is today."""
+    told = at.astimezone(UTC)
+    return told.strftime("%H:%M:%S" if told.date() == now.astimezone(UTC).date() else "%Y-%m-%d %H:%M:%S")
+
+
 def pretty(value: Any) -> str:
     """A value as JSON for people to read, and to send back as it is: what must not be obeyed is written as JSON writes it."""
     return json.dumps(msgspec.to_builtins(value), indent=2, ensure_ascii=False).translate(_IN_JSON)
@@ -127,6 +136,22 @@ def short(id: Any) -> str:
 def short_ids(text: str) -> str:
     """A sentence in which ids stand, with the ends of them."""
     return _ID.sub(lambda found: short(found.group()), text)
+
+
+def linked(text: str, jobs: Collection[Any]) -> Markup:
+    """A sentence in which each id stands as its end; those of these jobs lead there."""
+    known = {str(id) for id in jobs}
+
+    def shown(found: re.Match[str]) -> str:
+        id = found.group()
+        inner = f'title="{id}">{short(id)}'
+        return (
+            f'<a class="id" href="/jobs/{id}" {inner}</a>'
+            if id in known
+            else f'<span class="id" {inner}</span>'
+        )
+
+    return Markup(_ID.sub(shown, str(escape(plain(text)))))
 
 
 def named(name: str) -> Markup:

@@ -1,7 +1,7 @@
 """What the pages say of a job in a few words, and its life in the order of time."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -9,9 +9,8 @@ from uuid import UUID
 from lateshift.documents.reading import readable
 from lateshift.documents.workflows import at_what
 from lateshift.model.attempt_log import AttemptLog
-from lateshift.model.edit import RESUBMITTED
 from lateshift.model.fingerprint import last_failure
-from lateshift.model.job import AttemptRecord, JobView, Progress, State
+from lateshift.model.job import RESUBMITTED, AttemptRecord, JobView, Progress, State
 from lateshift.model.sealed import masked_log, masked_view
 from lateshift.model.words import short
 from lateshift.model.workflow.run import RunRow
@@ -63,11 +62,14 @@ def progress_in_words(progress: Progress) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """Something that happened to a job, or will. `kind`: good, bad or busy, else nothing of the kind."""
+    """Something that happened to a job, or will. `kind`: good, bad or busy, else nothing of the kind. Of an attempt, `began`: when;
+    `waited`: how long nothing of the job ran before it."""
 
     at: datetime
     title: str
     kind: str = ""
+    began: datetime | None = None
+    waited: float | None = None
     lasted: float | None = None
     error: str | None = None
     message: str | None = None
@@ -93,7 +95,18 @@ def life_of(view: JobView, logs: Sequence[AttemptLog], members: Mapping[UUID, st
         for log in by_fence.values()
         if log.lines
     ]
-    return sorted(moments, key=lambda moment: moment.at)
+    return list(_with_waits(sorted(moments, key=lambda moment: moment.at)))
+
+
+def _with_waits(moments: Sequence[Moment]) -> Iterator[Moment]:
+    """In the order of time. The attempts of a job do not overlap: the wait of one began with what happened last."""
+    last: datetime | None = None
+    for moment in moments:
+        if moment.began is None or last is None:
+            yield moment
+        else:
+            yield replace(moment, waited=max(0.0, (moment.began - last).total_seconds()))
+        last = moment.at
 
 
 def _attempt(
@@ -109,8 +122,8 @@ def _attempt(
         )
     which = "Stretch" if view.is_run else f"Attempt {record.attempt}"
     return Moment(
-        at=record.at, title=f"{which}: {record.reason.replace('_', ' ')}", kind="bad", lasted=record.ran_for, error=record.error,
-        message=record.message, traceback=record.traceback, log=log,
+        at=record.at, title=f"{which}: {record.reason.replace('_', ' ')}", kind="bad", error=record.error, lasted=record.ran_for,
+        began=None if record.ran_for is None else record.at - timedelta(seconds=record.ran_for), message=record.message, traceback=record.traceback, log=log,
         member=None if record.member is None else _told(record.member, members),
     )  # fmt: skip
 
@@ -121,7 +134,7 @@ def _last(view: JobView, log: AttemptLog | None, members: Mapping[UUID, str]) ->
     if view.state is State.RUNNING and view.started_at is not None:
         yield Moment(
             at=view.started_at, title="Goes on" if view.is_run else f"Attempt {view.attempt} runs", kind="busy", member=holder,
-            complete_by=view.complete_by, log=log, progress=None if view.progress is None else progress_in_words(view.progress),
+            began=view.started_at, complete_by=view.complete_by, log=log, progress=None if view.progress is None else progress_in_words(view.progress),
         )  # fmt: skip
     elif view.settled_at is not None:
         done = view.state is State.COMPLETED
@@ -129,7 +142,7 @@ def _last(view: JobView, log: AttemptLog | None, members: Mapping[UUID, str]) ->
         yield Moment(
             at=view.settled_at, title=view.state.label.capitalize() + (f": {view.reason}" if view.reason else ""),
             kind="good" if done else "bad" if view.state is State.DEAD else "", log=log, member=holder if done else None,
-            lasted=None if started is None else (view.settled_at - started).total_seconds(),
+            began=started, lasted=None if started is None else (view.settled_at - started).total_seconds(),
         )  # fmt: skip
 
 

@@ -6,13 +6,12 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from lateshift.model.job import AttemptRecord
+from lateshift.model.job import RESUBMITTED, WITH_OTHERS, AttemptRecord
 from lateshift.model.outcome import MESSAGE_LIMIT, clip
 from lateshift.model.sealed import is_sealed
 
 WAS_LIMIT = 16 * 1024  # of old values kept in the history of a job, encoded
 SHOWN = 60  # characters of a value in the line's message
-RESUBMITTED = "resubmitted"
 
 _raw = msgspec.json.Decoder(dict[str, Raw])
 
@@ -46,13 +45,13 @@ def changes(edit: Edit) -> list[Changed]:
 def line_of(edit: Edit, *, by: str, attempt: int, fence: int, at: datetime) -> AttemptRecord:
     """What the job's history says about its edit: who, what, and the old values."""
     if is_sealed(edit.after):
-        message = clip(f"by {by}, with other arguments, which are sealed", MESSAGE_LIMIT)
+        message = clip(f"by {by}{WITH_OTHERS}, which are sealed", MESSAGE_LIMIT)
         return AttemptRecord(attempt=attempt, fence=fence, at=at, reason=RESUBMITTED, message=message)
     changed = changes(edit)
     said = ", ".join(f"{each.name} {_short(each.old)} → {_short(each.new)}" for each in changed)
     return AttemptRecord(
         attempt=attempt, fence=fence, at=at, reason=RESUBMITTED,
-        message=clip(f"by {by}, with other arguments: {said}", MESSAGE_LIMIT), was=_was(changed),
+        message=clip(f"by {by}{WITH_OTHERS}: {said}", MESSAGE_LIMIT), was=_was(changed),
     )  # fmt: skip
 
 

@@ -3,8 +3,7 @@
 import re
 from hashlib import blake2b
 
-from lateshift.model.edit import RESUBMITTED
-from lateshift.model.job import AttemptRecord, JobView
+from lateshift.model.job import RESUBMITTED, AttemptRecord, JobView
 from lateshift.model.sealed import masked_view
 
 FINGERPRINT = re.compile(r"[0-9a-f]{8}")

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import structs
 
 from lateshift.model.attempt_log import AttemptLog, LogLine
-from lateshift.model.job import AttemptRecord, JobView, Progress, State
+from lateshift.model.job import RESUBMITTED, WITH_OTHERS, AttemptRecord, JobView, Progress, State
 
 MASK = "[sealed]"
 START = "sealed:1:"
@@ -112,9 +112,14 @@ def hidden_record(record: AttemptRecord) -> AttemptRecord:
     if record.reason in REFUSED:
         return record
     was = None if record.was is None else dict.fromkeys(record.was, MASK)
-    return structs.replace(
-        record, message=hidden_text(record.message), traceback=hidden_text(record.traceback), was=was
-    )
+    message = who_resubmitted(record) if record.reason == RESUBMITTED else hidden_text(record.message)
+    return structs.replace(record, message=message, traceback=hidden_text(record.traceback), was=was)
+
+
+def who_resubmitted(record: AttemptRecord) -> str:
+    """That somebody gave other arguments, and who, without a word of what they were."""
+    who, said, _ = (record.message or "").partition(WITH_OTHERS)
+    return f"{who}{said}" if said else MASK
 
 
 def masked_log(log: AttemptLog, *, hide: bool = False) -> AttemptLog:
@@ -149,4 +154,5 @@ def _without_was(record: AttemptRecord) -> AttemptRecord:
     """What a delivery was given before somebody changed it, and the line that tells of the change, may have another such URL."""
     if record.was is None:
         return record
-    return structs.replace(record, message=MASK, was=dict.fromkeys(record.was, MASK))
+    message = who_resubmitted(record) if record.reason == RESUBMITTED else MASK
+    return structs.replace(record, message=message, was=dict.fromkeys(record.was, MASK))

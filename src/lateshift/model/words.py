@@ -25,6 +25,19 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def shortened(text: str, most: int) -> str:
+    """Its beginning, cut where a word ends, if one ends in the second half; what is cut says so."""
+    if len(text) <= most:
+        return text
+    whole = text.rfind(" ", most // 2, most)
+    return text[: whole if whole > 0 else most - 1].rstrip(" ,.;:") + "…"
+
+
+def sentence(text: str) -> str:
+    """With a full stop, unless it has an end."""
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
 def short(id: UUID) -> str:
     """Ids begin with the time; their last digits tell them apart."""
     return f"…{str(id)[-6:]}"

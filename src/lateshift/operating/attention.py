@@ -12,6 +12,7 @@ from lateshift.documents.trigger_words import is_stuck, state_in_words
 from lateshift.model.groups import Groups
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.member import served
+from lateshift.model.words import shortened
 from lateshift.model.workflow import holding
 from lateshift.model.workflow.run import Phase, is_step
 from lateshift.operating.since import held_since
@@ -23,6 +24,7 @@ LETTERS_QUEUES = 20  # whose dead letters are looked for one by one, for one who
 COUNTED_NOW = 1_000  # jobs of a queue that are counted at each look
 OF_EACH = 5  # things of one kind that are told
 MORE_COUNTED = 20  # others of it, up to which those are counted
+SAID = 200  # characters of what something said
 LOOKED_AT = 200  # things of one kind among which those are looked for that one may see, who may not see all
 SCHEDULE_LATE = timedelta(minutes=1)  # after which a tick that nobody has decided is late
 REPLIES_LATE = timedelta(minutes=1)  # after which events of jobs that no courier has sent on are late
@@ -138,7 +140,7 @@ def _letters(seen: Seen) -> Iterator[Attention]:
         some = f" among the newest {LETTERS_LOOKED_AT}" if more else ""
         yield Attention(
             kind="dead letters", subject=group.task, count=group.count, since=group.last,
-            what=f"{_counted(group.count, 'job')}{some} died of {said[:200]}", page=f"/dead-letters?like={quote(group.fingerprint)}",
+            what=f"{_counted(group.count, 'job')}{some} died of {shortened(said, SAID)}", page=f"/dead-letters?like={quote(group.fingerprint)}",
             do="Mend the cause, then resubmit them; or discard them.",
         )  # fmt: skip
 
@@ -208,7 +210,7 @@ def _triggers(seen: Seen) -> Iterator[Attention]:
         if is_stuck(trigger, seen.now) and trigger.error is not None:
             yield Attention(
                 kind="trigger", subject=trigger.name, since=trigger.error_at, page=page,
-                what=f"{'takes nothing' if hook else 'cannot read'}: {trigger.error[:200]}",
+                what=f"{'takes nothing' if hook else 'cannot read'}: {shortened(trigger.error, SAID)}",
                 do="Set it, and start the server again." if hook else "It tries on; mend its source.",
             )  # fmt: skip
         elif is_stuck(trigger, seen.now):

@@ -10,6 +10,17 @@ _PART = re.compile(r"(\d{1,6})(min|s|m|h|d)")
 _AGO = re.compile(rf"(?:{_PART.pattern})+")
 
 
+def span(text: str) -> timedelta | None:
+    """A number of seconds, or as people write it: 90s, 15m, 1h 30m. None if it is neither."""
+    said = text.replace(" ", "")
+    if _AGO.fullmatch(said):
+        return timedelta(seconds=sum(int(number) * _UNITS[unit] for number, unit in _PART.findall(said)))
+    try:
+        return timedelta(seconds=float(said))
+    except (ValueError, OverflowError):
+        return None
+
+
 def moment(name: str, text: str | None, now: datetime) -> datetime | None:
     """A time without a zone is UTC. None stays None. Raises OptionInvalid."""
     if text is None:

@@ -12,7 +12,7 @@ from lateshift.api.routes.bulk import BulkDone
 from lateshift.api.routes.jobs import JobQuery
 from lateshift.api.routes.narrowing import NARROWING, too_wide
 from lateshift.dashboard.choosing import known, own_queues
-from lateshift.dashboard.page import Action, Context, Form, Page
+from lateshift.dashboard.page import Action, Context, Elsewhere, Form, Page
 from lateshift.dashboard.telling import rows_of
 from lateshift.model.access import Scope
 from lateshift.model.search import LOOKED_AT, Found
@@ -32,14 +32,16 @@ class JobsPageQuery(JobQuery, frozen=True, kw_only=True, forbid_unknown_fields=T
     id: Text | None = None
 
 
-def list_page(asked: Asked) -> Context:
+def list_page(asked: Asked) -> Context | Elsewhere:
     """The newest jobs that fit a filter: one search, which looks at a bounded number of jobs. Or those whose ids begin or end so:
-    reports.find, which looks at a bounded number too. Where the API would ask since when, it is LOOKED_BACK, and the form says so."""
+    reports.find, which looks at a bounded number too; if that is one, its page. Where the API would ask since when, it is LOOKED_BACK, and the form says so."""
     wide = too_wide(asked.query) is not None
     if wide:
         asked.query = structs.replace(asked.query, since=LOOKED_BACK)
     own = () if asked.query.id is not None else own_queues(asked)
     page = Found([]) if own else jobs.searched(asked) if asked.query.id is None else _named(asked)
+    if asked.query.id is not None and len(page.jobs) == 1:
+        return Elsewhere(f"/jobs/{page.jobs[0].id}")
     given = {name: getattr(asked.query, name) for name in NARROWING}
     return {
         "rows": rows_of(asked.store, page.jobs), "next": asked.cursors.write(page.before), "cut": page.cut, "query": asked.query,

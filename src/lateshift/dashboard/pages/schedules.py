@@ -18,13 +18,15 @@ from lateshift.model.access import Scope
 from lateshift.model.scheduling.plan import Outcome
 from lateshift.model.scheduling.schedule import ScheduleView
 from lateshift.model.scheduling.timing import count_ticks, in_zone
+from lateshift.model.scheduling.zones import zone
 from lateshift.model.words import counted
 from lateshift.operating.attention import SCHEDULE_LATE
+from lateshift.operating.moments import span
 from lateshift.schedules import Schedule
 
 UPCOMING = 10  # ticks to come
 _ROUTES = {route.handler: route for route in (*schedules.ROUTES, *schedule_making.ROUTES)}
-_CHANGED = ("cron", "every", "timezone", "overlap", "catch_up")
+_CHANGED = ("timezone", "overlap", "catch_up")
 _OUTCOMES = {outcome.label: outcome for outcome in Outcome}
 MARKS = {
     Outcome.FIRED: ("good", "✓"), Outcome.BY_HAND: ("good", "✓"), Outcome.OVERLAP: ("late", "–"), Outcome.TOO_LATE: ("bad", "✗"),
@@ -65,7 +67,7 @@ def schedule_page(asked: Asked) -> Context:
     return {
         "schedule": document, "ticks": _ticks(document), "missed": _missed(document, now), "query": asked.query,
         "upcoming": [(at, both(at, document.timezone)[0]) for at in schedule.upcoming(UPCOMING)],
-        "backfill": _preview(schedule.view(), asked.query, now), "backfill_most": BACKFILL_MOST,
+        "when": _when_it_fires(document), "backfill": _preview(schedule.view(), asked.query, now), "backfill_most": BACKFILL_MOST,
     }  # fmt: skip
 
 
@@ -121,9 +123,47 @@ def _filled(batch: BatchDocument) -> str:
     return f"A job for each of {counted(batch.total, 'tick')}: this batch."
 
 
+def _when_it_fires(schedule: ScheduleDocument) -> tuple[str, str]:
+    """By what, and which one, as it is typed."""
+    if schedule.cron is not None:
+        return "cron", schedule.cron
+    if schedule.every_seconds is not None:
+        whole = schedule.every_seconds == int(schedule.every_seconds)
+        return "every", f"{int(schedule.every_seconds)} s" if whole else f"{schedule.every_seconds:f}"
+    local = None if schedule.at is None else schedule.at.astimezone(zone(schedule.timezone))
+    return "at", "" if local is None else local.replace(tzinfo=None).isoformat(" ")
+
+
+def _firing(form: Form) -> dict[str, Any]:
+    """One text, which is read as what was chosen, so that what is wrong with it can be said. Raises Refused."""
+    kind, text = form.get("kind", ""), form.get("when", "").strip()
+    if not text:
+        return {}
+    if kind == "every":
+        every = span(text)
+        if every is None:
+            raise Refused(
+                422, "form-invalid", f"every: {text!r} is no interval: a number of seconds, or such as 90s, 15m, 1h 30m.", field="when"
+            )  # fmt: skip
+        return {"every": every.total_seconds()}
+    if kind == "at":
+        return {"at": in_zone("at", _time(text), form.get("timezone", "").strip() or "UTC")}
+    return {"cron": text}
+
+
+def _time(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise Refused(
+            422, "form-invalid", f"at: {text!r} is no time: it is written as 2026-12-01 08:00, in its time zone.", field="when"
+        ) from None  # fmt: skip
+
+
 def _change(form: Form) -> Any:
     """What was left empty stays as it is."""
     changed: dict[str, Any] = {name: text for name in _CHANGED if (text := form.get(name, "").strip())}
+    changed |= _firing(form)
     arguments = json_in(form, "arguments")
     return changed if arguments is None else changed | {"arguments": arguments}
 

@@ -97,9 +97,13 @@ for (const region of document.querySelectorAll("[data-live]")) region.dataset.lo
 setInterval(look, 1000);
 document.addEventListener("visibilitychange", look);
 
+// A form that is sent with its question is asked by the server. What was asked here is sent without, this time.
 document.addEventListener("submit", (event) => {
-  const question = event.target.dataset.confirm;
-  if (question && !confirm(question)) event.preventDefault();
+  const question = event.target.elements.namedItem("question");
+  if (!question) return;
+  if (!confirm(question.value)) return event.preventDefault();
+  question.disabled = true;
+  setTimeout(() => (question.disabled = false));
 });
 
 document.addEventListener("click", (event) => {

@@ -4,14 +4,13 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from shlex import quote
 
-from lateshift.model.edit import RESUBMITTED
 from lateshift.model.explaining.facts import OTHERS_LOOKED_AT, Facts, Limit, OfRun, Other, Run, Session
 from lateshift.model.explaining.gates import shut
 from lateshift.model.explaining.reason import Reason
 from lateshift.model.explaining.words import Words, bounded, listed, one_line, said
 from lateshift.model.guard import ENOUGH
 from lateshift.model.ids import JobId
-from lateshift.model.job import AttemptRecord, Holds, State
+from lateshift.model.job import RESUBMITTED, AttemptRecord, Holds, State
 from lateshift.model.words import counted, duration, short
 from lateshift.model.workflow.holding import held
 from lateshift.model.workflow.run import ITS_TIME, NEVER, Phase

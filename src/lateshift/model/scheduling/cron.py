@@ -9,6 +9,7 @@ from typing import Any
 from cronsim import CronSim, CronSimError
 
 from lateshift.errors import ScheduleInvalid
+from lateshift.model.words import counted
 
 NICKNAMES = {
     "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
@@ -75,7 +76,7 @@ def _simulated(expression: str, fields: str, local: datetime) -> CronSim:
     parts = fields.split()
     if len(parts) not in (5, 6):
         raise ScheduleInvalid(
-            f"cron={expression!r} has {len(parts)} fields: give 5 (minute, hour, day of the month, month, day of the week), or "
+            f"cron={expression!r} has {counted(len(parts), 'field')}: give 5 (minute, hour, day of the month, month, day of the week), or "
             "6 with the second before them."
         )
     try:

@@ -48,8 +48,10 @@ def timing_of(
     end: datetime | None,
 ) -> Timing:  # fmt: skip
     """As a user says it, looked at. A time without a zone is one of `timezone`."""
-    if sum(given is not None for given in (cron, every, at)) != 1:
-        raise ScheduleInvalid("Say when it fires: one of cron=, every= and at=.")
+    said = [name for name, value in (("cron", cron), ("every", every), ("at", at)) if value is not None]
+    if len(said) != 1:
+        both = f"It fires by one of cron, every and at, not by {' and '.join(said)}: leave out the others."
+        raise ScheduleInvalid(both if said else "Say when it fires: by one of cron, every and at.")
     zone(timezone)
     if at is not None and (start is not None or end is not None):
         raise ScheduleInvalid("at= fires once: leave start= and end= out.")
