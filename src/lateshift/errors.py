@@ -10,13 +10,12 @@ LateshiftError
 │   └── JobUnknown · BatchUnknown
 ├── StoreError            the store refused, or did not answer
 │   ├── StoreUrlInvalid · StoreUnavailable · StoreReadOnly · StoreFull · StoreUnsafe · StoreCorrupt
-│   ├── RightMissing
+│   ├── RightMissing · BegunLate
 │   └── SchemaTooNew · SchemaTooOld
 ├── ResultWithheld        the job has completed, and this role in the database may not read its result
 ├── JobNotCompleted       what `job.result()` raises: JobDead · JobCancelled · ResultTimeout
 ├── StepFailed            raised in a workflow: a step of it has failed for good
 ├── BatchClosed           a batch that takes no more jobs
-├── BegunLate             a request with a key whose time was over when it came to what it was to do; that was not done
 ├── SealBroken            a sealed value that was changed, or is another job's
 ├── WebhookFailed         a webhook that was not taken; it is tried again (WebhookGone, a Permanent: never)
 ├── WebhookClosed         a webhook that takes nothing for now; its sender tries again
@@ -201,6 +200,10 @@ class StoreCorrupt(StoreError):
     """The store's file is damaged, or is no store."""
 
 
+class BegunLate(StoreError):
+    """A request with an Idempotency-Key was held up for longer than it is held: what it was about to do was not done."""
+
+
 class SchemaTooNew(StoreError):
     """The store was migrated by a newer Lateshift than this one."""
 
@@ -255,10 +258,6 @@ class StepFailed(LateshiftError):
         self.step = step
         self.error = error
         self.message = message
-
-
-class BegunLate(LateshiftError):
-    """A request with an Idempotency-Key was held up for longer than it is held: what it was about to do was not done."""
 
 
 class BatchClosed(LateshiftError):

@@ -9,6 +9,7 @@ import pytest
 from lateshift import Lateshift, Limit, Permanent, Retry
 from lateshift.api.bounds import BACKFILL_MOST
 from lateshift.model.access import Scope
+from lateshift.model.scheduling.schedule import NewSchedule
 from lateshift.model.scheduling.timing import EARLIEST, LATEST
 from lateshift.operating import names
 from lateshift.testing import Kit
@@ -65,6 +66,28 @@ def test_a_schedule_is_added_changed_and_removed_and_each_leaves_its_line(web: W
     ]
     assert [action for action, _ in lines] == ["remove", "edit", "edit", "add"]
     assert {actor for _, actor in lines} == {"token all"}
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["before it is written", "right after"])
+def test_a_schedule_that_is_removed_while_it_is_edited_is_said_to_be_gone(
+    web: Web, kit: Kit, monkeypatch: pytest.MonkeyPatch, early: bool
+) -> None:
+    assert web("POST", "/v1/tasks/send/schedules", NEW).status_code == 201
+    schedules = kit.app.store.schedules
+    edit = schedules.edit
+
+    def edit_beside_another(schedule: NewSchedule, *, by: str) -> bool:
+        done = not early and edit(schedule, by=by)
+        assert schedules.remove(schedule.name, by="another")
+        return done or edit(schedule, by=by)
+
+    monkeypatch.setattr(schedules, "edit", edit_beside_another)
+    gone = web("POST", "/v1/schedules/nightly/edit", {"every": 90})
+
+    assert (gone.status_code, gone.json()["type"]) == (404, "urn:lateshift:problem:schedule-unknown")
+    assert ("Nothing was changed" in gone.json()["detail"]) is early
+    edits = kit.app.store.audit.list(limit=10, action="edit")
+    assert len(edits) == (0 if early else 1)
 
 
 @pytest.mark.parametrize(

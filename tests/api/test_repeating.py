@@ -2,11 +2,12 @@
 
 import threading
 from datetime import timedelta
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from lateshift.api import repeating
+from lateshift.api import answering, repeating
 from lateshift.api.application import make_api, with_document
 from lateshift.api.bounds import Bounds
 from lateshift.api.problem import PROBLEM
@@ -14,6 +15,7 @@ from lateshift.api.route import PUBLIC, Answer, Asked, Done, Reach, Route
 from lateshift.api.routes.all import ROUTES
 from lateshift.errors import StoreUnavailable
 from lateshift.model.access import Scope
+from lateshift.operating import bulk
 from lateshift.runtime.log import log
 from lateshift.store.answer_contract import ANSWER_KEPT, ANSWER_LIMIT, ANSWER_WITHIN, Answered, Begun
 from lateshift.testing import Kit
@@ -276,6 +278,60 @@ def test_after_a_fault_nobody_knows_whether_it_was_done_and_it_is_not_done_again
         late = web.plain("POST", "/v1/x", KEY)
     assert (answers, late.json()["type"]) == ([500], "urn:lateshift:problem:request-unknown")
     assert tries == [1]
+
+
+def held_up_at(point: str, kit: Kit, monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> None:
+    """For longer than a request is held, once."""
+
+    def pause(name: str) -> None:
+        if name == point:
+            monkeypatch.setattr(module, "crashpoint", lambda name: None)
+            kit.clock.move(seconds=ANSWER_WITHIN.total_seconds())
+
+    monkeypatch.setattr(module, "crashpoint", pause)
+
+
+def test_who_was_paused_right_before_its_deed_does_nothing_says_so_and_the_key_is_free(
+    web: Web, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kit.travel(seconds=1)
+    held_up_at("api.before_deed", kit, monkeypatch, answering)
+    late = web("POST", "/v1/schedules/news/fire", headers=KEY)
+    assert (late.status_code, late.json()["type"]) == (503, "urn:lateshift:problem:begun-late")
+    assert "nothing was done" in late.json()["detail"]
+    assert late.headers["retry-after"] == "1"
+    assert kit.app.store.audit.list(limit=10, action="fire") == []
+    assert web("POST", "/v1/schedules/news/fire", headers=KEY).status_code == 200
+    assert len(kit.app.store.audit.list(limit=10, action="fire")) == 1
+
+
+def test_who_was_paused_in_the_middle_does_no_more_and_says_that_a_part_was_done(
+    web: Web, kit: Kit, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = kit.app.find_task("send")
+    ids = [str(send.enqueue(to).id) for to in ("ann", "bob", "eve")]
+    monkeypatch.setattr(bulk, "BATCH", 1)
+    held_up_at("bulk.after_batch", kit, monkeypatch, bulk)
+    body = {"action": "cancel", "ids": ids}
+    late, again = (web("POST", "/v1/bulk", body, headers=KEY) for _ in range(2))
+    assert (late.status_code, late.json()["type"]) == (409, "urn:lateshift:problem:request-unknown")
+    assert "A part of it was done" in late.json()["detail"]
+    assert (again.status_code, again.json()["type"]) == (409, "urn:lateshift:problem:request-unknown")
+    assert len(kit.app.store.audit.list(limit=10, action="cancel")) == 1
+    rest = web("POST", "/v1/bulk", body, headers={"Idempotency-Key": "k2"}).json()
+    assert rest["done"] == ids[1:]
+
+
+def test_a_route_that_is_done_once_for_a_key_has_a_plain_function() -> None:
+    async def wandering(asked: Asked) -> Done:
+        """Does its deed on any thread."""
+        return Done(subject="x", action="done", changed=True)
+
+    route = Route(
+        method="POST", path="/v1/x", handler=wandering, gives=Done, scope=Scope.OPERATE, reach=Reach.ALL
+    )
+    with pytest.raises(TypeError, match="its handler is a plain function"):
+        route.check()
 
 
 @pytest.mark.parametrize(

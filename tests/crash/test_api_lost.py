@@ -22,6 +22,7 @@ from tests.crash.asking import (
 from tests.crash.conftest import played
 from tests.crash.proxy import Proxy
 from tests.crash.scene import Scene
+from tests.store_contract.driving import make_batch
 
 AUDIT, ENQUEUE = "INTO lateshift.audit", "INTO lateshift.job"
 
@@ -50,15 +51,22 @@ def test_every_deed_whose_commit_was_not_answered_is_answered_done_once_and_told
     signal = Deed(
         f"/v1/workflows/{run.id}/signal", "signal", "SELECT count(*) FROM {}signal", {"name": "picked", "data": 7}
     )  # fmt: skip
+    batch, _ = make_batch(postgres.app.store, 2)
+    called_off = Deed(
+        f"/v1/batches/{batch.id}/cancel",
+        "cancel",
+        "SELECT count(*) FROM {}batch WHERE cancelled_by IS NOT NULL",
+    )
     caller, server = Caller(postgres), postgres.server(url=proxy.url)
-    for deed in (START, CANCEL, RESUBMIT, FIRE, PAUSE, SCHEDULE, signal, TOKEN):
+    for deed in (START, CANCEL, called_off, RESUBMIT, FIRE, PAUSE, SCHEDULE, signal, TOKEN):
+        before = deed.audited(postgres)
         lost = proxy.lose_answer(ENQUEUE if deed is START else AUDIT)
         answer = caller.ask(server, deed.path, deed.body)
         assert answer is not None
         assert lost.done.is_set(), deed
         assert answer.is_success, (deed, answer.text)
         assert told(answer.json()), (deed, answer.text)
-        assert (deed.shows(postgres), deed.audited(postgres)) == (1, 1), deed
+        assert (deed.shows(postgres), deed.audited(postgres) - before) == (1, 1), deed
     again = caller.ask(server, START.path, START.body)
     assert again is not None
     assert again.json()["created"] is False

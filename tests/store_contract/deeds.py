@@ -4,7 +4,7 @@ it could be done once more."""
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, LiteralString, cast
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -359,10 +359,7 @@ def all_of(store: Store) -> dict[str, list[tuple[Any, ...]]]:
     postgres = store.url.startswith("postgresql")
     tables = ("batch", "schedule", "tick", *TABLES, *(("batch_count",) if postgres else ()))
     row = "t::text" if postgres else "*"
-    return {
-        name: sorted(query(store, cast(LiteralString, f"SELECT {row} FROM {{{name}}} t")), key=repr)
-        for name in tables
-    }
+    return {name: sorted(query(store, f"SELECT {row} FROM {{{name}}} t"), key=repr) for name in tables}
 
 
 def done_by_ana(store: Store) -> list[str]:

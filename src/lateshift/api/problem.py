@@ -37,7 +37,6 @@ STATUSES: tuple[tuple[type[errors.LateshiftError], int], ...] = (
     (errors.QueueFull, 429),
     (errors.UsageError, 422),  # all others: the request was understood, and cannot be done so
     (errors.WebhookClosed, 503),
-    (errors.BegunLate, 503),
     (errors.StoreError, 503),
 )
 """The first that fits counts. An error that is none of these is a fault: 500."""
