@@ -32,6 +32,7 @@ def program(realm: Realm, role: str, *keys: str) -> Iterator[Lateshift]:
     app.settings = load(store=realm.url(role), keys=keys)
     app.queue("secret", sensitive=True)
     app.queue("narrow", limit=Limit(concurrency=1))
+    app.limit("vendor", Limit(concurrency=5))
 
     @app.task(queue="secret")
     async def charge(card: str) -> str:
@@ -77,7 +78,16 @@ async def test_a_submitter_enqueues_and_a_worker_works_and_a_reader_looks(realm:
             add.options(session="s", sequence=2).enqueue(3, 2),
             add.options(delay=timedelta(milliseconds=10)).enqueue(4, 2),
             add.options(tenant="t").enqueue(5, 2),
+            add.options(limit_key="vendor:acme", priority=9, tags=["paid"]).enqueue(6, 2),
+            add.options(reply_to="channel:done").enqueue(7, 2),
         ]
+        with psycopg.connect(realm.url("submitter")) as theirs, theirs.transaction():
+            mine = add.options(
+                connection=theirs, key="order 8", unique=Unique(window=HOUR), session="s", tags=["own"]
+            )
+            jobs.append(mine.enqueue(8, 2))
+        with pytest.raises(StoreReadOnly):
+            submitter.batch([add.call(1, 1)])
         stumbling = stumble.enqueue(1)
         run = submitter.tasks["order"].enqueue(40)
         assert submitter.enqueue_many(add.call(n, n) for n in range(50)) == 50
@@ -87,7 +97,7 @@ async def test_a_submitter_enqueues_and_a_worker_works_and_a_reader_looks(realm:
 
         async with worker.running():
             assert await worker.job(secret.id).aresult(SOON) == "charged 4111"
-            assert [await worker.job(job.id).aresult(SOON) for job in jobs] == [3, 4, 5, 6, 7]
+            assert [await worker.job(job.id).aresult(SOON) for job in jobs] == [3, 4, 5, 6, 7, 8, 9, 10]
             assert await worker.job(run.id).aresult(SOON) == 42
             batch = await worker.abatch([worker.tasks["add"].call(1, 1)], then=worker.tasks["add"].call(9, 9))
             await batch.awaited(SOON)

@@ -26,6 +26,11 @@ _TAKE_KEY = """CREATE FUNCTION lateshift.take_key(of_task text, key text, mine u
     ON CONFLICT (task, text) DO UPDATE SET job_id = excluded.job_id, digest = excluded.digest, expires_at = excluded.expires_at
     WHERE k.expires_at <= moment;
    taken := FOUND;
+   IF taken THEN
+    owner := mine;
+    same := true;
+    EXIT;
+   END IF;
    SELECT k.job_id, k.digest = given INTO owner, same FROM lateshift.job_key k WHERE k.task = of_task AND k.text = key;
    EXIT WHEN FOUND;
   END LOOP;
@@ -45,18 +50,29 @@ FREE_IDENTITIES = """DELETE FROM lateshift.job_identity i WHERE i.identity = ANY
    AND (i.until <= {moment} OR (SELECT s.state FROM lateshift.settled s WHERE s.id = i.job_id) = 5)
    AND (SELECT i.scope = 2 OR i.scope = 1 AND j.state <> 2 FROM lateshift.job j WHERE j.id = i.job_id) IS NOT TRUE"""
 
+# What is planned once is not planned again for each call, nor for a table that was small then.
+_PLANNED = (
+    "SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off"
+)
+
 # Take identities that are free, lock those that are not, and free those that stand for nobody: each a statement of its own, which sees what
 # the holder of the lock before us has written. In the order of the identities, so that two callers never wait for each other in a circle.
-# It begins again where one was purged in between. Primary keys.
+# It begins again where one was purged in between, or freed. Primary keys.
 _TAKE_IDENTITIES = f"""CREATE FUNCTION lateshift.take_identities(identities uuid[], jobs uuid[], scopes smallint[], keeps interval[],
-  kept interval, skew interval) RETURNS TABLE (taken uuid, owner uuid) LANGUAGE plpgsql SECURITY DEFINER
-  SET search_path = pg_catalog, pg_temp AS $$
- DECLARE moment timestamptz := lateshift.claim_time(skew);
+  kept interval, skew interval) RETURNS TABLE (taken uuid, owner uuid) LANGUAGE plpgsql SECURITY DEFINER {_PLANNED} AS $$
+ DECLARE
+  moment timestamptz := lateshift.claim_time(skew);
+  made bigint;
  BEGIN
   FOR round IN 1 .. 10 LOOP
    INSERT INTO lateshift.job_identity (identity, job_id, scope, until, expires_at)
     SELECT new.identity, new.job, new.scope, moment + new.keep, moment + greatest(new.keep, kept)
     FROM unnest(identities, jobs, scopes, keeps) AS new (identity, job, scope, keep) ORDER BY new.identity ON CONFLICT DO NOTHING;
+   GET DIAGNOSTICS made = ROW_COUNT;
+   IF made = cardinality(identities) THEN
+    RETURN QUERY SELECT * FROM unnest(identities, jobs);
+    RETURN;
+   END IF;
    PERFORM 1 FROM lateshift.job_identity i WHERE i.identity = ANY(identities) ORDER BY i.identity FOR UPDATE;
    {FREE_IDENTITIES.format(identities="identities", jobs="jobs", moment="moment")};
    IF NOT FOUND AND (SELECT count(*) FROM lateshift.job_identity i WHERE i.identity = ANY(identities)) = cardinality(identities) THEN
