@@ -150,7 +150,9 @@ def test_what_could_not_be_undone_in_another_queue_is_not_tried_again_there(
     assert in_mail(kit) == before + 1
 
 
-def test_a_bulk_leaves_out_the_runs_that_it_would_not_end(web: Web, letter: str, held: str, some: str) -> None:
+def test_a_bulk_leaves_out_the_runs_that_it_would_not_end(
+    web: Web, letter: str, held: str, some: str
+) -> None:
     body = {"action": "cancel", "ids": [letter, held]}
     preview = web("POST", "/v1/bulk/preview", body, token=some).json()
     assert (preview["ids"], preview["others"]) == ([held], 1)

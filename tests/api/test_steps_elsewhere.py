@@ -68,18 +68,24 @@ def logged(web: Web, run: str, token: str | None = "") -> list[str]:
     return [line["message"] for log in logs for line in log["lines"]]
 
 
-def test_the_log_of_a_run_names_the_step_that_holds_it_and_leaves_its_error_there(web: Web, held: str) -> None:
+def test_the_log_of_a_run_names_the_step_that_holds_it_and_leaves_its_error_there(
+    web: Web, held: str
+) -> None:
     assert logged(web, held) == [f"workflow {held} is held by step 2 send, where its error stands"]
 
 
-def test_the_log_of_a_run_says_what_its_own_function_raised(kit: Kit, web: Web, shop: Shop, some: str) -> None:
+def test_the_log_of_a_run_says_what_its_own_function_raised(
+    kit: Kit, web: Web, shop: Shop, some: str
+) -> None:
     run = shop.order.enqueue(1, "bad")
     kit.drain()
     said = f"workflow {run.id} is held by step 1 charge, which failed: Permanent: no such card"
     assert logged(web, str(run.id), some) == [said]
 
 
-def test_the_log_of_a_run_that_fails_with_a_step_leaves_its_error_there(kit: Kit, web: Web, shop: Shop) -> None:
+def test_the_log_of_a_run_that_fails_with_a_step_leaves_its_error_there(
+    kit: Kit, web: Web, shop: Shop
+) -> None:
     @kit.app.workflow(queue="orders")
     async def post(flow: Flow) -> None:
         await flow.step(shop.send, "nobody")

@@ -34,7 +34,8 @@ def test_a_number_that_cannot_be_kept_is_told_with_its_field(web: Web, arguments
 
 
 @pytest.mark.parametrize(
-    "text", [r"\ud800", r"\ud800x", r"\ud800\u0041", r"\udc00", r"\ud800 and then some more of it", r"\\\ud83d"]
+    "text",
+    [r"\ud800", r"\ud800x", r"\ud800\u0041", r"\udc00", r"\ud800 and then some more of it", r"\\\ud83d"],
 )
 @pytest.mark.parametrize("place", ['{{"arguments": {{"path": "{}"}}}}', '{{"arguments": {{"{}": 1}}}}'])
 def test_a_character_that_is_written_by_half_is_told_as_that(web: Web, text: str, place: str) -> None:

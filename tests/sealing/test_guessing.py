@@ -129,7 +129,9 @@ def test_what_came_before_the_mark_is_no_more_to_be_guessed_where_the_code_has_n
         with asking(plain, make_api(plain)) as web:
             assert web("GET", f"/v1/jobs/{job.id}").json()["arguments"] == MASK
             said = [
-                web("POST", "/v1/dead-letters/preview", {"queue": "patients", "change": {"name": guess}}).json()
+                web(
+                    "POST", "/v1/dead-letters/preview", {"queue": "patients", "change": {"name": guess}}
+                ).json()
                 for guess in (RIGHT, WRONG)
             ]
             assert said[0] == said[1]
@@ -155,7 +157,11 @@ def test_another_token_s_repeat_of_a_key_is_another_job_whatever_it_was_given(
 ) -> None:
     first = start(web, feeder, RIGHT).json()
     said = [start(web, other, name) for name in (RIGHT, RIGHT, WRONG)]
-    assert [(each.status_code, each.json().get("created")) for each in said] == [(202, True), (202, False), (409, None)]
+    assert [(each.status_code, each.json().get("created")) for each in said] == [
+        (202, True),
+        (202, False),
+        (409, None),
+    ]
     assert first["id"] not in {each.json().get("id") for each in said}
     fresh = token_of(web.app, "fresh", [Scope.ENQUEUE], QUEUE)
     wrong, right = start(web, other, WRONG, "visit-8"), start(web, fresh, RIGHT)
@@ -190,9 +196,7 @@ def test_browsers_of_a_token_count_as_it(app: Lateshift) -> None:
     assert owned_key("a", parent, sensitive=False) == "a"
 
 
-def test_a_duplicate_of_another_token_s_job_is_another_job(
-    store_url: str, app: Lateshift
-) -> None:
+def test_a_duplicate_of_another_token_s_job_is_another_job(store_url: str, app: Lateshift) -> None:
     @app.task(queue="patients", unique=True)
     async def admit(name: str) -> None: ...
 

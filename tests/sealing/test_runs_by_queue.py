@@ -178,7 +178,9 @@ def test_no_search_by_why_finds_what_is_hidden(web: Web) -> None:
 
 
 def test_no_page_has_what_came_unsealed(marked: Lateshift, runs: dict[str, str]) -> None:
-    pages = [f"/{kind}/{id}" for kind in ("workflows", "jobs") for name, id in runs.items() if name != "refused"]
+    pages = [
+        f"/{kind}/{id}" for kind in ("workflows", "jobs") for name, id in runs.items() if name != "refused"
+    ]
     pages += ["/", "/workflows", "/schedules", "/schedules/rounds", "/triggers", "/triggers/admissions"]
     with browsing(marked) as browser:
         browser.sign_in()

@@ -27,7 +27,9 @@ def pinpointed(raw: bytes, where: str) -> str:
                 found, here = found + part, bytes(msgspec.json.decode(here, type=list[Raw])[int(part[1:-1])])
                 continue
             values = msgspec.json.decode(here, type=dict[str, Raw])
-            name = part if part != UNSAID else next(name for name, value in values.items() if not _reads(value))
+            name = (
+                part if part != UNSAID else next(name for name, value in values.items() if not _reads(value))
+            )
             found, here = f"{found}.{name}" if found else name, bytes(values[name])
     except (msgspec.DecodeError, KeyError, IndexError, StopIteration):
         return where

@@ -18,7 +18,10 @@ _WORDS = (
     (rf"{_ENUM} (.*)", rf"\1 {_NONE_OF}"),
     (r"Invalid value (.*)", r"\1 is of none of the kinds that its type knows"),
     (r"Input data was truncated", "this is no JSON: it ends too early"),
-    (r"JSON is malformed: .* surrogate pair \((.*)\)", r"a character is written by half, as \\ud800 without the escape that belongs to it (\1)"),
+    (
+        r"JSON is malformed: .* surrogate pair \((.*)\)",
+        r"a character is written by half, as \\ud800 without the escape that belongs to it (\1)",
+    ),
     (r"JSON is malformed: (.*)", r"this is no JSON: \1"),
 )
 

@@ -135,7 +135,13 @@ async def _fail(run: Run, row: StepRow, rules: Rules, error: BaseException | Non
     if state is StepState.FAILED:
         raise _told(row) from error
     why = why_held(row)
-    log.error("workflow %s is held by step %s %s, %s", run.record.lease.id, shown_path(row.path), row.name, to_log(row))
+    log.error(
+        "workflow %s is held by step %s %s, %s",
+        run.record.lease.id,
+        shown_path(row.path),
+        row.name,
+        to_log(row),
+    )
     run.record.say(phase=Phase.HELD, why=why)
     await run.alert("workflow_held", why)
 

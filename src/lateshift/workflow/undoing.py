@@ -115,7 +115,9 @@ async def _undo_here(run: Run, row: StepRow, inline: Inline) -> None:
                 failures += 1
                 tried = msgspec.structs.replace(row, undo_failures=failures, undo_error=kept(error))
                 if is_a(error, Permanent) or UNDO_RETRY.exhausted(failures, UNDO_RETRY.attempts, error):
-                    log.error("step %s of workflow %s cannot be undone (%s)", row.name, record.lease.id, error)
+                    log.error(
+                        "step %s of workflow %s cannot be undone (%s)", row.name, record.lease.id, error
+                    )
                     record.put(msgspec.structs.replace(tried, undo_state=Undo.FAILED))
                     return
                 log.warning(

@@ -152,7 +152,9 @@ class Workflow(Task[P, R]):
             if not record.phase.is_undone:  # else it was told before
                 # What a step raised stands at the step, where it is hidden from those who may not see its queue.
                 told = f"step {raised.step} did" if isinstance(raised, StepFailed) else said(raised)
-                log.error("workflow %s %s has failed: %s: %s", self.name, run.record.lease.id, name_of(raised), told)
+                log.error(
+                    "workflow %s %s has failed: %s: %s", self.name, run.record.lease.id, name_of(raised), told
+                )
         asked = (record.why or "").partition(STILL_UNDONE)[0] if record.phase.is_undone else ""
         why = asked or _why(error, record.cancel_by)
         if asked and asked != record.why:

@@ -69,7 +69,9 @@ def run_page(asked: Asked) -> Context:
     held = store.workflows.look(job.id, limit=HELD_SHOWN, state=StepState.HELD)
     if view is None or held is None:
         raise RunUnknown(runs.no_run(job))
-    seen = structs.replace(view, steps=[*view.steps, *held.steps])  # a form that is shown may still be refused
+    seen = structs.replace(
+        view, steps=[*view.steps, *held.steps]
+    )  # a form that is shown may still be refused
     view, held, job = shown_run(store, view), shown_run(store, held), masked_view(job)
     more = view.steps[STEPS_SHOWN - 1].path if len(view.steps) > STEPS_SHOWN else None
     del view.steps[STEPS_SHOWN:]
