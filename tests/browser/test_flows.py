@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Dialog, Page, expect
 
 from tests.browser.conftest import SignedIn
 from tests.browser.serving import Served
@@ -63,7 +63,12 @@ def test_a_schedule_is_paused_at_once_and_removed_only_if_one_says_yes(
     page.get_by_role("button", name="Resume").click()
     expect(page.get_by_role("status")).to_contain_text("resumed")
     asked: list[str] = []
-    page.on("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+
+    def decline(dialog: Dialog) -> None:
+        asked.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", decline)
     page.get_by_role("button", name="Remove").click()
     if not scripts:
         asked.append(page.get_by_role("heading", level=1).inner_text())

@@ -39,7 +39,7 @@ def test_a_job_runs_again_with_arguments_that_were_refused_at_first(
     page.locator("tbody tr a").first.click()
     page.get_by_text("Resubmit with other arguments").click()
     page.get_by_label("Arguments, by name").fill('{"path": 7}')
-    press(page, "Resubmit so")
+    press(page, "Resubmit with these arguments")
     expect(page.get_by_role("alert")).to_contain_text("path")
     expect(page.get_by_role("alert")).to_be_focused()
     expect(page.get_by_role("alert")).to_be_in_viewport()
@@ -50,7 +50,7 @@ def test_a_job_runs_again_with_arguments_that_were_refused_at_first(
     expect(page.get_by_role("button", name="Resubmit with the old arguments")).to_be_visible()
     expect(page.get_by_label("Arguments, by name")).to_have_value('{"path": 7}')
     page.get_by_label("Arguments, by name").fill('{"path": "dog.png"}')
-    press(page, "Resubmit so")
+    press(page, "Resubmit with these arguments")
     expect(page.locator("p.said")).to_be_visible()
     expect(page.locator("#job")).to_contain_text("dog.png")
 
