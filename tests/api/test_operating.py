@@ -336,3 +336,18 @@ def test_tokens_are_listed_page_by_page_and_no_sign_in_or_expired_one_hides_anot
 def test_probes_ask_for_no_token(web: Web) -> None:
     assert web("GET", "/health/live", token=None).json() == {"status": "live"}
     assert web("GET", "/health/ready", token=None).json() == {"status": "ready"}
+
+
+@pytest.mark.parametrize("header", ["If-Match", "If-Unmodified-Since", "if-match"])
+@pytest.mark.parametrize("path", ["/v1/schedules/news/edit", "/v1/queues/mail/pause", "/v1/tasks/send/jobs"])
+def test_a_condition_on_a_change_is_refused_and_not_passed_over(
+    web: Web, kit: Kit, shop: Shop, header: str, path: str
+) -> None:
+    kit.travel(seconds=1)
+    before = web("GET", "/v1/schedules/news")
+    body = {"arguments": {"to": "ann"}} if "jobs" in path else {"cron": "0 5 * * *"} if "edit" in path else {}
+    answer = web("POST", path, body, headers={header: before.headers["etag"]})
+    assert (answer.status_code, answer.json()["field"].lower()) == (400, header.lower())
+    assert web("GET", "/v1/schedules/news").json()["cron"] == before.json()["cron"]
+    assert kit.app.store.audit.list(limit=5, actor="token all") == []
+    assert web("POST", path, body).status_code < 300

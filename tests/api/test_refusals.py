@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from lateshift import Lateshift
 from lateshift.api.application import make_api, matrix, with_document
 from lateshift.api.route import PUBLIC, Asked, Done, Reach, Route
 from lateshift.api.routes.all import ROUTES
@@ -30,6 +31,38 @@ BODIES: dict[str, Any] = {
     "/v1/schedules/{name:path}/backfill": {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T12:00:00Z"},
     "/v1/tokens": {"name": "new", "scopes": ["read"]}, "/v1/tasks/{name}/jobs": {"arguments": {"to": "ann"}},
 }  # fmt: skip
+
+
+# Of those that show what is of the token's queues: what they are asked, and what of another queue they would show.
+OWN = {
+    "/v1/tasks": ("", '"name":"send"'),
+    "/v1/events": ("channel=jobs.mail.*", '"queue":"mail"'),
+    "/v1/upcoming": ("", '"queue":"mail"'),
+    "/v1/queues": ("", '"name":"mail"'),
+    "/v1/sessions": ("", '"queue":"mail"'),
+    "/v1/overview": ("", '"subject":"mail"'),
+    "/v1/workflows": ("", '"queue":"orders"'),
+    "/v1/schedules": ("", '"name":"news"'),
+}
+OF_NO_QUEUE = {"/v1/schedules-tried", "/v1/openapi.json"}
+
+
+@pytest.fixture
+def app(app: Lateshift) -> Lateshift:
+    app.queue("mail", events=True)
+    return app
+
+
+def something_of_each(kit: Kit, shop: Shop) -> None:
+    """Of other queues, for every listing."""
+    shop.send.options(session="ann", sequence=1).enqueue("ann")
+    shop.send.enqueue("nobody")
+    shop.order.enqueue(1)
+    kit.drain()
+    kit.travel(seconds=1)
+    shop.send.options(delay=timedelta(hours=1)).enqueue("ann")
+    kit.app.store.queues.pause("mail", by="ann")
+    shop.send.enqueue("bob")
 
 
 def filled(route: Route, kit: Kit, shop: Shop) -> str:
@@ -88,14 +121,36 @@ def test_who_may_not_is_refused_at_every_route_and_who_may_is_not(
         assert (alone.status_code, alone.json()["field"]) == (403, field)
         assert web(route.method, path, asks, token=real).status_code not in (401, 403)
     elsewhere = web(route.method, path, body, token=token_of(app, "elsewhere", own, ("cellar.*",)))
-    if route.reach is Reach.OWN:
-        assert "news" not in elsewhere.text
-        assert '"name":"mail"' not in elsewhere.text
-        assert '"queue":"' not in elsewhere.text
-    else:  # of a task not even that there is one is told
+    if route.reach is not Reach.OWN:  # of a task not even that there is one is told
         expected = 404 if "/tasks/{name}" in route.path else 403
         assert elsewhere.status_code == expected, elsewhere.text
     assert web(route.method, path, body, token=real).status_code not in (401, 403)
+
+
+def test_every_listing_of_own_queues_has_something_that_it_leaves_out() -> None:
+    listings = {route.path for route in CLOSED if route.reach is Reach.OWN}
+    assert listings == OWN.keys() | OF_NO_QUEUE
+
+
+@pytest.mark.parametrize("path", OWN)
+def test_what_is_of_other_queues_is_left_out_of_every_listing(
+    path: str, kit: Kit, shop: Shop, web: Web
+) -> None:
+    query, shown = OWN[path]
+    something_of_each(kit, shop)
+    headers = {"Last-Event-ID": "0"} if "events" in path else {}
+    texts = {
+        name: web(
+            "GET", f"{path}?{query}", token=token_of(kit.app, name, [Scope.READ], queues), headers=headers
+        )
+        for name, queues in (("every", ()), ("own", ("mail", "orders")), ("elsewhere", ("cellar.*",)))
+    }
+    assert {name: answer.status_code for name, answer in texts.items()} == dict.fromkeys(texts, 200)
+    assert {name: shown in answer.text for name, answer in texts.items()} == {
+        "every": True, "own": True, "elsewhere": False,
+    }  # fmt: skip
+    for word in ("mail", "orders", "news", "ann"):
+        assert f'"{word}"' not in texts["elsewhere"].text
 
 
 @pytest.mark.parametrize(

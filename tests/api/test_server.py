@@ -4,9 +4,11 @@ import asyncio
 import ssl
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import httpx
@@ -18,9 +20,19 @@ from starlette.types import Message, Receive, Send
 from starlette.types import Scope as HttpScope
 from uvicorn.server import ServerState
 
+from lateshift import Lateshift
 from lateshift.api import reading, serving
 from lateshift.api.application import make_api
-from lateshift.api.bounds import BODY_LIMIT, DISCARDED, HEAD_LIMIT, READ_LEAST, Bounds
+from lateshift.api.bounds import (
+    BODY_LIMIT,
+    CONNECTIONS_OF_ADDRESS,
+    DISCARDED,
+    HEAD_LIMIT,
+    READ_LEAST,
+    REQUESTS_AT_ONCE,
+    Bounds,
+)
+from lateshift.api.places import Places
 from lateshift.api.problem import PROBLEM, Problem
 from lateshift.api.route import PUBLIC, Asked, Done, Route
 from lateshift.api.routes import health
@@ -73,16 +85,87 @@ def test_a_body_that_comes_too_slowly_is_answered_at_the_deadline(kit: Kit) -> N
     assert b"connection: close" in answer.lower()
 
 
-def test_requests_over_so_many_at_once_are_answered_503(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "REQUESTS_AT_ONCE", 3)
-    with running(make_api(kit.app)) as port, connected(port) as first, connected(port) as second:
-        for one in (first, second):
+QUEUES = b"GET /v1/queues HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+
+@contextmanager
+def holding(port: int, count: int) -> Iterator[None]:
+    """So many connections that stay open, each of which was answered."""
+    with ExitStack() as stack:
+        for _ in range(count):
+            one = stack.enter_context(connected(port))
             one.sendall(GET + b"\r\n")
             assert status(heard(one)) == 200
-        answer = answered(port, GET + b"\r\n")
-    assert status(answer) == 503
-    assert said(answer).type == "urn:lateshift:problem:server-full"
-    assert b"retry-after: 1\r\n" in answer.lower()
+        yield
+
+
+@pytest.mark.parametrize(
+    ("most", "of_address", "told", "kind"),
+    [(2, 9, 503, "server-full"), (9, 2, 429, "connections-of-address")],
+    ids=["of all", "of one address"],
+)
+def test_over_so_many_connections_only_probes_are_answered(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, most: int, of_address: int, told: int, kind: str
+) -> None:
+    monkeypatch.setattr(serving, "Places", partial(Places, most=most, of_address=of_address, spare=1))
+    with running(make_api(kit.app)) as port, holding(port, 2):
+        answer = answered(port, QUEUES)
+        assert (status(answer), said(answer).type) == (told, f"urn:lateshift:problem:{kind}")
+        assert b"retry-after: 1\r\n" in answer.lower()
+        with connected(port) as silent:
+            for path in (b"live", b"ready"):
+                probe = answered(port, b"GET /health/%s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" % path)
+                assert status(probe) == 200
+                assert b"connection: close\r\n" in probe.lower()
+            assert heard(silent) == b""  # it gave way
+
+
+def test_requests_over_so_many_at_once_are_answered_503(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "REQUESTS_AT_ONCE", 0)
+    with running(make_api(kit.app)) as port:
+        assert said(answered(port, QUEUES)).type == "urn:lateshift:problem:server-full"
+        assert status(answered(port, GET + b"\r\n")) == 200
+
+
+class Caller:
+    """A connection, and whether it gave way."""
+
+    def __init__(self) -> None:
+        self.gone = False
+
+    def give_way(self) -> None:
+        self.gone = True
+
+
+def test_one_address_leaves_places_for_others_and_gets_them_back() -> None:
+    places = Places(most=4, of_address=3, spare=2)
+    hers = [Caller() for _ in range(6)]
+    assert [places.take(one, "192.0.2.1") for one in hers] == [
+        None,
+        None,
+        None,
+        "address",
+        "address",
+        "address",
+    ]
+    assert [one.gone for one in hers] == [False, False, False, True, False, False]
+    assert places.take(Caller(), "192.0.2.2") is None
+    assert places.take(Caller(), "192.0.2.3") == "full"
+    places.leave(hers[0])
+    places.leave(hers[5])
+    assert places.take(Caller(), "192.0.2.1") is None
+
+
+def test_many_addresses_of_one_network_of_ipv6_are_one_and_those_of_a_proxy_are_everybodys() -> None:
+    own, proxied = Places(of_address=1), Places(of_address=1, by_address=False)
+    for places, second in ((own, "address"), (proxied, None)):
+        assert places.take(Caller(), "2001:db8::1") is None
+        assert places.take(Caller(), "2001:db8::2") == second
+    assert [own.take(Caller(), "") for _ in range(2)] == [None, None]  # a socket without an address
+
+
+def test_one_address_has_three_quarters_of_all() -> None:
+    assert CONNECTIONS_OF_ADDRESS * 4 == REQUESTS_AT_ONCE * 3
 
 
 @pytest.mark.parametrize(
@@ -148,7 +231,16 @@ async def test_a_client_that_reads_may_take_its_time() -> None:
     assert transport.abort.called
 
 
-def test_a_body_over_the_limit_is_read_so_far_that_its_answer_is_heard(port: int) -> None:
+@pytest.fixture
+def hook(app: Lateshift) -> None:
+    """Something that takes a body of anybody."""
+
+    @app.on_webhook("x", verify=lambda headers, body, now: "1")
+    @app.task
+    def take(event: Any) -> None: ...
+
+
+def test_a_body_over_the_limit_is_read_so_far_that_its_answer_is_heard(hook: None, port: int) -> None:
     head = b"POST /hooks/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
     over = BODY_LIMIT + DISCARDED
     assert status(answered(port, head % over + b"a" * over)) == 413
@@ -162,7 +254,9 @@ def test_a_body_over_the_limit_is_read_so_far_that_its_answer_is_heard(port: int
     )
 
 
-def test_over_what_is_discarded_nothing_more_is_read(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_over_what_is_discarded_nothing_more_is_read(
+    hook: None, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reading, "DISCARDED", 1000)
     endless = b"POST /hooks/x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     part = b"ffff\r\n" + b"a" * 0xFFFF + b"\r\n"

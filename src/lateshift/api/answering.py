@@ -27,6 +27,7 @@ from lateshift.api.reading import (
     last_event_of,
     paths_of,
     query_of,
+    refuse_conditions,
 )
 from lateshift.api.repeating import Begin, Repeating
 from lateshift.api.route import EVENT_STREAM, PUBLIC, Answer, Asked, Reach, Route, Stream
@@ -71,6 +72,8 @@ def endpoint_of(
     async def answer_within(request: Request, share: Share | None) -> Response:
         admission = await admitted(request)
         token = admission.token
+        if posted:
+            refuse_conditions(request)
         asked = Asked(  # of the headers, those that the route has a use for
             app=app, route=route, token=token, path=paths_of(request), key=key_of(request) if posted else None,
             last_event=last_event_of(request) if streams_on else None,

@@ -24,6 +24,10 @@ READ_WITHIN = timedelta(
 READ_LEAST = 16 * 1024  # bytes that it takes in this time, unless that is all there is
 HEAD_LIMIT = 64 * 1024  # bytes of a request's head, over which the connection is closed without a word
 REQUESTS_AT_ONCE = 2_000  # connections and requests of one process, streams among them; more are answered 503
+CONNECTIONS_OF_ADDRESS = 1_500  # of them those of one address; not where a proxy is declared
+SPARE_CONNECTIONS = (
+    100  # more than those, on which only probes are answered; the oldest gives way to the next
+)
 DEAR_AT_ONCE = 2  # requests of a process that look at a lot and are under way; the others wait for their turn
 DEAR_OF_TOKEN = 16  # of them those of one token that are under way or wait; more are answered 429
 DEADLINE = timedelta(seconds=30)  # until a request is answered one way or another

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 JSON = "application/json"
 READING = "lateshift.reading"  # in the scope of a request: whether its body is being read
 HALF = "a character is written by half, as \\ud800 without the escape that belongs to it"
+_CONDITIONS = {b"if-match": "If-Match", b"if-unmodified-since": "If-Unmodified-Since"}
 _KEY = re.compile(rf"[\x21-\x7e]{{1,{KEY_LIMIT}}}")
 
 
@@ -105,6 +106,18 @@ def _too_large(limit: int) -> Refused:
         413, "body-too-large", f"The body is over {limit:,} bytes. Keep the data elsewhere, and send its name.",
         headers={"Connection": "close"},
     )  # fmt: skip
+
+
+def refuse_conditions(request: "Request") -> None:
+    """What changes something cannot be asked under a condition here: it is said so, as one that was passed over would be a change that
+    somebody believes was not made. Raises Refused."""
+    for name, _ in request.headers.raw:
+        if name in _CONDITIONS:
+            raise Refused(
+                400, "condition-unsupported",
+                f"{_CONDITIONS[name]} is not looked at where something is changed, so nothing was done. Look again, then ask without it.",
+                field=_CONDITIONS[name],
+            )  # fmt: skip
 
 
 def last_event_of(request: "Request") -> str | None:

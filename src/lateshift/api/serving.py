@@ -11,18 +11,29 @@ from dataclasses import replace
 
 import h11
 import uvicorn
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from lateshift.api.answering import problem_of
 from lateshift.api.binding import Binding
-from lateshift.api.bounds import DEADLINE, HEAD_LIMIT, HEAD_WITHIN, READ_LEAST, READ_WITHIN, REQUESTS_AT_ONCE
+from lateshift.api.bounds import (
+    CONNECTIONS_OF_ADDRESS,
+    DEADLINE,
+    HEAD_LIMIT,
+    HEAD_WITHIN,
+    READ_LEAST,
+    READ_WITHIN,
+    REQUESTS_AT_ONCE,
+)
+from lateshift.api.places import Places, Without
 from lateshift.api.problem import RETRY_AFTER, Refused
+from lateshift.api.routes.health import ROUTES as PROBES
 from lateshift.api.streaming import ending
 from lateshift.errors import OptionInvalid
 from lateshift.runtime.collecting import settle_down
 
 IDLE_SECONDS = 30  # until a connection on which nothing is asked is closed
+_PROBES = frozenset(route.path for route in PROBES)
 _CLOSE = {"Connection": "close"}
 _MALFORMED = (
     "This is no request of HTTP/1.1: its first line or its headers are wrong, too large, or stand twice."
@@ -46,9 +57,12 @@ class _Protocol(H11Protocol):
 
     _slow: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
+    _without: Without | None = None
+    places = Places()  # of its server
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._without = self.places.take(self, self.client[0] if self.client else "")
         transport.set_write_buffer_limits(1)  # told as soon as the system takes no more
         self._wait()
 
@@ -60,9 +74,13 @@ class _Protocol(H11Protocol):
             self._heard()
 
     def handle_events(self) -> None:
-        full = max(len(self.connections), len(self.tasks)) >= REQUESTS_AT_ONCE
-        self.app = _full if full else self.config.loaded_app
+        without = self._without or ("full" if len(self.tasks) >= REQUESTS_AT_ONCE else None)
+        app = self.config.loaded_app
+        self.app = app if without is None else _Spare(app, without)
         super().handle_events()
+
+    def give_way(self) -> None:
+        self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
         if self.conn.our_state in (
@@ -86,6 +104,7 @@ class _Protocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._heard()
         self._taken()
+        self.places.leave(self)
         super().connection_lost(exc)
 
     def _wait(self) -> None:
@@ -114,10 +133,32 @@ class _Protocol(H11Protocol):
             self._unread = None
 
 
-async def _full(scope: Scope, receive: Receive, send: Send) -> None:
-    detail = f"This server has {REQUESTS_AT_ONCE:,} connections and takes no more. Ask again later."
+class _Spare:
+    """What answers where there is no place: probes as ever, and all others that there is none. Then the connection ends."""
+
+    def __init__(self, app: ASGIApp, without: Without) -> None:
+        self._app = app
+        self._without = without
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def last(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (b"connection", b"close")]
+            await send(message)
+
+        if scope["path"] in _PROBES:
+            await self._app(scope, receive, last)
+        else:
+            await problem_of(_no_place(self._without), "the door")(scope, receive, send)
+
+
+def _no_place(without: Without) -> Refused:
     headers = {"Retry-After": str(RETRY_AFTER), **_CLOSE}
-    await problem_of(Refused(503, "server-full", detail, headers=headers), "the door")(scope, receive, send)
+    if without == "address":
+        detail = f"Your address has {CONNECTIONS_OF_ADDRESS:,} connections here, and may have no more. Use them again."
+        return Refused(429, "connections-of-address", detail, headers=headers)
+    detail = f"This server has {REQUESTS_AT_ONCE:,} connections and takes no more. Ask again later."
+    return Refused(503, "server-full", detail, headers=headers)
 
 
 def listening(binding: Binding, *, or_free: bool = False) -> socket.socket:
@@ -140,8 +181,12 @@ def listening(binding: Binding, *, or_free: bool = False) -> socket.socket:
 
 def server_of(api: ASGIApp, binding: Binding) -> Server:
     """Raises OptionInvalid if the certificate cannot be used."""
+
+    class Placed(_Protocol):
+        places = Places(by_address=not binding.peers)
+
     config = uvicorn.Config(
-        api, http=_Protocol, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False, proxy_headers=False,
+        api, http=Placed, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False, proxy_headers=False,
         h11_max_incomplete_event_size=HEAD_LIMIT, timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=round(DEADLINE.total_seconds()), ssl_certfile=binding.certificate,
         ssl_keyfile=None if binding.key is None else str(binding.key),
