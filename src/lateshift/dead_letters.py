@@ -1,7 +1,7 @@
 """Dead letters that a program or an operator means: to look at, in groups, to resubmit, with other arguments if need be, and to
 discard. Made by `app.dead_letters(…)`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from datetime import timedelta
 from itertools import islice
 
@@ -65,8 +65,7 @@ class DeadLetters:
         """All but those that were steps of workflows: a run has another job made of its step."""
         self.steps, views = 0, iter(self)
         while page := list(islice(views, PAGE)):
-            within = [view.batch for view in page if view.batch is not None]
-            runs = self._store.workflows.begun(within) if within else {}
+            runs = self._runs_of(page)
             for view in page:
                 if is_step(view, runs):
                     self.steps += 1
@@ -86,14 +85,16 @@ class DeadLetters:
     def groups(self, told: Callable[[int], None] = lambda count: None) -> Groups:
         """Those that died of the same, together. Looks at the newest of them; `cut` says if there are more."""
         groups = Groups()
-        for looked_at, view in enumerate(self._all()):
-            if looked_at == self.most:
-                groups.cut = True
-                break
-            if self.like is None or fingerprint(view) == self.like:
-                groups.add(view)
-            groups.last = view.id
-            told(1)
+        views, looked_at = self._all(), 0
+        while page := list(islice(views, min(PAGE, self.most - looked_at))):
+            looked_at += len(page)
+            runs = self._runs_of(page)
+            for view in page:
+                if self.like is None or fingerprint(view) == self.like:
+                    groups.add(view, step=is_step(view, runs))
+                groups.last = view.id
+                told(1)
+        groups.cut = next(views, None) is not None
         return groups
 
     def plan(self, change: Change | None = None, *, limit: int = 1_000) -> Plan:
@@ -133,6 +134,10 @@ class DeadLetters:
     def _resubmission(self, change: Change | None, by: str) -> Resubmission:
         tasks = None if change is None else self._tasks
         return Resubmission(self._store, by=by, change=change, tasks=tasks)
+
+    def _runs_of(self, views: Sequence[JobView]) -> Container[JobId]:
+        within = [view.batch for view in views if view.batch is not None]
+        return self._store.workflows.begun(within) if within else ()
 
     def _all(self) -> Iterator[JobView]:
         wanted = self.wanted

@@ -37,6 +37,30 @@ def fingerprint(browser: Browser) -> str:
     return str(found)
 
 
+def test_steps_are_not_offered_to_be_resubmitted_but_lead_to_the_run_that_they_hold(
+    browser: Browser, kit: Kit, shop: Shop
+) -> None:
+    run = shop.order.enqueue(1, "task")
+    kit.drain()
+    [step] = kit.dead_letters(shop.send)
+    browser.look("/dead-letters")
+    assert browser.page is not None
+    assert "steps: on their run" in browser.text
+    assert "Resubmit those of send" not in browser.page.text
+    like, *_ = re.findall(r'href="/dead-letters/(\w{8})"', browser.page.text)
+    assert "They were steps of workflows" in browser.look(f"/dead-letters/{like}")
+    assert "Resubmit…" not in browser.text
+    assert "This step holds its run" in browser.look(f"/jobs/{step.id}")
+    assert f'<a href="/workflows/{run.id}">run it again on the page of the run</a>' in browser.page.text
+    shop.send.enqueue("nobody")
+    kit.drain()
+    browser.look("/dead-letters")
+    assert "Resubmit those of send" in browser.page.text  # one of them can
+    kit.app.store.jobs.cancel([run.id], by="ann")
+    kit.drain()
+    assert "This step holds its run" not in browser.look(f"/jobs/{step.id}")
+
+
 def test_dead_letters_stand_in_groups_of_what_they_died_of(browser: Browser, shop: Shop, kit: Kit) -> None:
     assert "No dead letters." in browser.look("/dead-letters")
     buried(kit, 3)

@@ -30,7 +30,8 @@ def shop(app: Lateshift) -> Any:
     @app.workflow(queue="orders")
     async def picking(flow: Flow, number: int) -> str:
         await flow.step(stock, undo=back)
-        return await flow.wait_for("picked", type=str)
+        who: str = await flow.wait_for("picked", type=str)
+        return who
 
     def stock() -> str:
         return "on the shelf"

@@ -86,7 +86,7 @@ async def test_a_submitter_enqueues_and_a_worker_works_and_a_reader_looks(realm:
                 connection=theirs, key="order 8", unique=Unique(window=HOUR), session="s", tags=["own"]
             )
             jobs.append(mine.enqueue(8, 2))
-        with pytest.raises(StoreReadOnly):
+        with pytest.raises(RightMissing):
             submitter.batch([add.call(1, 1)])
         stumbling = stumble.enqueue(1)
         run = submitter.tasks["order"].enqueue(40)

@@ -439,9 +439,14 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("LOST", postgres.members.LOST, {"skew": timedelta(0), "limit": 100, "most": 100}, {"job_running"}),
     ("GUARDED_QUEUES", postgres.mending.GUARDED_QUEUES, (IDS,), {"settled_pkey"}),
     ("RESOLVE", postgres.mending.RESOLVE, {"ids": IDS, "reason": "r"}, {"settled_dead"}),
-    ("MEND", postgres.workflows.MEND, {"id": ONE, "path": "00001", "payload": b""}, {"step_pkey"}),
+    (
+        "MEND",
+        postgres.workflows.MEND,
+        {"id": ONE, "path": "00001", "payload": b"", "skew": NO_TIME},
+        {"step_pkey"},
+    ),
     ("OVERDUE_STEPS", postgres.workflows.OVERDUE_STEPS, {"skew": NO_TIME, "limit": 100}, {"step_late"}),
-    ("TRY_AGAIN", postgres.workflows.TRY_AGAIN, {"id": ONE}, {"step_pkey"}),
+    ("TRY_AGAIN", postgres.workflows.TRY_AGAIN, {"id": ONE, "skew": NO_TIME}, {"step_pkey"}),
     # Of the batches themselves.
     ("IN_NEED", postgres.batches.IN_NEED, {"ids": IDS}, {"run_pkey", "batch_pkey", "batch_count_batch"}),
     ("WITH_LINES", postgres.batches.WITH_LINES, (100,), {"batch_count_batch"}),

@@ -326,6 +326,31 @@ def test_an_error_is_shown_until_it_is_over_and_is_known_afterwards_with_when_it
     assert seen(store).error == seen(store).last_error == "the broker refuses us"
 
 
+def test_it_is_told_since_when_a_trigger_cannot_read_however_often_it_tries(
+    store: Store, clock: ManualClock, term: int
+) -> None:
+    store.triggers.tell("orders", error="the broker does not answer")
+    first = seen(store).error_at
+    assert seen(store).failing_since == first
+    for _ in range(3):
+        clock.move(seconds=60)
+        store.triggers.tell("orders", error="the broker still does not answer")
+    view = seen(store)
+    assert first is not None
+    assert view.error_at is not None
+    assert (view.failing_since, view.error_at - first >= timedelta(seconds=180)) == (first, True)
+    clock.move(seconds=5)
+    store.triggers.tell("orders", error=None)
+    assert seen(store).failing_since is None
+    clock.move(seconds=5)
+    store.triggers.tell("orders", error="the broker refuses us")
+    assert seen(store).failing_since == seen(store).error_at
+    clock.move(seconds=5)
+    taken = store.triggers.take("orders", [], term=term)
+    assert taken is not None
+    assert seen(store).failing_since is None
+
+
 def test_an_error_that_is_over_in_the_same_moment_is_over(store: Store, term: int) -> None:
     store.triggers.tell("orders", error="the broker does not answer")
     store.triggers.tell("orders", error=None)

@@ -57,6 +57,24 @@ def test_a_held_step_that_is_mended_begins_anew_and_wakes_its_run(store: Store) 
     )
 
 
+@pytest.mark.parametrize("mended", [True, False])
+def test_the_time_for_which_a_step_was_held_is_not_of_the_step_that_begins_anew(
+    store: Store, clock: ManualClock, mended: bool
+) -> None:
+    id = asleep(store, StepState.HELD, phase=Phase.HELD)
+    before = store.workflows.view(id)
+    clock.move(seconds=300)
+    if mended:
+        assert store.workflows.mend(id, path_of("", 1), None, by="ana")
+    else:
+        assert store.workflows.direct(id, Phase.FORWARD, why="", by="ana")
+    view = store.workflows.view(id)
+    assert before is not None
+    assert view is not None
+    assert view.steps[0].started_at - before.steps[0].started_at >= timedelta(seconds=300)
+    assert view.run.started_at == before.run.started_at
+
+
 def test_of_several_held_steps_each_is_mended_for_itself(store: Store) -> None:
     id = asleep(store, StepState.HELD, StepState.HELD, phase=Phase.HELD)
     assert store.workflows.mend(id, path_of("", 1), None, by="ana")

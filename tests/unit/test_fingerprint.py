@@ -57,6 +57,18 @@ def test_the_same_fault_has_the_same_fingerprint_whatever_its_numbers() -> None:
     assert FINGERPRINT.fullmatch(fingerprint(dead()))
 
 
+@pytest.mark.parametrize("cycle", [("f",), ("walk", "visit")])
+def test_how_deep_functions_had_called_themselves_does_not_count(cycle: tuple[str, ...]) -> None:
+    def trace(depth: int) -> str:
+        frames = ["run", "deep", *cycle * depth]
+        return "Traceback:\n" + "".join(f'  File "/srv/shop.py", line 9, in {name}\n' for name in frames)
+
+    assert len({fingerprint(dead(traceback=trace(depth))) for depth in (1, 2, 3, 40)}) == 1
+    assert fingerprint(dead(traceback=trace(2))) != fingerprint(
+        dead(traceback=trace(2) + '  File "x", line 1, in g\n')
+    )
+
+
 def test_lists_of_any_length_are_the_same() -> None:
     assert fingerprint(dead("missing ['a', 'b']")) == fingerprint(dead("missing ['c', 'd', 'e', 'f']"))
 

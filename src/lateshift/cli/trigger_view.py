@@ -54,7 +54,12 @@ def _error(view: TriggerView, now: datetime) -> list[tuple[str, str]]:
         return []
     when = _ago(view.error_at, now)
     if view.error is not None:
-        return [("error", f"{view.error.rstrip('.')}, {when}")]
+        since = (
+            f"; for {duration(now - view.failing_since)}"
+            if view.failing_since is not None and view.failing_since != view.error_at
+            else ""
+        )
+        return [("error", f"{view.error.rstrip('.')}, {when}{since}")]
     return [("last error", f"{view.last_error.rstrip('.')}, {when}; all was well since")]
 
 

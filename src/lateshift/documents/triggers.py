@@ -35,6 +35,7 @@ class TriggerDocument(Struct, frozen=True, kw_only=True):
     error: str | None
     last_error: str | None
     error_at: datetime | None
+    failing_since: datetime | None
     paused: bool
     paused_at: datetime | None
     paused_by: str | None
@@ -57,7 +58,7 @@ def trigger_document(view: TriggerView) -> TriggerDocument:
         name=view.name, app=view.app, kind=view.kind, about=view.about, task=view.task, position=view.position, jobs=view.made,
         repeated=view.repeated, refused=view.refused, refused_now=view.refused_now, jobs_per_second=view.rate,
         waiting=view.lag, last_at=view.last_at, looked_at=view.looked_at, read_now=view.read_now,
-        by_database=view.by_database, error=view.error, last_error=view.last_error, error_at=view.error_at,
+        by_database=view.by_database, error=view.error, last_error=view.last_error, error_at=view.error_at, failing_since=view.failing_since,
         paused=view.paused_at is not None, paused_at=view.paused_at, paused_by=view.paused_by,
     )  # fmt: skip
 

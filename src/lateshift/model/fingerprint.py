@@ -38,10 +38,13 @@ def last_failure(view: JobView) -> AttemptRecord | None:
 
 def fingerprint(view: JobView) -> str:
     """Eight hexadecimal digits, the same for the same task, reason, type of error, blanked message and place in the
-    code. Line numbers do not count: they move with every release."""
+    code. Line numbers do not count: they move with every release; nor how deep a function had called itself."""
     record = last_failure(masked_view(view))
     parts = [view.task, view.reason or ""]
     if record is not None:
         parts += [record.error or "", blanked(record.message or "")[:COMPARED]]
-        parts += _FRAME.findall(record.traceback or "")[-FRAMES:]
+        frames = dict.fromkeys(
+            reversed(_FRAME.findall(record.traceback or ""))
+        )  # one that calls itself is one
+        parts += list(frames)[:FRAMES][::-1]
     return blake2b("\0".join(parts).encode(), digest_size=4).hexdigest()

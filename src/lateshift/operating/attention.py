@@ -209,7 +209,7 @@ def _triggers(seen: Seen) -> Iterator[Attention]:
         hook, page = trigger.kind == "webhook", f"/triggers/{quote(trigger.name)}"
         if is_stuck(trigger, seen.now) and trigger.error is not None:
             yield Attention(
-                kind="trigger", subject=trigger.name, since=trigger.error_at, page=page,
+                kind="trigger", subject=trigger.name, since=trigger.failing_since or trigger.error_at, page=page,
                 what=f"{'takes nothing' if hook else 'cannot read'}: {shortened(trigger.error, SAID)}",
                 do="Set it, and start the server again." if hook else "It tries on; mend its source.",
             )  # fmt: skip

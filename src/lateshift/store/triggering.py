@@ -21,7 +21,7 @@ from lateshift.store.schedule_contract import Declared
 from lateshift.store.trigger_contract import Received
 
 VIEW = """name, app, kind, about, task, position, made, repeated, refused, rate, lag, last_at, looked_at, error, error_at,
- paused_at, paused_by, counted_since, counted"""  # then how many are refused now, and whether somebody holds its term
+ failing_since, paused_at, paused_by, counted_since, counted"""  # then how many are refused now, and whether somebody holds its term
 
 FIRST_COUNT = 10.0  # seconds over which the first jobs of a trigger are taken to have come, at least
 
@@ -106,7 +106,7 @@ def seen(row: Sequence[Any], now: datetime) -> TriggerView:
         told["lag"] = None  # nobody knows it now
     told["last_error"] = told["error"]
     if error_at is not None and looked_at is not None and error_at < looked_at:
-        told["error"] = None  # somebody has looked since, and all was well
+        told["error"] = told["failing_since"] = None  # somebody has looked since, and all was well
     return TriggerView(**told, refused_now=refused_now, read_now=bool(read_now))
 
 

@@ -58,9 +58,10 @@ def group_page(asked: Asked) -> Context:
             f"None of the newest {DEAD_ON_A_PAGE:,} dead letters died of {asked.name}. They may run again.",
         )
     newest = masked_view(views[0])
+    can_run = next(letters.resubmittable(), None) is not None
     return {
         "fingerprint": asked.name, "rows": [Row.of(view) for view in islice(views, LETTERS_SHOWN)], "count": len(views),
-        "cut": letters.cut, "newest": newest, "failure": last_failure(newest), "queue": asked.query.queue,
+        "cut": letters.cut, "newest": newest, "can_run": can_run, "failure": last_failure(newest), "queue": asked.query.queue,
     }  # fmt: skip
 
 

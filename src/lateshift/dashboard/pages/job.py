@@ -15,8 +15,10 @@ from lateshift.dashboard.pages.dead_letters import PREVIEW_DISCARD
 from lateshift.dashboard.telling import life_of
 from lateshift.model.access import Scope, standing
 from lateshift.model.depth import depth_of
-from lateshift.model.job import JobView
+from lateshift.model.job import JobView, State
 from lateshift.model.sealed import MASK
+from lateshift.model.workflow.step import StepState
+from lateshift.operating.since import HELD_LOOKED_AT
 
 KIN_SHOWN = 50  # descendants of a job
 AUDIT_SHOWN = 20  # lines of the audit about it
@@ -33,8 +35,17 @@ def job_page(asked: Asked) -> Context:
         "job": document, "view": view, "explanation": None if view.state.settled else jobs.explain_job(asked),
         "life": life_of(view, own_logs(asked, view), names), "family": _family(asked, view),
         "audit": _audit(asked, view.id), "arguments": document.arguments,
-        "sealed": document.arguments == MASK,
+        "sealed": document.arguments == MASK, "held_by": _held_by(asked, view),
     }  # fmt: skip
+
+
+def _held_by(asked: Asked, view: JobView) -> UUID | None:
+    """The run that the dead job of its step holds: there it is mended. One look at the held steps of that run."""
+    if view.state is not State.DEAD or view.batch is None:
+        return None
+    run = asked.store.workflows.look(view.batch, limit=HELD_LOOKED_AT, state=StepState.HELD)
+    held = run is not None and not run.state.settled and any(step.job == view.id for step in run.steps)
+    return view.batch if held else None
 
 
 def _family(asked: Asked, view: JobView) -> dict[str, Any]:

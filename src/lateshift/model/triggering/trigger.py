@@ -90,7 +90,8 @@ class RefusedView(Struct, frozen=True, kw_only=True):
 
 class TriggerView(Struct, frozen=True, kw_only=True):
     """A trigger, as operators see it. `lag`: events that wait, as far as its source can tell and somebody asks it. `rate`: jobs in a
-    second, of late. `error`: what keeps it from reading now; `last_error`: what did so last, at `error_at`. `refused`: all that it
+    second, of late. `error`: what keeps it from reading now; `last_error`: what did so last, at `error_at`; `failing_since`: when
+    it was first told of, without a look in between at which all was well. `refused`: all that it
     ever refused; `refused_now`: what of it is still there, up to REFUSED_COUNTED. `read_now`: whether somebody holds its term."""
 
     name: str
@@ -109,6 +110,7 @@ class TriggerView(Struct, frozen=True, kw_only=True):
     error: str | None
     last_error: str | None
     error_at: datetime | None
+    failing_since: datetime | None = None
     paused_at: datetime | None
     paused_by: str | None
     refused_now: int

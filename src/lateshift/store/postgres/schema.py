@@ -377,8 +377,8 @@ STEPS: tuple[tuple[str, ...], ...] = (
         # Schedules whose last ticks were found too late: the newest record of `recent` says so, by its thirteenth byte.
         """CREATE INDEX schedule_missed ON lateshift.schedule (cursor)
             WHERE substring(recent, 13, 1) = '\\x02' AND paused_at IS NULL AND removed_at IS NULL""",
-        # How old the loops of a process were at its last heartbeat.
-        "ALTER TABLE lateshift.member ADD COLUMN loops bytea",
+        "ALTER TABLE lateshift.member ADD COLUMN loops bytea",  # how old they were at its last heartbeat
+        "ALTER TABLE lateshift.trigger ADD COLUMN failing_since timestamptz",  # without a look that was well
         # Sessions that wait for somebody, and tokens, in the order in which they are listed; browsers' own apart from others.
         "CREATE INDEX session_waits ON lateshift.session (queue, name) WHERE held_why IS NOT NULL",
         "DROP INDEX lateshift.token_live",

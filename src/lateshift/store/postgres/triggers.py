@@ -60,7 +60,8 @@ MOVE = f"""UPDATE lateshift.trigger t SET position = coalesce(%(position)s::byte
  counted_since = CASE WHEN {_OVER} THEN n.at ELSE counted_since END
  FROM (SELECT {_NOW} AS at) n WHERE t.name = %(name)s"""
 # What is told of last stays. It is over if somebody has looked later than that.
-TELL = f"""UPDATE lateshift.trigger t SET error = coalesce(%(error)s::text, error), looked_at = n.at,
+TELL = f"""UPDATE lateshift.trigger t SET failing_since = CASE WHEN %(error)s::text IS NULL THEN NULL
+ WHEN error_at >= looked_at THEN coalesce(failing_since, error_at) ELSE n.at END, error = coalesce(%(error)s::text, error), looked_at = n.at,
  error_at = CASE WHEN %(error)s::text IS NOT NULL THEN n.at WHEN error_at IS NULL THEN NULL
  ELSE least(error_at, n.at - interval '1 microsecond') END,
  lag = coalesce(%(lag)s::bigint, lag) FROM (SELECT {_NOW} AS at) n WHERE t.name = %(name)s"""

@@ -59,12 +59,12 @@ DIRECT = """UPDATE lateshift.run SET why = CASE WHEN %(phase)s = 0 AND phase = 3
   (SELECT 1 FROM lateshift.step WHERE run = %(id)s AND undo_state > 0) THEN 1 ELSE %(phase)s END
  WHERE id = %(id)s AND (%(phase)s <> 0 OR phase <> 1) AND EXISTS (SELECT 1 FROM lateshift.job j WHERE j.id = %(id)s) RETURNING 1"""
 FORWARD = "UPDATE lateshift.run SET phase = 0, why = NULL WHERE id = %(id)s"
-MEND = """UPDATE lateshift.step SET state = 1, error = NULL, ended_at = NULL, place = NULL, job = NULL, complete_by = NULL, failures = 0,
+MEND = f"""UPDATE lateshift.step SET state = 1, error = NULL, started_at = {_NOW}, ended_at = NULL, place = NULL, job = NULL, complete_by = NULL, failures = 0,
  payload = coalesce(%(payload)s, payload), mended = mended OR %(payload)s::bytea IS NOT NULL WHERE run = %(id)s AND path = %(path)s AND state = 4
  AND EXISTS (SELECT 1 FROM lateshift.run WHERE id = %(id)s AND phase NOT IN (1, 3))
  AND EXISTS (SELECT 1 FROM lateshift.job j WHERE j.id = %(id)s) RETURNING path"""
 # Steps that hold it begin anew, if it goes forward. Primary keys.
-TRY_AGAIN = """UPDATE lateshift.step SET state = 1, error = NULL, ended_at = NULL, place = NULL, job = NULL, complete_by = NULL, failures = 0
+TRY_AGAIN = f"""UPDATE lateshift.step SET state = 1, error = NULL, started_at = {_NOW}, ended_at = NULL, place = NULL, job = NULL, complete_by = NULL, failures = 0
  WHERE run = %(id)s AND state = 4 AND EXISTS (SELECT 1 FROM lateshift.run WHERE id = %(id)s AND phase = 0 AND cancel_by IS NULL)
  RETURNING path"""
 
@@ -219,14 +219,15 @@ class PostgresWorkflows:
 
         def deed(connection: Connection, lines: Lines) -> set[Line] | None:
             skew = self._clock.offset
+            said = told | {"skew": skew}
             jobs = mending.held(connection, told["id"])
             connection.execute(runs.HOLD, told)
-            found = connection.execute(sql[0], told).fetchall()
+            found = connection.execute(sql[0], said).fetchall()
             if not found:
                 return None
             anew = found if sql[0] is MEND else []
             for more in sql[1:]:
-                cursor = connection.execute(more, told)
+                cursor = connection.execute(more, said)
                 anew = cursor.fetchall() if more is TRY_AGAIN else anew
             woken = mending.resolve(connection, jobs, anew, step_resubmitted(by), skew)
             lines.write(action, [subject], by)

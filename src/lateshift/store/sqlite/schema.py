@@ -341,6 +341,8 @@ STEPS: tuple[tuple[str, ...], ...] = (
             WHERE substr(recent, 13, 1) = x'02' AND paused_at IS NULL AND removed_at IS NULL""",
         # How old the loops of a process were at its last heartbeat.
         "ALTER TABLE member ADD COLUMN loops BLOB",
+        # Since when a trigger has not been read without an error.
+        "ALTER TABLE trigger ADD COLUMN failing_since INTEGER",
         # Sessions that wait for somebody, in the order in which they are listed.
         "CREATE INDEX session_waits ON session (queue, name) WHERE held_why IS NOT NULL",
         # Tokens in the order in which they are listed, and browsers' own apart from others.

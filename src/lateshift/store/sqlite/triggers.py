@@ -52,7 +52,8 @@ MOVE = f"""UPDATE trigger SET position = coalesce(?2, position), made = made + ?
  counted_since = CASE WHEN ?7 - counted_since >= {_WINDOW} THEN ?7 ELSE counted_since END
  WHERE name = ?1"""
 # What is told of last stays. It is over if somebody has looked later than that.
-TELL = """UPDATE trigger SET error = coalesce(?2, error), error_at = CASE WHEN ?2 IS NULL THEN min(error_at, ?3 - 1) ELSE ?3 END,
+TELL = """UPDATE trigger SET failing_since = CASE WHEN ?2 IS NULL THEN NULL WHEN error_at >= looked_at THEN coalesce(failing_since, error_at)
+ ELSE ?3 END, error = coalesce(?2, error), error_at = CASE WHEN ?2 IS NULL THEN min(error_at, ?3 - 1) ELSE ?3 END,
  looked_at = ?3, lag = coalesce(?4, lag) WHERE name = ?1"""
 PAUSE = "UPDATE trigger SET paused_at = ?2, paused_by = ?3 WHERE name = ?1 AND paused_at IS NULL RETURNING 1"
 RESUME = "UPDATE trigger SET paused_at = NULL, paused_by = NULL WHERE name = ? AND paused_at IS NOT NULL RETURNING 1"
@@ -86,7 +87,7 @@ ENDING = """SELECT id FROM (SELECT id FROM refused ORDER BY id DESC LIMIT ?1)
  WHERE substr(lower(hex(id)), -length(?2)) = ?2 LIMIT ?3"""
 DISCARD = "DELETE FROM refused WHERE id = ? RETURNING trigger"
 
-_TIMES = (11, 12, 14, 15, 17)  # their places in VIEW
+_TIMES = (11, 12, 14, 15, 16, 18)  # their places in VIEW
 
 _serves = msgspec.json.Decoder(Serves)
 

@@ -79,11 +79,11 @@ DIRECT = """UPDATE run SET why = CASE WHEN ?2 = 0 AND phase = 3 THEN why ELSE ?3
  phase = CASE WHEN ?2 = 0 AND phase = 3 OR EXISTS (SELECT 1 FROM step WHERE run = ?1 AND undo_state > 0) THEN 1 ELSE ?2 END
  WHERE id = ?1 AND (?2 <> 0 OR phase <> 1) AND EXISTS (SELECT 1 FROM job WHERE id = ?1) RETURNING 1"""
 FORWARD = "UPDATE run SET phase = 0, why = NULL WHERE id = ?"
-MEND = """UPDATE step SET state = 1, error = NULL, ended_at = NULL, place = NULL, job = NULL, complete_by = NULL, failures = 0,
+MEND = """UPDATE step SET state = 1, error = NULL, started_at = ?4, ended_at = NULL, place = NULL, job = NULL, complete_by = NULL, failures = 0,
  payload = coalesce(?3, payload), mended = CASE WHEN ?3 IS NULL THEN mended ELSE 1 END WHERE run = ?1 AND path = ?2 AND state = 4
  AND EXISTS (SELECT 1 FROM run WHERE id = ?1 AND phase NOT IN (1, 3)) AND EXISTS (SELECT 1 FROM job WHERE id = ?1) RETURNING path"""
 # Steps that hold it begin anew, if it goes forward. Primary keys.
-TRY_AGAIN = """UPDATE step SET state = 1, error = NULL, ended_at = NULL, place = NULL, job = NULL, complete_by = NULL, failures = 0
+TRY_AGAIN = """UPDATE step SET state = 1, error = NULL, started_at = ?2, ended_at = NULL, place = NULL, job = NULL, complete_by = NULL, failures = 0
  WHERE run = ?1 AND state = 4 AND EXISTS (SELECT 1 FROM run WHERE id = ?1 AND phase = 0 AND cancel_by IS NULL) RETURNING path"""
 
 
@@ -215,7 +215,7 @@ class SqliteWorkflows:
             lines: set[Line] = set()
             if phase is Phase.FORWARD:
                 jobs = mending.held(connection, id.bytes)
-                anew = connection.execute(TRY_AGAIN, (id.bytes,)).fetchall()
+                anew = connection.execute(TRY_AGAIN, (id.bytes, now)).fetchall()
                 lines = mending.resolve(connection, jobs, anew, step_resubmitted(by), now)
             deeds.write(connection, now, f"workflow {phase.label}", [str(id)], by)
             lines |= runs.wake(connection, id.bytes, now)
@@ -226,7 +226,7 @@ class SqliteWorkflows:
         with self._database.write() as connection:
             now = self._clock.microseconds()
             jobs = mending.held(connection, id.bytes)
-            anew = connection.execute(MEND, (id.bytes, path, payload)).fetchall()
+            anew = connection.execute(MEND, (id.bytes, path, payload, now)).fetchall()
             if not anew:
                 return False
             connection.execute(FORWARD, (id.bytes,))
