@@ -25,12 +25,12 @@ from lateshift.model.access import Scope
 from lateshift.model.sealed import masked_view
 from lateshift.model.workflow.step import Kind, StepState, shown_path
 from lateshift.operating import runs
+from lateshift.operating.signals import awaited, unasked
 
 LATE = "late"  # which is no state of a run, but what somebody looks for
 LATE_MOST = 100  # late steps whose runs are listed
 HELD_SHOWN = 20  # held steps with a form each
 SIGNALS_SHOWN = 20  # that wait for a run
-UNDER_WAY = 20  # steps among which those are found that wait for a signal
 _ROUTES = {route.handler: route for route in workflows.ROUTES}
 
 
@@ -82,17 +82,10 @@ def run_page(asked: Asked) -> Context:
         "others": {shown_path(path) for path in others},
         "mendable": {kind.label for kind in Kind if kind is not Kind.FIXED},
         "signals": [signal_document(each, hide=job.sensitive) for each in store.workflows.told(job.id, SIGNALS_SHOWN)],
-        "awaited": [] if over else _awaited(asked), "next": asked.cursors.write(more), "first": first, "over": over,
+        "awaited": [] if over else awaited(store, job.id), "next": asked.cursors.write(more), "first": first, "over": over,
         "may_resume": state in ("held", "compensation_failed", "worker_lost") or (bool(held.steps) and not over),
         "may_undo": not over and state not in ("undoing", "cancelling"), "may_cancel": not over and view.run.cancel_by is None,
     }  # fmt: skip
-
-
-def _awaited(asked: Asked) -> list[str]:
-    """The names of the signals that the run waits for, each once."""
-    view = asked.store.workflows.look(asked.id, limit=UNDER_WAY, state=StepState.RUNNING)
-    steps = [] if view is None else view.steps
-    return list(dict.fromkeys(step.name for step in steps if step.kind is Kind.SIGNAL))
 
 
 def _signal(form: Form) -> Any:
@@ -104,8 +97,10 @@ def _arguments(form: Form) -> Any:
     return {"arguments": json_in(form, "arguments")}
 
 
-def _told(result: Done) -> str:
-    return "The run is told." if result.changed else "The run was told this before."
+def _told(result: workflows.Signalled) -> str:
+    if not result.changed:
+        return "The run was told this before."
+    return f"The run is told {result.name}. {unasked(result.name, result.awaited)}".rstrip()
 
 
 def _undone(result: Done) -> str:
