@@ -1,7 +1,7 @@
 """Queues, breakers, workflows, schedules, batches, triggers and dead letters over HTTP, on both stores. What is done twice is
 done once."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -279,6 +279,27 @@ def test_which_dead_letters_must_be_said(web: Web) -> None:
     ):
         assert web("POST", "/v1/dead-letters/resubmit", body).status_code == 422, body
     assert web("GET", f"/v1/dead-letters?limit={GROUPS_MOST + 1}").json()["field"] == "limit"
+
+
+@pytest.mark.parametrize(("expires", "seconds"), [("30d", 2_592_000), ("1h30m", 5_400), (60, 60)])
+def test_how_long_a_token_lasts_is_said_in_seconds_or_as_on_the_command_line(
+    web: Web, expires: object, seconds: int
+) -> None:
+    made = web("POST", "/v1/tokens", {"name": "ann", "scopes": ["read"], "expires": expires}).json()
+    lasts = datetime.fromisoformat(made["expires_at"]) - datetime.fromisoformat(made["created_at"])
+    assert lasts.total_seconds() == seconds
+
+
+@pytest.mark.parametrize("expires", ["soon", "30", "0d", "900000d", "9" * 30 + "d", -1, True])
+def test_a_time_that_no_token_lasts_is_refused_with_its_field(web: Web, expires: object) -> None:
+    said = web("POST", "/v1/tokens", {"name": "ann", "scopes": ["read"], "expires": expires})
+    assert (said.status_code, said.json()["field"]) == (422, "expires")
+
+
+def test_a_token_without_a_scope_is_told_what_it_lacks_in_words(web: Web) -> None:
+    said = web("POST", "/v1/tokens", {"name": "ann", "scopes": []}).json()["detail"]
+    assert "at 'scopes': wants at least 1." in said
+    assert "`" not in said.partition("Its fields")[0]
 
 
 def test_a_token_is_made_shown_once_listed_and_revoked(web: Web) -> None:

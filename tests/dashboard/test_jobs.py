@@ -102,6 +102,17 @@ def test_a_filter_that_cannot_be_is_a_page_that_says_so(browser: Browser) -> Non
     assert browser.ask("GET", "/jobs?batch=x").status_code == 422
 
 
+def test_a_batch_is_named_by_its_last_digits_as_on_the_command_line(browser: Browser, shop: Shop) -> None:
+    batch = browser.app.batch([shop.thumbnail.call("cat.png")])
+    shop.thumbnail.enqueue("dog.png")
+    for digits in (str(batch.id), batch.id.hex[-6:], f"…{batch.id.hex[-6:]}"):
+        browser.look(f"/jobs?batch={digits}")
+        assert rows(browser) == 1, digits
+    browser.look("/jobs?batch=0000ffff0000")
+    assert rows(browser) == 0
+    assert "its first or last 4 digits or more" in browser.ask("GET", "/jobs?batch=fa0").text
+
+
 def test_a_search_that_looked_at_enough_says_so_and_older_goes_on(
     browser: Browser, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

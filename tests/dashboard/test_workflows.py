@@ -101,11 +101,12 @@ def test_a_run_is_told_something_and_a_wrong_form_keeps_what_was_typed(
     assert "data is no JSON" in browser.text
     assert "{by: ann}" in html(browser)
     assert browser.send(f"/workflows/{run.id}/signal", {"name": "early"}).status_code == 303
+    assert "It waits for picked: early is kept until its code asks for that." in browser.text
     assert "Told, and not taken yet: early" in browser.text
     deep = "[" * 65 + "]" * 65
     assert browser.send(f"/workflows/{run.id}/signal", {"name": "x", "data": deep}).status_code == 422
     browser.send(f"/workflows/{run.id}/signal", {"name": "picked", "data": '{"by": "ann"}'})
-    assert "The run is told." in browser.text
+    assert "The run is told picked." in browser.text
     kit.drain()
     assert kit.result(run) == {"by": "ann"}
     assert "Tell it something" not in browser.look(f"/workflows/{run.id}")

@@ -157,6 +157,14 @@ def test_a_nickname_means_its_five_fields(nickname: str) -> None:
 
 def test_an_expression_says_in_words_what_it_means() -> None:
     assert cron("0 2 * * *").words == "At 02:00 every day"
+    assert (
+        cron("0 9 1 * mon").words == "At 09:00 on the first day of month or on Monday"
+    )  # it fires on either
+    assert (
+        cron("0 9 1,15 6 mon,fri").words
+        == "At 09:00 on the first and the 15th day of month or on Monday and Friday in June"
+    )
+    assert " if it's on Monday" in cron("0 9 */2 * mon").words  # and here on both
     assert Timing(cron="0 9 * * mon", timezone="Asia/Tokyo").words == "At 09:00 on Monday, Asia/Tokyo"
     assert Timing(every=timedelta(minutes=90)).words == "Every 90 min"
 

@@ -2,14 +2,20 @@
 
 from collections import deque
 from collections.abc import Iterator
+from datetime import timedelta
 from io import StringIO
 from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from lateshift import Flow, Lateshift, Permanent
+from lateshift.cli.narrow import staying
 from lateshift.cli.view import View
+from lateshift.cli.watch import Sight
+from lateshift.model.ids import new_member_id
+from lateshift.store.contract import MemberView, QueueView
 from lateshift.testing import Kit, testing
 from lateshift.worker.declaring import declare
 
@@ -71,3 +77,56 @@ def shown(view: View, width: int) -> str:
     with console.capture() as drawn:
         console.print(view.screen(width, 30))
     return drawn.get()
+
+
+def crowded(kit: Kit, width: int, height: int) -> str:
+    """Ten queues, the one with dead letters the idlest of them; and a worker that has been busy for long."""
+    view = View(kit.app, StringIO(), deque())
+    view.sight = Sight(
+        queues=[
+            QueueView(
+                name=f"{name}-for-customers", ready=ready, scheduled=0, running=1, blocked=0, dead=dead,
+                oldest_ready=timedelta(minutes=14, seconds=52), paused_by=None, paused_at=None,
+            )
+            for name, ready, dead in [*((f"busy-{number}", 9_000, 0) for number in range(9)), ("quiet", 0, 6)]
+        ],
+        workers=[
+            MemberView(
+                id=new_member_id(), kind="worker", host="here", pid=4_194_303, name="here",
+                started_at=kit.app.clock.now() - timedelta(minutes=14, seconds=52), expires_at=kit.app.clock.now(), dead=False,
+                stats={"running": 500, "completed": 1_234_567},
+            )
+        ],
+    )  # fmt: skip
+    console = Console(file=StringIO(), width=width, height=height, color_system=None)
+    with console.capture() as drawn:
+        console.print(view.screen(width, height))
+    return drawn.get()
+
+
+@pytest.mark.parametrize(("width", "height"), [(120, 30), (80, 24), (60, 20)])
+def test_no_heading_is_cut_and_each_queue_has_a_name_and_one_with_dead_letters_comes_first(
+    kit: Kit, width: int, height: int
+) -> None:
+    told = crowded(kit, width, height)
+    lines = [line for line in told.splitlines() if "-for" in line]
+    assert lines[0].split()[1].startswith("quiet-for")
+    assert "6" in lines[0].split()
+    assert all(line.split()[1].startswith("busy-") for line in lines[1:])
+    heads = told[told.index("queue ") :].splitlines()[0]
+    assert "…" not in heads
+    assert heads.split()[:2] == ["queue", "ready"]
+    assert "dead" in heads.split()
+    if width >= 80:
+        [worker] = [line for line in told.splitlines() if "4194303" in line]
+        assert "…" not in worker.partition("4194303")[2]
+    else:
+        assert "jobs/s" in told
+
+
+def test_what_says_nothing_gives_way_first(kit: Kit) -> None:
+    heads = (("queue", "1"), ("ready", ">"), ("later", ">"), ("dead", ">"))
+    rows = [[Text("a" * 30), Text("7"), Text("0"), Text("0")]]
+    assert staying(heads, rows, 40, ("ready", "later")) == [0, 1, 2, 3]
+    assert staying(heads, rows, 30, ("ready", "later")) == [0, 1, 3]
+    assert staying(heads, rows, 10, ("ready", "later")) == [0, 3]

@@ -54,7 +54,7 @@ def test_a_signal_with_a_key_is_kept_once(cli: Cli, kit: Kit, shop: Shop) -> Non
     job = shop.approval.enqueue(7)
     kit.drain()
     first = cli("workflows", "signal", str(job.id), "other", "--key", "k1", "--json").document
-    assert first == {"run": str(job.id), "signal": "other", "kept": True}
+    assert first == {"run": str(job.id), "signal": "other", "kept": True, "awaited": ["approve"]}
     again = cli("workflows", "signal", str(job.id), "other", "--key", "k1")
     assert (again.code, "told this before, with the key k1" in again.out) == (0, True)
     other = cli("workflows", "signal", str(job.id), "approve", "--key", "k1")
@@ -63,6 +63,18 @@ def test_a_signal_with_a_key_is_kept_once(cli: Cli, kit: Kit, shop: Shop) -> Non
     assert cli("workflows", "show", str(job.id), "--json").document["signals"] == [
         {"name": "other", "data": None}
     ]
+
+
+def test_whoever_tells_a_run_what_it_does_not_wait_for_hears_so_at_once(
+    cli: Cli, kit: Kit, shop: Shop
+) -> None:
+    job = shop.approval.enqueue(7)
+    kit.drain()
+    said = cli("workflows", "signal", str(job.id), "aprove")
+    assert (said.code, "It waits for approve: aprove is kept until its code asks for that." in said.out) == (
+        0,
+        True,
+    )
 
 
 def test_a_run_that_has_not_begun_can_be_told_something(cli: Cli, kit: Kit, shop: Shop) -> None:

@@ -22,6 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lateshift.cli.breakers import summary
+from lateshift.cli.narrow import FRAME, SIDE_BY_SIDE, staying
 from lateshift.cli.output import amount, duration, short, without_password
 from lateshift.cli.plain_console import PlainConsole
 from lateshift.cli.watch import HELD_READ, Watch
@@ -90,12 +91,17 @@ class View(Watch):
             self._attention(dead),
             Layout(self._log(log - 2), size=log),
         )
+        if width < SIDE_BY_SIDE:
+            layout["top"].update(self._queues(top - 3, width, f"{amount(self.pace.rate(now))} jobs/s"))
+            return layout
         side = max(30, width * 2 // 5)
         tall = 1 if top < 10 else 3
-        layout["top"].split_row(Layout(self._queues(top - 3), name="queues"), Layout(name="side", size=side))
+        layout["top"].split_row(
+            Layout(self._queues(top - 3, width - side), name="queues"), Layout(name="side", size=side)
+        )
         layout["side"].split_column(
             Layout(self._throughput(now, side - 4, tall), size=tall + 2),
-            Layout(self._workers(now, top - tall - 5), name="workers"),
+            Layout(self._workers(now, top - tall - 5, side), name="workers"),
         )
         return layout
 
@@ -130,19 +136,21 @@ class View(Watch):
         line.add_row(Text(f" Lateshift · {self._app.name}", style="bold cyan"), middle, Text(f"up {ran} "))
         return line
 
-    def _queues(self, rows: int) -> RenderableType:
-        table = _table(("queue", "1"), ("ready", ">"), ("later", ">"), ("run", ">"), ("block", ">"), ("dead", ">"),
-                       ("oldest", ">"))  # fmt: skip
+    def _queues(self, rows: int, width: int, also: str = "") -> RenderableType:
+        """`also`: what stands nowhere else, where there is no room for its panel."""
+        heads = (("queue", "1"), ("ready", ">"), ("later", ">"), ("run", ">"), ("block", ">"), ("dead", ">"), ("oldest", ">"))  # fmt: skip
+        lines: list[list[Text]] = []
         for queue in _most_urgent(self.sight.queues, rows):
             name = Text(queue.name)  # first: it is what is read where the column is narrow
             name.append(" paused" if queue.paused_at is not None else "", style="bold yellow")
-            late = queue.oldest_ready is not None and queue.oldest_ready > timedelta(minutes=1)
-            table.add_row(
+            lines.append([
                 name, _count(queue.ready, ""), _count(queue.scheduled, "blue"), _count(queue.running, "cyan"),
                 _count(queue.blocked, "magenta"), _count(queue.dead, "bold red"),
-                Text(duration(queue.oldest_ready), style="yellow" if late else ""),
-            )  # fmt: skip
-        return _panel(table, "queues", _left_out(len(self.sight.queues), rows))
+                Text(duration(queue.oldest_ready), style="yellow" if _is_late(queue) else ""),
+            ])  # fmt: skip
+        table = _fitted(heads, lines, width, ("block", "later", "oldest", "run"))
+        more = _left_out(len(self.sight.queues), rows)
+        return _panel(table, "queues", " · ".join(filter(None, (also, more))))
 
     def _throughput(self, now: float, width: int, tall: int) -> RenderableType:
         rate = self.pace.rate(now)
@@ -156,18 +164,21 @@ class View(Watch):
                      Text("\n".join(chart), style="green"))  # fmt: skip
         return _panel(line, "last minute")
 
-    def _workers(self, now: float, rows: int) -> RenderableType:
-        table = _table(("pid", ">"), ("busy", ">"), ("done", ">"), ("jobs/s", ">"), ("up", ">"))
-        for worker in self.sight.workers[: max(1, rows)]:
-            pace = self.paces.get(worker.id)
-            table.add_row(
-                str(worker.pid), amount(worker.stats.get("running", 0)), amount(worker.stats.get("completed", 0)),
-                f"{pace.rate(now):.1f}" if pace else "", Text(self._age(worker), style=QUIET),
-            )  # fmt: skip
+    def _workers(self, now: float, rows: int, width: int) -> RenderableType:
         if not self.sight.workers:
             return _panel(
                 Text("starting…" if not self.stopping.is_set() else "all gone home", style=QUIET), "workers"
             )
+        lines: list[list[Text]] = []
+        for worker in self.sight.workers[: max(1, rows)]:
+            pace = self.paces.get(worker.id)
+            lines.append([
+                Text(str(worker.pid)), Text(amount(worker.stats.get("running", 0))),
+                Text(amount(worker.stats.get("completed", 0))), Text(f"{pace.rate(now):.1f}" if pace else ""),
+                Text(self._age(worker), style=QUIET),
+            ])  # fmt: skip
+        heads = (("pid", ">"), ("busy", ">"), ("done", ">"), ("jobs/s", ">"), ("up", ">"))
+        table = _fitted(heads, lines, width, ("up", "jobs/s", "done"))
         return _panel(table, "workers", _left_out(len(self.sight.workers), max(1, rows)))
 
     def _age(self, worker: MemberView) -> str:
@@ -287,6 +298,16 @@ def _table(*columns: tuple[str, str], header: bool = True) -> Table:
     return table
 
 
+def _fitted(
+    heads: Sequence[tuple[str, str]], lines: Sequence[Sequence[Text]], width: int, gives_way: Sequence[str]
+) -> Table:
+    stay = staying(heads, lines, width - FRAME, gives_way)
+    table = _table(*(heads[number] for number in stay))
+    for line in lines:
+        table.add_row(*(line[number] for number in stay))
+    return table
+
+
 def _panel(content: RenderableType, title: str, note: str = "", style: str = "blue") -> Panel:
     return Panel(
         content, title=f"[bold]{title}[/]", title_align="left", subtitle=f"[{QUIET}]{note}[/]" if note else None,
@@ -295,11 +316,19 @@ def _panel(content: RenderableType, title: str, note: str = "", style: str = "bl
 
 
 def _most_urgent(queues: Sequence[QueueView], rows: int) -> list[QueueView]:
-    """All by name if they fit, else those where something waits or runs first."""
+    """All by name if they fit, else those that need somebody first, then those where something waits or runs."""
     if len(queues) <= rows:
         return list(queues)
-    busiest = sorted(queues, key=lambda queue: -(queue.ready + queue.running + queue.scheduled))[:rows]
-    return sorted(busiest, key=lambda queue: queue.name)
+    return sorted(
+        queues,
+        key=lambda queue: (
+            not queue.dead, queue.paused_at is None, not _is_late(queue), -(queue.ready + queue.running + queue.scheduled), queue.name,
+        ),
+    )[:rows]  # fmt: skip
+
+
+def _is_late(queue: QueueView) -> bool:
+    return queue.oldest_ready is not None and queue.oldest_ready > timedelta(minutes=1)
 
 
 def _left_out(count: int, rows: int) -> str:

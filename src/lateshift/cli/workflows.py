@@ -128,6 +128,7 @@ def show(named: str, tracebacks: bool) -> None:
 @listing
 def signal(named: str, name: str, data: str | None, key: str | None) -> None:
     """Tell a run something: its `flow.wait_for(NAME)` gives the data. One that comes early is kept."""
+    from lateshift.operating.signals import awaited, unasked
     from lateshift.workflows import tell
 
     given = None if data is None else read_json("--data", data)
@@ -138,18 +139,19 @@ def signal(named: str, name: str, data: str | None, key: str | None) -> None:
         job = store.reports.job(id)
         if not begun and job is not None and not job.is_run:
             raise RunUnknown(operating.no_run(job))
+        waits = awaited(store, id) if begun else []  # before it goes on
         kept = tell(store, id, name, given, key=key, by=operator())
     if not kept:
         sentence = f"The run {id} was told this before, with the key {key}. Nothing was added."
     elif begun:
-        sentence = f"The run {id} is told {name}."
+        sentence = f"The run {id} is told {name}. {unasked(name, waits)}".rstrip()
     else:
         sentence = f"The run {id} has not begun; the signal {name} waits for it."
     if view is not None and state_of(view) == "held":
         sentence += (
             f" It is held: `lateshift workflows resume {short(id)}` lets it go on, and it takes this then."
         )
-    _answer(id, sentence, {"signal": name, "kept": kept})
+    _answer(id, sentence, {"signal": name, "kept": kept, "awaited": waits})
 
 
 @workflows.command()

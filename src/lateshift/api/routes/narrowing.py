@@ -10,6 +10,7 @@ from lateshift.api.problem import Refused
 from lateshift.api.route import Asked
 from lateshift.model.job import JobFilter, State
 from lateshift.model.tags import TAG_LIMIT
+from lateshift.operating.digits import LEAST_DIGITS, WHOLE, digits_in
 from lateshift.operating.moments import moment
 
 Tag: TypeAlias = Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT, pattern=r"^[^\x00]*$")]
@@ -19,7 +20,7 @@ StateName: TypeAlias = Literal["scheduled", "ready", "running", "blocked", "comp
 class Narrowed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is left out does not narrow. `since`, `until`: how long ago (`15m`, `2h`, `3d`), or when; without a zone in UTC.
     `argument` and `error` are looked for among the jobs that `since`, `tag`, `key`, `batch`, `session`, or the state running or dead
-    leaves: one of these goes with them."""
+    leaves: one of these goes with them. `batch`: its id, or four or more of its first or last digits."""
 
     queue: Text | None = None
     task: Text | None = None
@@ -32,7 +33,7 @@ class Narrowed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     key: Text | None = None
     session: Text | None = None
     tenant: Text | None = None
-    batch: UUID | None = None
+    batch: Text | None = None
     reason: Text | None = None
 
 
@@ -64,5 +65,23 @@ def filter_of(query: Narrowed, asked: Asked) -> JobFilter:
             "state": None if query.state is None else State[query.state.upper()],
             "since": moment("since", query.since, now),
             "until": moment("until", query.until, now),
+            "batch": None if query.batch is None else _batch(query.batch, asked),
         }
     )
+
+
+def _batch(named: str, asked: Asked) -> UUID:
+    """None that is there: jobs of no batch are found, whosever it might have been. Raises Refused."""
+    digits = digits_in(named)
+    if digits is None:
+        raise Refused(
+            422, "query-invalid", f"{named!r} is no id of a batch: all of it, or its first or last {LEAST_DIGITS} digits or more, 0 to 9 and a to f.",
+            field="batch",
+        )  # fmt: skip
+    found = [UUID(digits)] if len(digits) == WHOLE else asked.store.batches.find(digits, 2)
+    if len(found) > 1:
+        raise Refused(422, "query-invalid", f"Several batches have {digits} in their ids. Give more digits.", field="batch")  # fmt: skip
+    return found[0] if found else _NONE
+
+
+_NONE = UUID(int=0)

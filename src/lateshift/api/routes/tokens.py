@@ -11,18 +11,26 @@ from lateshift.api.paging import Paging, paged
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Done, Reach, Route
 from lateshift.documents.tokens import ShownToken, TokenDocument, shown_token, token_document
+from lateshift.errors import OptionInvalid
 from lateshift.model.access import TOKEN_NAME_LIMIT, TOKEN_QUEUES_MOST, Scope, Token, TokenState, new_token
 from lateshift.model.retry import LONGEST_DELAY
+from lateshift.model.words import duration
+from lateshift.operating.durations import length
 from lateshift.store.access_contract import AuditRow, TokenPlace, place_of
+
+_LONGEST = LONGEST_DELAY.total_seconds()
 
 
 class NewTokenBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A token to make. `queues` are patterns such as images.*, none is all queues; `expires` is in seconds from now."""
+    """A token to make. `queues` are patterns such as images.*, none is all queues; `expires` is how long from now: a number of
+    seconds, or text such as 12h or 30d."""
 
     name: Annotated[str, Meta(min_length=1, max_length=TOKEN_NAME_LIMIT)]
     scopes: Annotated[list[Scope], Meta(min_length=1, max_length=len(Scope))]
     queues: Annotated[list[str], Meta(max_length=TOKEN_QUEUES_MOST)] = []
-    expires: Annotated[float, Meta(gt=0, le=LONGEST_DELAY.total_seconds())] | None = None
+    expires: (
+        Annotated[float, Meta(gt=0, le=_LONGEST)] | Annotated[str, Meta(min_length=2, max_length=40)] | None
+    ) = None
 
 
 class TokenQuery(Paging, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,11 +85,24 @@ def create_token(asked: Asked) -> ShownToken:
     Names are used once: the same request again is refused with 409, with an Idempotency-Key too, as its answer is not kept."""
     body: NewTokenBody = asked.body
     now = asked.store.clock.now()
-    expires_at = None if body.expires is None else now + timedelta(seconds=body.expires)
+    expires_at = None if body.expires is None else now + _lasting(body.expires)
     token, text = new_token(body.name, body.scopes, body.queues, at=now, by=asked.by, expires_at=expires_at)
     # Else whoever revokes the one that asks has to revoke what it makes at that moment too.
     asked.store.tokens.create(token, maker=None if asked.token is None else asked.token.id)
     return shown_token(token, text, now)
+
+
+def _lasting(expires: float | str) -> timedelta:
+    """Raises Refused."""
+    try:
+        lasts = length(expires) if isinstance(expires, str) else timedelta(seconds=expires)
+    except OptionInvalid as error:
+        raise Refused(
+            422, "body-invalid", f"expires: {error} Or a number of seconds.", field="expires"
+        ) from None
+    if not timedelta(0) < lasts <= LONGEST_DELAY:
+        raise Refused(422, "body-invalid", f"expires: up to {duration(LONGEST_DELAY)}.", field="expires")
+    return lasts
 
 
 def revoke_token(asked: Asked) -> Done:

@@ -29,6 +29,7 @@ from lateshift.model.workflow.run import RunView
 from lateshift.model.workflow.step import StepView, shown_path
 from lateshift.operating import runs
 from lateshift.operating.resuming import RESUMED_AT_ONCE, resume_all
+from lateshift.operating.signals import awaited
 from lateshift.operating.steps import is_task, refuse_misfit
 from lateshift.workflows import tell
 
@@ -118,13 +119,21 @@ def show_workflow(asked: Asked) -> WholeRun:
     )
 
 
-def signal_workflow(asked: Asked) -> Done:
+class Signalled(Done, frozen=True, kw_only=True):
+    """`awaited`: what the run waited for when it was told. Another `name` is kept until its code waits for that."""
+
+    name: str
+    awaited: list[str]
+
+
+def signal_workflow(asked: Asked) -> Signalled:
     """Tell a run something. One that comes before the run waits for it is kept.
 
     One that is held takes it when it is resumed: then `state` is `held`. `Idempotency-Key` is the key of the signal: the same key again is the same signal, and with another body a conflict."""
     job = _job(asked)
     if not job.is_run:
         raise RunUnknown(runs.no_run(job))
+    waits = awaited(asked.store, job.id)  # before it goes on
     try:
         key = owned_key(asked.key, asked.token, sensitive=job.sensitive)
         kept = tell(asked.store, job.id, asked.body.name, asked.body.data, key=key, by=asked.by)
@@ -135,7 +144,10 @@ def signal_workflow(asked: Asked) -> Done:
         ) from error  # fmt: skip
     view = asked.store.workflows.look(job.id, limit=0)
     held = view is not None and state_of(view) == "held"
-    return Done(subject=f"run {job.id}", action="signalled", changed=kept, state="held" if held else None)
+    return Signalled(
+        subject=f"run {job.id}", action="signalled", changed=kept, name=asked.body.name, awaited=waits,
+        state="held" if held else None,
+    )  # fmt: skip
 
 
 def resume_workflow(asked: Asked) -> Done:
@@ -235,7 +247,7 @@ ROUTES = (
           reach=Reach.OWN,
           links={"show_workflow": "runs/0/id", "signal_workflow": "runs/0/id", "undo_workflow": "runs/0/id", "cancel_workflow": "runs/0/id", "draw_run": "runs/0/id"}),
     Route(method="GET", path="/v1/workflows/{id}", handler=show_workflow, gives=WholeRun, scope=Scope.READ, reach=Reach.ONE),
-    Route(method="POST", path="/v1/workflows/{id}/signal", handler=signal_workflow, takes=SignalBody, gives=Done,
+    Route(method="POST", path="/v1/workflows/{id}/signal", handler=signal_workflow, takes=SignalBody, gives=Signalled,
           scope=Scope.OPERATE, reach=Reach.ONE, keyed=True),
     Route(method="POST", path="/v1/workflows/{id}/resume", handler=resume_workflow, gives=Done, scope=Scope.OPERATE,
           reach=Reach.ONE),

@@ -27,12 +27,12 @@ from lateshift.model.workflow import holding
 from lateshift.model.workflow.run import RunView
 from lateshift.model.workflow.step import Kind, StepState, shown_path
 from lateshift.operating import runs
+from lateshift.operating.signals import awaited, unasked
 
 LATE = "late"  # which is no state of a run, but what somebody looks for
 LATE_MOST = 100  # late steps whose runs are listed
 HELD_SHOWN = 20  # held steps with a form each
 SIGNALS_SHOWN = 20  # that wait for a run
-UNDER_WAY = 20  # steps among which those are found that wait for a signal
 _ROUTES = {route.handler: route for route in workflows.ROUTES}
 
 
@@ -89,7 +89,7 @@ def run_page(asked: Asked) -> Context:
         "others": {shown_path(path) for path in others},
         "mendable": {kind.label for kind in Kind if kind is not Kind.FIXED},
         "signals": [signal_document(each, hide=job.sensitive) for each in store.workflows.told(job.id, SIGNALS_SHOWN)],
-        "awaited": [] if over else _awaited(asked), "next": asked.cursors.write(more), "first": first, "over": over,
+        "awaited": [] if over else awaited(store, job.id), "next": asked.cursors.write(more), "first": first, "over": over,
         "advice": advice, "may_resume": (state in ("held", "compensation_failed", "worker_lost") or (bool(held.steps) and not over)) and again,
         "may_undo": not over and state not in ("undoing", "cancelling") and back,
         "may_cancel": not over and view.run.cancel_by is None and back,
@@ -102,13 +102,6 @@ def _advice(view: RunView, *, alone: bool) -> str | None:
     return None if found is None or not (alone or found.cause is not holding.Cause.STEP) else found.advice
 
 
-def _awaited(asked: Asked) -> list[str]:
-    """The names of the signals that the run waits for, each once."""
-    view = asked.store.workflows.look(asked.id, limit=UNDER_WAY, state=StepState.RUNNING)
-    steps = [] if view is None else view.steps
-    return list(dict.fromkeys(step.name for step in steps if step.kind is Kind.SIGNAL))
-
-
 def _signal(form: Form) -> Any:
     return {"name": form.get("name", ""), "data": json_in(form, "data")}
 
@@ -118,9 +111,15 @@ def _arguments(form: Form) -> Any:
     return {"arguments": json_in(form, "arguments")}
 
 
-def _told(result: Done) -> str:
-    told = "The run is told." if result.changed else "The run was told this before."
-    return f"{told} It is held, and takes it when you resume it." if result.state == "held" else told
+def _told(result: workflows.Signalled) -> str:
+    if not result.changed:
+        return "The run was told this before."
+    held = "It is held, and takes it when you resume it." if result.state == "held" else ""
+    return " ".join(
+        said
+        for said in (f"The run is told {result.name}.", unasked(result.name, result.awaited), held)
+        if said
+    )
 
 
 def _undone(result: Done) -> str:

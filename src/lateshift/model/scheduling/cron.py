@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from cronsim import CronSim, CronSimError
+from cronsim.explain import Expression
 
 from lateshift.errors import ScheduleInvalid
 from lateshift.model.words import counted
@@ -47,8 +48,12 @@ class Cron:
 
     @property
     def words(self) -> str:
-        """What it means, such as `At 02:00 every day`."""
-        return CronSim(self._fields, _ANY_DAY).explain()
+        """What it means, such as `At 02:00 every day`. Days of the month and days of the week that are both named, it fires on either."""
+        read = Expression(self._fields.upper().split())
+        said = read.explain()
+        return (
+            said if read.day_and else said.replace(f"{read.day} and {read.dow}", f"{read.day} or {read.dow}")
+        )
 
 
 @lru_cache(maxsize=10_000)
