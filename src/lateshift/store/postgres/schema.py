@@ -5,8 +5,7 @@ from lateshift.store.postgres.claims import FUNCTIONS
 
 STEPS: tuple[tuple[str, ...], ...] = (
     (
-        # Jobs that have not ended. Small whatever the history, because settled jobs leave it; vacuumed eagerly,
-        # because each job leaves dead rows behind.
+        # Jobs that have not ended. Small whatever the history, because settled jobs leave it; vacuumed eagerly for their dead rows.
         """CREATE TABLE lateshift.job (
             id uuid PRIMARY KEY, fence bigint NOT NULL DEFAULT 0, due_at timestamptz NOT NULL,
             created_at timestamptz NOT NULL, leased_at timestamptz, complete_by timestamptz, time_limit interval,
