@@ -40,8 +40,10 @@ def test_no_answer_has_a_secret(web: Web, kit: Kit, store_url: str) -> None:
         told += made.text + web("GET", where).text + web("GET", f"{where}/explain").text
     shown = web("GET", where).json()
     assert (shown["state"], shown["history"][-1]["message"]) == ("dead", MASK)
-    for path in ("/v1/jobs", "/v1/dead-letters/groups", "/v1/queues", "/metrics"):
-        told += web("GET", path).text
+    for path in ("/v1/jobs", "/v1/dead-letters", f"{where}/logs", "/v1/queues", "/v1/overview", "/metrics"):
+        answer = web("GET", path)
+        assert (path, answer.status_code) == (path, 200)
+        told += answer.text
     changed = web("POST", f"{where}/resubmit", {"change": {"name": SECRETS["batch"]}})
     assert changed.status_code == 200
     told += changed.text + web("GET", where).text

@@ -14,6 +14,7 @@ from lateshift.model.sealed import MASK
 from lateshift.model.triggering.events import Message
 from lateshift.model.workflow.step import StepRow
 from lateshift.operating.schedule_making import add
+from lateshift.runtime.log import log
 from lateshift.testing import testing
 from lateshift.triggers.source import Incoming
 from lateshift.workflow import steps
@@ -32,7 +33,7 @@ def older_logs() -> Iterator[None]:
     """Runs log what their steps raised, as older releases did."""
 
     def said(row: StepRow) -> str:
-        steps.log.error("workflow %s is held: %s", new_job_id(), steps.why_held(row))
+        log.error("workflow %s is held: %s", new_job_id(), steps.why_held(row))
         return "which has failed"
 
     with pytest.MonkeyPatch.context() as patch:
