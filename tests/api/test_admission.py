@@ -35,6 +35,7 @@ def revoke(kit: Kit) -> None:
     token = kit.app.store.tokens.named("victim")
     assert token is not None
     assert kit.app.store.tokens.revoke(token.id, by="ana")
+    kit.clock.move(seconds=2 * LOOK_LASTS.total_seconds())
 
 
 async def late(body: Any, meanwhile: Callable[[], None]) -> AsyncIterator[bytes]:
@@ -70,7 +71,9 @@ def test_an_answer_that_was_kept_is_not_told_to_whom_it_may_not_be_told_any_more
 
 
 def test_a_body_that_comes_slowly_from_a_good_token_is_taken(web: Web, kit: Kit, victim: str) -> None:
-    made = web("POST", "/v1/tokens", token=victim, headers=JSON, content=late(NEW, lambda: None))
+    made = web(
+        "POST", "/v1/tokens", token=victim, headers=JSON, content=late(NEW, lambda: kit.clock.move(seconds=1))
+    )
     assert made.status_code == 201
 
 
@@ -82,7 +85,6 @@ def test_a_token_that_is_revoked_while_a_deed_waits_for_its_turn_does_nothing(
 
     async def after_a_moment(*what: Any) -> Any:
         revoke(kit)
-        kit.clock.move(seconds=2 * LOOK_LASTS.total_seconds())
         return await aside(*what)
 
     monkeypatch.setattr(answering, "aside", after_a_moment)

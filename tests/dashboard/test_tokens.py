@@ -13,6 +13,7 @@ from lateshift.api.problem import Refused
 from lateshift.dashboard.page import Form
 from lateshift.dashboard.typed import UNITS, seconds_in, words_in
 from lateshift.model.access import SIGN_IN_LINK, Scope, new_token
+from lateshift.testing import Kit
 from tests.api.asking import token_of
 from tests.dashboard.browsing import OWN, Browser, browsing
 from tests.dashboard.test_workflows import html
@@ -137,7 +138,9 @@ def test_words_are_parted_by_spaces_commas_and_lines() -> None:
     assert words_in({}, "q") == []
 
 
-def test_a_form_of_a_browser_that_is_signed_out_while_it_comes_does_nothing(browser: Browser) -> None:
+def test_a_form_of_a_browser_that_is_signed_out_while_it_comes_does_nothing(
+    browser: Browser, kit: Kit
+) -> None:
     store = browser.app.store
     browser.look("/tokens")
     assert browser.page is not None
@@ -148,6 +151,7 @@ def test_a_form_of_a_browser_that_is_signed_out_while_it_comes_does_nothing(brow
         yield sent[:1]
         [own] = store.tokens.list(1, sign_ins=True)
         await asyncio.to_thread(store.tokens.revoke, own.id, by="ann")
+        kit.clock.move(seconds=1)
         yield sent[1:]
 
     headers = OWN | {"Content-Type": "application/x-www-form-urlencoded"}

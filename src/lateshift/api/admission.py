@@ -1,8 +1,7 @@
-"""That a caller was let in, which is true of a moment: whoever had something to wait for after that is looked at again before anything
-is done, so that a token that is revoked meanwhile does nothing. Whoever had not pays nothing for it."""
+"""That a caller was let in, which is true of a moment: whoever had something to wait for after that, such as his body or a thread, is looked
+at again before anything is done, so that a token that is revoked meanwhile does nothing. Whoever had not pays next to nothing for it."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from lateshift.api.authentication import Doorkeeper
@@ -11,6 +10,7 @@ from lateshift.api.route import Route
 from lateshift.model.access import Token
 
 T = TypeVar("T")
+_LASTS = LOOK_LASTS.total_seconds()
 
 
 class Admission:
@@ -20,22 +20,14 @@ class Admission:
         self.token = token
         self._doorkeeper = doorkeeper
         self._route = route
-        self._looked_at = doorkeeper.monotonic()
-
-    async def after(self, coming: Awaitable[T]) -> T:
-        """What comes, such as the body. A client has it wait for as long as it likes: how short that was is not asked. Raises Refused."""
-        turned: list[bool] = []
-        asyncio.get_running_loop().call_soon(turned.append, True)  # before anything that is waited for
-        given = await coming
-        if turned:
-            await self.again()
-        return given
+        self._monotonic = doorkeeper.monotonic
+        self._looked_at = self._monotonic()
 
     async def again(self) -> None:
         """Raises Refused unless the token is still good for this."""
         if self.token is not None:
             await self._doorkeeper.again(self.token, self._route)
-            self._looked_at = self._doorkeeper.monotonic()
+            self._looked_at = self._monotonic()
 
     async def if_late(self) -> None:
         """The same where the last look was more than a moment ago."""
@@ -46,7 +38,7 @@ class Admission:
         """The same on a thread, right before what is done there."""
         if self._is_late and self.token is not None:
             self._doorkeeper.again_here(self.token, self._route)
-            self._looked_at = self._doorkeeper.monotonic()
+            self._looked_at = self._monotonic()
 
     async def in_turn(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """What a route that looks at a lot gives, when it is its turn. The browsers of a token count as that token. Raises Refused."""
@@ -55,4 +47,4 @@ class Admission:
 
     @property
     def _is_late(self) -> bool:
-        return self._doorkeeper.monotonic() - self._looked_at > LOOK_LASTS.total_seconds()
+        return self._monotonic() - self._looked_at > _LASTS

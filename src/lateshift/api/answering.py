@@ -60,16 +60,14 @@ def endpoint_of(
         route.remembers,
     )
 
-    async def answer(request: Request) -> Response:
-        if route.scope != PUBLIC or not posted:
-            return await answer_within(request, None)
+    async def answer_stranger(request: Request) -> Response:
         share = doorkeeper.unknown.share()
         try:
-            return await answer_within(request, share)
+            return await answer(request, share)
         finally:
             share.end()
 
-    async def answer_within(request: Request, share: Share | None) -> Response:
+    async def answer(request: Request, share: Share | None = None) -> Response:
         admission = await admitted(request)
         token = admission.token
         if posted:
@@ -84,7 +82,7 @@ def endpoint_of(
         if route.before is not None:
             route.before(asked)
         if posted:
-            asked.body = await admission.after(body_of(request, route, bounds, share))
+            asked.body = await body_of(request, route, bounds, share)
 
         async def do(begin: Begin | None = None) -> Response:
             given = await handled(route, asked, admission, begin)
@@ -110,11 +108,13 @@ def endpoint_of(
             )
         return Admission(doorkeeper, route, token)
 
+    answering = answer_stranger if posted and route.scope == PUBLIC else answer
+
     async def endpoint(request: Request) -> Response:
         if (traced := spans()) is not None:
             traced.enter_request(request.headers)
         try:
-            return await deadline.keep(answer(request))
+            return await deadline.keep(answering(request))
         except Exception as error:
             return problem_of(blamed(error, request), f"{route.method} {route.path}")
 

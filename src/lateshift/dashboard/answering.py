@@ -88,7 +88,7 @@ class Pages:
             text, admission = await self._admitted(request, action.route)
             token = admission.token
             assert token is not None, "pages are for those who are signed in"
-            form = await admission.after(form_of(request))
+            form = await form_of(request)
             require_proof(text, form.pop("proof", ""))
             question, verb = form.pop("question", ""), form.pop("verb", "")
             if question:
