@@ -434,3 +434,11 @@ def test_a_reason_that_a_task_gave_is_not_taken_for_misspelt(cli: Cli, shop: Lat
     worker.settle(worker.lease_one(Line("warehouse", Lane.COROUTINE)), Cancelled("permnent", DAY))
     said = cli("jobs", "list", "--reason", "permnent", "--json")
     assert ([each["id"] for each in said.document["jobs"]], said.err) == ([str(job.id)], "")
+
+
+def test_help_says_whole_what_each_command_does(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for asked in ([], ["jobs"], ["workflows"], ["tokens"]):
+        said = cli(*asked, "--help").out
+        assert "Commands:" in said
+        assert "..." not in said.partition("Commands:")[2], asked

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from lateshift.cli.nouns import Nouns
 from lateshift.cli.options import listing, opened, wants_json
 from lateshift.cli.output import instant, print_json, print_sentences
 from lateshift.store.access_contract import AUDIT_AT_ONCE, AUDIT_LOOKED_AT, AuditRow
@@ -12,7 +13,7 @@ from lateshift.store.contract import Store
 LARGEST_NUMBER = 2**63 - 1
 
 
-@click.group()
+@click.group(cls=Nouns)
 def audit() -> None:
     """What operators did."""
 

@@ -9,6 +9,7 @@ import click
 from lateshift.batches.handle import Batch
 from lateshift.cli import exits
 from lateshift.cli.batch_view import facts, watched
+from lateshift.cli.nouns import Nouns
 from lateshift.cli.options import job_id as id_type
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import amount, console, counted, duration, print_json, print_table
@@ -19,7 +20,7 @@ from lateshift.documents.batches import batch_document, state_of
 from lateshift.model.batch import BatchId, BatchView
 
 
-@click.group()
+@click.group(cls=Nouns)
 def batches() -> None:
     """How far batches are; cancel all of one, run again what failed."""
 

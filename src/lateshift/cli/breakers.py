@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import click
 
+from lateshift.cli.nouns import Nouns
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import amount, instant, print_json, print_table
 from lateshift.documents.breakers import breaker_document
@@ -12,7 +13,7 @@ from lateshift.operating.names import require_breaker
 from lateshift.store.contract import COUNT_LIMIT
 
 
-@click.group()
+@click.group(cls=Nouns)
 def breakers() -> None:
     """Circuit breakers: which are open, and what they have parked."""
 

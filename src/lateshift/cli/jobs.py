@@ -13,6 +13,7 @@ from lateshift.cli.discard import discard
 from lateshift.cli.explain import explain
 from lateshift.cli.logs import logs, tell_of_logs
 from lateshift.cli.missing import unheard_of, unseen
+from lateshift.cli.nouns import Nouns
 from lateshift.cli.options import job_id as id_type
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import (
@@ -41,7 +42,7 @@ from lateshift.operating.moments import moment
 STATES = [state.label for state in State]
 
 
-@click.group()
+@click.group(cls=Nouns)
 def jobs() -> None:
     """Look at jobs, cancel them, run them again, discard dead letters."""
 

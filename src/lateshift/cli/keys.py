@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import click
 
 from lateshift.cli import exits
+from lateshift.cli.nouns import Nouns
 from lateshift.cli.options import common, leave_a_line, listing, opened, wants_json
 from lateshift.cli.output import counted, print_json, print_table, say
 from lateshift.cli.progress import bar
@@ -14,7 +15,7 @@ from lateshift.sealing.renewing import count, renew
 from lateshift.sealing.ring import DIGEST, Ring, new_key, ring_of
 
 
-@click.group()
+@click.group(cls=Nouns)
 def keys() -> None:
     """The key ring of sensitive queues."""
 

@@ -18,6 +18,7 @@ from lateshift.cli.keys import keys
 from lateshift.cli.limits import limits
 from lateshift.cli.members import members
 from lateshift.cli.metrics import metrics
+from lateshift.cli.nouns import Nouns
 from lateshift.cli.options import common
 from lateshift.cli.pipelines import pipelines
 from lateshift.cli.queues import queues
@@ -40,7 +41,7 @@ class _OutputClosed(Exception):
     """Whoever read our output has gone."""
 
 
-class Program(click.Group):
+class Program(Nouns):
     """The outermost command."""
 
     def resolve_command(

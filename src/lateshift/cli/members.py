@@ -2,6 +2,7 @@
 
 import click
 
+from lateshift.cli.nouns import Nouns
 from lateshift.cli.options import listing, opened, wants_json
 from lateshift.cli.output import amount, duration, print_json, print_sentences, short
 from lateshift.clock import SYSTEM
@@ -9,7 +10,7 @@ from lateshift.documents.members import member_document
 from lateshift.store.contract import MemberView
 
 
-@click.group()
+@click.group(cls=Nouns)
 def members() -> None:
     """The processes that work on the store."""
 

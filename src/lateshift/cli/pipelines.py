@@ -3,6 +3,7 @@
 import click
 from msgspec import structs
 
+from lateshift.cli.nouns import Nouns
 from lateshift.cli.options import listing, opened, wants_json
 from lateshift.cli.output import amount, print_json, print_table
 from lateshift.documents.pipelines import drawn, pipeline_document
@@ -11,7 +12,7 @@ from lateshift.operating.pipelines import all_pipelines, one_pipeline
 from lateshift.store.contract import COUNT_LIMIT
 
 
-@click.group()
+@click.group(cls=Nouns)
 def pipelines() -> None:
     """How far the items of each pipeline are, and what stands at each filter."""
 

@@ -3,6 +3,7 @@
 import click
 
 from lateshift.cli.missing import unseen
+from lateshift.cli.nouns import Nouns
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import amount, duration, print_json, print_table
 from lateshift.documents.queues import queue_document
@@ -11,7 +12,7 @@ from lateshift.operating.queues import all_queues
 from lateshift.store.contract import COUNT_LIMIT, QueueView
 
 
-@click.group()
+@click.group(cls=Nouns)
 def queues() -> None:
     """What stands in each queue; pause and resume."""
 

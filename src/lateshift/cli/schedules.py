@@ -9,6 +9,7 @@ from msgspec import structs
 
 from lateshift.batches.handle import Batch
 from lateshift.cli.durations import length, moment
+from lateshift.cli.nouns import Nouns
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import amount, counted, duration, print_json, print_table, short
 from lateshift.cli.progress import bar
@@ -33,7 +34,7 @@ from lateshift.schedules import Schedule
 from lateshift.store.contract import Store
 
 
-@click.group()
+@click.group(cls=Nouns)
 def schedules() -> None:
     """What fires when; add, pause, fire now, fill what was missed."""
 

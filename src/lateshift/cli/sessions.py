@@ -5,6 +5,7 @@ import msgspec
 
 from lateshift.cli import exits
 from lateshift.cli.missing import held_elsewhere
+from lateshift.cli.nouns import Nouns
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import print_json, print_table
 from lateshift.documents.sessions import SessionDocument, session_document
@@ -13,7 +14,7 @@ SHOWN = 200  # sessions in a listing, unless --limit says otherwise
 STATE_SHOWN = 60  # characters of a session's state in a listing
 
 
-@click.group()
+@click.group(cls=Nouns)
 def sessions() -> None:
     """What sessions keep, and which are held."""
 

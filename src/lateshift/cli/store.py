@@ -5,11 +5,12 @@ from pathlib import Path
 import click
 
 from lateshift.cli import exits
+from lateshift.cli.nouns import Nouns
 from lateshift.cli.options import leave_a_line, listing, opened, wants_json
 from lateshift.cli.output import print_json, without_password
 
 
-@click.group()
+@click.group(cls=Nouns)
 def store() -> None:
     """Migrate, check and back up the store."""
 

@@ -8,6 +8,7 @@ from uuid import UUID
 import click
 
 from lateshift.cli.durations import length
+from lateshift.cli.nouns import Nouns
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import instant, print_json, print_table, short
 from lateshift.cli.short_ids import NAMED
@@ -22,7 +23,7 @@ from lateshift.store.contract import Store
 SHOWN = 200  # tokens in a listing, unless --limit says otherwise
 
 
-@click.group()
+@click.group(cls=Nouns)
 def tokens() -> None:
     """Who may use the API, for what and until when."""
 

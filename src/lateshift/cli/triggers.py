@@ -6,6 +6,7 @@ from uuid import UUID
 import click
 
 from lateshift.cli import exits
+from lateshift.cli.nouns import Nouns
 from lateshift.cli.options import listing, opened, opened_for, operator, wants_json
 from lateshift.cli.output import counted, print_json, print_sentences, print_table, short
 from lateshift.cli.short_ids import nothing_refused, one_refused, refused_digits
@@ -27,7 +28,7 @@ from lateshift.store.contract import Store
 PAGE = 500
 
 
-@click.group()
+@click.group(cls=Nouns)
 def triggers() -> None:
     """What starts jobs from outside: how far each has read, and what it refused."""
 

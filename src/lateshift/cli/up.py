@@ -63,7 +63,7 @@ def up(program: str, processes: int, no_view: bool, no_api: bool, place: Place, 
 @click.command()
 @_options
 def work(program: str, processes: int, **settings: Any) -> None:
-    """The same without a view: log lines, for servers."""
+    """Run PROGRAM's workers and the supervisor, with log lines: for servers."""
     _run(program, processes, settings, view=False)
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from lateshift.cli import exits
 from lateshift.cli.acting import complain, resolved
+from lateshift.cli.nouns import Nouns
 from lateshift.cli.options import listing, opened, opened_for, operator, wants_json
 from lateshift.cli.output import (
     STYLES,
@@ -45,7 +46,7 @@ from lateshift.operating import runs as operating
 from lateshift.operating.steps import refuse_misfit, refuse_unmendable
 
 
-@click.group()
+@click.group(cls=Nouns)
 def workflows() -> None:
     """Look at runs of workflows and their steps, tell them things, say how those go on that wait."""
 
