@@ -1,7 +1,7 @@
 """Dead letters that a program or an operator means: to look at, in groups, to resubmit, with other arguments if need be, and to
 discard. Made by `app.dead_letters(…)`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from itertools import islice
 
@@ -28,18 +28,19 @@ KEPT_TOLD = 1_000  # dead letters that a discard passes over and names
 
 
 class DeadLetters:
-    """The dead letters of a task, a queue, a reason, or one fingerprint; all of them if nothing narrows. Reading them
-    takes bounded memory; the newest come first."""
+    """The dead letters of a task, a queue, a reason, or one fingerprint; those of `ids` that are dead; all of them if nothing narrows.
+    Reading them takes bounded memory; the newest come first, those of `ids` in their order."""
 
     def __init__(
         self, store: Store, tasks: Tasks, clock: Clock, *, queue: str | None = None, task: str | None = None,
-        reason: str | None = None, like: str | None = None,
+        reason: str | None = None, like: str | None = None, ids: Iterable[JobId] | None = None,
     ) -> None:  # fmt: skip
         if like is not None and not FINGERPRINT.fullmatch(like):
             raise OptionInvalid(
                 f"{like!r} is no fingerprint: eight hexadecimal digits, as `lateshift jobs dead` shows them."
             )
         self.like = like
+        self.ids = None if ids is None else tuple(dict.fromkeys(ids))  # these alone, as far as they are dead
         self.most = DEAD_LOOKED_AT  # of the newest that grouping, `like` and a discard look at
         self.cut = False  # whether the last look at them ended at the most
         self.steps = 0  # of workflows, which the last look at those that can be resubmitted left out
@@ -111,9 +112,26 @@ class DeadLetters:
         """
         course = Course(first=first, wait=wait, rate=None if rate is None else Rate.read(rate))
         resubmission = self._resubmission(change, by)
+        letters = self
         if change is not None:
-            refuse_problems(resubmission.plan(up_to(limit, self.resubmittable())))
-        return resubmission.carry_out(up_to(limit, self.resubmittable()), course, self._clock)
+            plan = resubmission.plan(up_to(limit, self.resubmittable()))
+            refuse_problems(plan)
+            if self.ids is None:  # one that has died meanwhile was not checked
+                letters = self.these(plan.ids)
+        done = resubmission.carry_out(up_to(limit, letters.resubmittable()), course, self._clock)
+        done.skipped = letters.without(done)
+        return done
+
+    def these(self, ids: Sequence[JobId]) -> "DeadLetters":
+        """Of the same store those with these ids, as far as they are dead letters: what was looked through is what is done."""
+        return DeadLetters(self._store, self._tasks, self._clock, ids=ids)
+
+    def without(self, done: Resubmitted) -> list[JobId]:
+        """Which of them were skipped; of `ids`, all that were not resubmitted though it was their turn."""
+        if self.ids is None or done.stopped is not None:
+            return done.skipped
+        sent = set(done.ids)
+        return [id for id in self.ids if id not in sent]
 
     def plan_discard(self, *, limit: int = DISCARD_MOST) -> DiscardPlan:
         """What `discard` would do with the same limit; nothing is written."""
@@ -134,6 +152,11 @@ class DeadLetters:
         return Resubmission(self._store, by=by, change=change, tasks=tasks)
 
     def _all(self) -> Iterator[JobView]:
+        if self.ids is not None:
+            for start in range(0, len(self.ids), PAGE):
+                found = self._store.reports.named(self.ids[start : start + PAGE])
+                yield from (view for view in found if view is not None and view.state is State.DEAD)
+            return
         wanted = self.wanted
         while page := self._store.reports.jobs(wanted, PAGE):
             yield from page

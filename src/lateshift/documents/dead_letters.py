@@ -37,10 +37,11 @@ class PlannedDocument(Struct, frozen=True, kw_only=True):
 
 
 class PlanDocument(Struct, frozen=True, kw_only=True):
-    """What would be resubmitted; nothing was."""
+    """What would be resubmitted; nothing was. `ids`: which, and what to send then, so that no other goes with them."""
 
     would_resubmit: int
     would_edit: int
+    ids: list[UUID]
     examples: list[PlannedDocument]
 
 
@@ -93,7 +94,7 @@ def plan_document(plan: Plan) -> PlanDocument:
         )
         for each in plan.examples
     ]  # fmt: skip
-    return PlanDocument(would_resubmit=plan.count, would_edit=plan.edited, examples=examples)
+    return PlanDocument(would_resubmit=plan.count, would_edit=plan.edited, ids=plan.ids, examples=examples)
 
 
 def discard_plan_document(plan: DiscardPlan) -> DiscardPlanDocument:

@@ -73,7 +73,7 @@ def _letters(asked: Asked, **narrowed: str | None) -> DeadLetters:
 def chosen(form: Form) -> Any:
     """Which, how many of them at most, how fast, and the new values for some of their arguments. Raises Refused if those are no JSON
     object."""
-    body: dict[str, Any] = {name: form[name] for name in _FILTERS if form.get(name)}
+    body = which(form)
     if pace := form.get("rate", "").strip():
         body["rate"] = pace
     if (most := whole_in(form, "limit")) is not None:
@@ -99,7 +99,7 @@ def _says(done: ResubmittedDocument) -> str:
     return f"{counted(len(done.resubmitted), 'job')} ready again{edited}{last}.{left}"
 
 
-def unwanted(form: Form) -> Any:
+def which(form: Form) -> dict[str, Any]:
     """Those that were seen, by their ids; before that, those of the filters."""
     ids = [id for id in form.get("ids", "").split(",") if id]
     return {"ids": ids} if ids else {name: form[name] for name in _FILTERS if form.get(name)}
@@ -110,12 +110,10 @@ def _says_gone(done: DiscardedDocument) -> str:
     return f"{counted(len(done.discarded), 'job')} discarded.{left}"
 
 
-PREVIEW_DISCARD = Action(
-    route=_ROUTES[discarding.preview_discard], body=unwanted, shows="discard_preview.html"
-)
+PREVIEW_DISCARD = Action(route=_ROUTES[discarding.preview_discard], body=which, shows="discard_preview.html")
 _DISCARD = Action(
     route=_ROUTES[discarding.discard_dead_letters],
-    body=unwanted,
+    body=which,
     says=_says_gone,
     leads=lambda done: "/dead-letters",
 )
