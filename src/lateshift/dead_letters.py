@@ -1,7 +1,7 @@
 """Dead letters that a program or an operator means: to look at, in groups, to resubmit, with other arguments if need be, and to
 discard. Made by `app.dead_letters(…)`."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from itertools import islice
 
@@ -33,14 +33,14 @@ class DeadLetters:
 
     def __init__(
         self, store: Store, tasks: Tasks, clock: Clock, *, queue: str | None = None, task: str | None = None,
-        reason: str | None = None, like: str | None = None, ids: Iterable[JobId] | None = None,
+        reason: str | None = None, like: str | None = None,
     ) -> None:  # fmt: skip
         if like is not None and not FINGERPRINT.fullmatch(like):
             raise OptionInvalid(
                 f"{like!r} is no fingerprint: eight hexadecimal digits, as `lateshift jobs dead` shows them."
             )
         self.like = like
-        self.ids = None if ids is None else tuple(dict.fromkeys(ids))  # these alone, as far as they are dead
+        self.ids: tuple[JobId, ...] | None = None  # these alone, as far as they are dead
         self.most = DEAD_LOOKED_AT  # of the newest that grouping, `like` and a discard look at
         self.cut = False  # whether the last look at them ended at the most
         self.steps = 0  # of workflows, which the last look at those that can be resubmitted left out
@@ -124,7 +124,9 @@ class DeadLetters:
 
     def these(self, ids: Sequence[JobId]) -> "DeadLetters":
         """Of the same store those with these ids, as far as they are dead letters: what was looked through is what is done."""
-        return DeadLetters(self._store, self._tasks, self._clock, ids=ids)
+        letters = DeadLetters(self._store, self._tasks, self._clock)
+        letters.ids = tuple(dict.fromkeys(ids))
+        return letters
 
     def without(self, done: Resubmitted) -> list[JobId]:
         """Which of them were skipped; of `ids`, all that were not resubmitted though it was their turn."""

@@ -1,5 +1,6 @@
 """Which index serves each statement of SQLite."""
 
+from lateshift.model.job import State
 from lateshift.store import sqlite
 
 # SQLite: statement, bindings, and what the plan must say. A statement with a second form is named once for each.
@@ -175,13 +176,16 @@ SQLITE: list[tuple[str, str, str]] = [
     ("PURGE_IDENTITIES", sqlite.upkeep.PURGE_IDENTITIES, "job_identity_expires (expires_at<?)"),
     ("KEEP_IDENTITIES", sqlite.upkeep.KEEP_IDENTITIES, "job_identity_expires (expires_at<?)"),
     ("LEAVE", sqlite.members.LEAVE, "job_running (holder=?)"),
-    ("NEXT_READY", sqlite.queues.NEXT_READY, "job_ready (queue>?)"),
-    ("COUNT_READY", sqlite.queues.COUNT_READY, "job_ready (queue=?)"),
+    ("NEXT that is ready", sqlite.queues.NEXT[State.READY], "job_ready (queue>?)"),
+    ("NEXT that is scheduled", sqlite.queues.NEXT[State.SCHEDULED], "COVERING INDEX job_later (queue>?)"),
+    ("NEXT that is blocked", sqlite.queues.NEXT[State.BLOCKED], "COVERING INDEX job_held_up (queue>?)"),
+    ("NEXT that is dead", sqlite.queues.NEXT[State.DEAD], "COVERING INDEX settled_dead_of (queue>?)"),
+    ("COUNT of ready jobs", sqlite.queues.COUNT[State.READY], "job_ready (queue=?)"),
+    ("COUNT of scheduled jobs", sqlite.queues.COUNT[State.SCHEDULED], "COVERING INDEX job_later (queue=?)"),
+    ("COUNT of blocked jobs", sqlite.queues.COUNT[State.BLOCKED], "COVERING INDEX job_held_up (queue=?)"),
+    ("COUNT of dead letters", sqlite.queues.COUNT[State.DEAD], "COVERING INDEX settled_dead_of (queue=?)"),
     ("OLDEST_READY", sqlite.queues.OLDEST_READY, "job_ready (queue=?)"),
-    ("COUNT_SCHEDULED", sqlite.queues.COUNT_SCHEDULED, "job_scheduled"),
     ("COUNT_RUNNING", sqlite.queues.COUNT_RUNNING, "job_"),
-    ("COUNT_BLOCKED", sqlite.queues.COUNT_BLOCKED, "job_blocked"),
-    ("COUNT_DEAD", sqlite.queues.COUNT_DEAD, "settled_dead"),
     ("JOB", sqlite.reports.JOB, "PRIMARY KEY (id=?)"),
     ("TELL_ENDED", sqlite.replies.TELL_ENDED, "PRIMARY KEY (id=?)"),
     ("WITH_REPLY", sqlite.replies.WITH_REPLY, "PRIMARY KEY (id=?)"),
@@ -281,7 +285,7 @@ SQLITE: list[tuple[str, str, str]] = [
     ("HAS_JOBS", sqlite.batches.HAS_JOBS, "settled_batch"),
 ]
 SORTED = {
-    "LEASE", "LEASE_LEVEL", "CANDIDATES", "CANDIDATES_LEVEL", "PROMISED", "NEXT_LINE", "NEXT_READY", "PROMOTE", "HOT_JOBS", "COLD_JOBS",
+    "LEASE", "LEASE_LEVEL", "CANDIDATES", "CANDIDATES_LEVEL", "PROMISED", "NEXT_LINE", "NEXT that is ready", "NEXT that is scheduled", "NEXT that is blocked", "NEXT that is dead", "PROMOTE", "HOT_JOBS", "COLD_JOBS",
     "DEAD_JOBS", "LEASE_BY_AGE", "LINES", "NEXT_DUE", "UPCOMING", "LIST of sessions", "LIST_HELD", "CANDIDATES_OF", "WAITING",
     "DUE", "NEXT_WAITING_LINE", "NEXT_WAIT", "LONGEST", "LOWEST", "SETTLED_JOBS", "FAILED_JOBS", "UNSETTLED_JOBS", "HOT_OF_BATCH",
     "COLD_OF_BATCH", "DEAD_OF_BATCH",

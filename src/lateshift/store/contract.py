@@ -109,7 +109,7 @@ class Grip(Struct, frozen=True):
 
 class QueueView(Struct, frozen=True, kw_only=True):
     """How many jobs stand in a queue. A count stops at a limit: a display must not cost more with a backlog. Of those that are blocked,
-    `parked` wait for a breaker, `rationed` for the rate of their queue."""
+    `parked` wait for a breaker, `rationed` for the rate of their queue. `more_running`: more run, of all queues, than were counted."""
 
     name: str
     ready: int
@@ -122,6 +122,7 @@ class QueueView(Struct, frozen=True, kw_only=True):
     paused_at: datetime | None
     parked: int = 0
     rationed: int = 0
+    more_running: bool = False
 
 
 COUNT_LIMIT = 10_000
@@ -244,8 +245,8 @@ class Queues(Protocol):
     def list(
         self, most: int = COUNT_LIMIT, *, limit: int | None = None, of: Collection[str] | None = None
     ) -> list[QueueView]:
-        """By name, `limit` of them: the first, or if so many have ready jobs, of those; or these, whether they are there or not. Ready jobs
-        are counted up to `most` in each queue, those in another state up to so many in all."""
+        """By name, `limit` of them: the first, or if so many have ready jobs, of those; or these, whether they are there or not. Jobs
+        in a state are counted up to `most` in each queue; those that run, which no index knows by queue, up to COUNT_LIMIT in all."""
 
 
 class Locks(Protocol):

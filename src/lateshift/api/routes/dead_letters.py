@@ -133,16 +133,14 @@ def _chosen(asked: Asked) -> DeadLetters:
     if not ids:
         return letters_of(asked)
     asked.jobs(ids)
-    return DeadLetters(asked.store, _own_tasks(asked), asked.store.clock, ids=ids)
+    return DeadLetters(asked.store, _own_tasks(asked), asked.store.clock).these(ids)
 
 
 def refuse_unless_named(which: Which, ids: bool) -> None:
     """Raises Refused unless it is said in one way. `ids`: whether it is by ids."""
     narrowed = any(each is not None for each in (which.queue, which.task, which.reason, which.like))
     if [narrowed, which.all, ids].count(True) != 1:
-        said = (
-            'Name which dead letters, in one way: ids; or queue, task, reason or like; or say "all": true.'
-        )
+        said = 'Name which dead letters, in one way: ids; or queue, task, reason or like; or say "all": true.'
         raise Refused(422, "body-invalid", said, field="all")
 
 
