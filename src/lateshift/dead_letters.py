@@ -43,6 +43,10 @@ class DeadLetters:
         self.ids: tuple[JobId, ...] | None = None  # these alone, as far as they are dead
         self.most = DEAD_LOOKED_AT  # of the newest that grouping, `like` and a discard look at
         self.cut = False  # whether the last look at them ended at the most
+        self.bounded = (
+            False  # whether a look ends where the store has looked at many that do not fit, as a page does
+        )
+        self.ended_at: JobId | None = None  # where it ended so
         self.steps = 0  # of workflows, which the last look at those that can be resubmitted left out
         self.kept: dict[
             JobId, Kept
@@ -60,6 +64,7 @@ class DeadLetters:
                 return
             if self.like is None or fingerprint(view) == self.like:
                 yield view
+        self.cut = self.ended_at is not None
 
     def resubmittable(self) -> Iterator[JobView]:
         """All but those that were steps of workflows: a run has another job made of its step."""
@@ -94,6 +99,8 @@ class DeadLetters:
                 groups.add(view)
             groups.last = view.id
             told(1)
+        if self.ended_at is not None:
+            groups.cut, groups.last = True, self.ended_at
         return groups
 
     def plan(self, change: Change | None = None, *, limit: int = 1_000) -> Plan:
@@ -159,10 +166,16 @@ class DeadLetters:
                 found = self._store.reports.named(self.ids[start : start + PAGE])
                 yield from (view for view in found if view is not None and view.state is State.DEAD)
             return
-        wanted = self.wanted
-        while page := self._store.reports.jobs(wanted, PAGE):
-            yield from page
-            wanted = structs.replace(wanted, before=page[-1].id)
+        wanted, self.ended_at = self.wanted, None
+        while True:
+            seen = self._store.reports.search(wanted, PAGE)
+            yield from seen.jobs
+            if seen.before is None:
+                return
+            if seen.cut and self.bounded:
+                self.ended_at = seen.before
+                return
+            wanted = structs.replace(wanted, before=seen.before)
 
 
 def refuse_problems(plan: Plan) -> None:

@@ -9,6 +9,7 @@ from lateshift import Lateshift, Permanent
 from lateshift.dashboard.pages import dead_letters
 from lateshift.model.access import Scope
 from lateshift.model.job import JobFilter, State
+from lateshift.store import searching
 from lateshift.testing import Kit
 from tests.api.shop import Shop
 from tests.dashboard.browsing import Browser
@@ -214,6 +215,21 @@ def test_a_page_groups_so_many_of_the_newest(
     assert "of the newest 2 dead letters" in browser.look("/dead-letters")
     browser.look(f"/dead-letters/{fingerprint(browser)}")
     assert "there may be more" in browser.text
+
+
+def test_a_page_looks_at_so_many_dead_letters_however_few_fit_and_says_so(
+    browser: Browser, shop: Shop, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "STRIDE", 2)
+    monkeypatch.setattr(searching, "LOOKED_AT", 2)
+    buried(kit, 4)
+    shop.send.enqueue("nobody")
+    kit.drain()
+    said = browser.look("/dead-letters?reason=nope")
+    assert "No dead letter fits this." in said
+    assert "Of the newest 10,000 dead letters or so." in said
+    assert "or so" not in browser.look("/dead-letters?queue=nope")
+    assert "or so" not in browser.look("/dead-letters?task=send")
 
 
 def test_a_token_for_some_queues_sees_no_letters_of_others(browser: Browser, shop: Shop, kit: Kit) -> None:

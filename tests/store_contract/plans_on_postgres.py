@@ -44,6 +44,7 @@ LETTERS = {"ids": IDS, "skew": NO_TIME, "least": NO_TIME}
 NEEDED = {"settled_dead", "session_held", "job_pkey", "job_batch", "batch_count_batch"}
 STEPS_ASKED = {"id": ONE, "after": "00007", "state": None, "limit": 100}
 TALLY = {"name": "w1", "queue": "q1", "limit": 10_000, "steps": 100_000}
+OF_TASK = {"queue": "q1", "task": "noop"}
 COUNTED = {"skew": NO_TIME, "limit": 100, "of": ["q1"] * 20}
 NEW = ("q1", 0, 0, 3, None, None, "noop")
 # CANCELLED_BY and ORDER_STOP may go by the primary key or by the few running jobs.
@@ -285,6 +286,9 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("COLD_OF_TAG", postgres.listing.COLD_OF_TAG, FILTER | {"tag": "t1"}, {"job_tag_pkey", "settled_pkey"}),
     ("HOT_FLOOR", postgres.listing.HOT_FLOOR, FLOOR, {"job_pkey"}),
     ("COLD_FLOOR", postgres.listing.COLD_FLOOR, FLOOR, {"settled_pkey"}),
+    ("DEAD_OF_TASK", postgres.listing.DEAD_OF_TASK, FILTER | OF_TASK, {"settled_dead_of"}),
+    ("DEAD_TASK_FLOOR", postgres.listing.DEAD_TASK_FLOOR, FLOOR | OF_TASK, {"settled_dead_of"}),
+    ("OF_DEAD", postgres.listing.OF_DEAD, {"queue": "q1", "limit": 100}, {"settled_dead_of"}),
     ("DEAD_FLOOR", postgres.listing.DEAD_FLOOR, FLOOR, {"settled_dead"}),
     ("HOT_BATCH_FLOOR", postgres.listing.HOT_BATCH_FLOOR, FLOOR, {"job_batch"}),
     ("COLD_BATCH_FLOOR", postgres.listing.COLD_BATCH_FLOOR, FLOOR, {"settled_batch"}),

@@ -273,6 +273,9 @@ class Reports(Protocol):
         """Newest first, at a bounded cost whatever is wanted: where no index knows the filter, LOOKED_AT jobs are looked at, and
         the answer says where to go on."""
 
+    def of_dead(self, most: int) -> list[tuple[str, str]]:
+        """The queues and tasks that have dead letters, so many of these pairs, in the order of the store."""
+
     def kept(self, ids: Sequence[JobId]) -> dict[JobId, Kept]:
         """Which of these could not be discarded now, and why."""
 

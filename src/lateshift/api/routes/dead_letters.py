@@ -88,7 +88,7 @@ def list_dead_letters(asked: Asked) -> GroupPage:
     asked.allow(query.queue)
     place = asked.cursors.read(query.cursor, GroupPlace) or GroupPlace(before=None, after=None)
     letters = asked.app.dead_letters(queue=query.queue, task=query.task, reason=query.reason, like=query.like)
-    letters.most = DEAD_MOST
+    letters.most, letters.bounded = DEAD_MOST, True
     letters.wanted = structs.replace(letters.wanted, before=place.before)
     groups = letters.groups()
     left = [group for group in groups.largest_first if place.after is None or place_of(group) > place.after]

@@ -20,6 +20,7 @@ from lateshift.model.access import Scope
 from lateshift.model.fingerprint import last_failure
 from lateshift.model.groups import Groups
 from lateshift.model.sealed import masked_view
+from lateshift.model.search import LOOKED_AT
 from lateshift.model.words import counted, duration
 
 DEAD_ON_A_PAGE = 1_000  # newest dead letters that a page groups; the command line looks at more
@@ -32,15 +33,16 @@ _FILTERS = ("queue", "task", "reason", "like")
 def groups_page(asked: Asked) -> Context:
     """The newest DEAD_ON_A_PAGE dead letters, read by the index of the dead, in groups."""
     own, query = own_queues(asked), asked.query
+    searched = False
     if own:
         groups = Groups()
     else:
         asked.allow(query.queue)
-        groups = _letters(
-            asked, queue=query.queue, task=query.task, reason=query.reason, like=query.like
-        ).groups()
+        letters = _letters(asked, queue=query.queue, task=query.task, reason=query.reason, like=query.like)
+        groups = letters.groups()
+        searched = letters.ended_at is not None
     return {
-        "groups": groups.largest_first[: query.limit], "looked_at": groups.looked_at, "cut": groups.cut, "query": query, "own": own,
+        "groups": groups.largest_first[: query.limit], "looked_at": groups.looked_at, "cut": groups.cut, "searched": LOOKED_AT if searched else None, "query": query, "own": own,
         "given": {name: value for name in _FILTERS if (value := getattr(query, name)) is not None}, "known": known(asked),
     }  # fmt: skip
 
@@ -66,7 +68,7 @@ def group_page(asked: Asked) -> Context:
 
 def _letters(asked: Asked, **narrowed: str | None) -> DeadLetters:
     letters = DeadLetters(asked.store, asked.app.tasks, asked.store.clock, **narrowed)
-    letters.most = DEAD_ON_A_PAGE
+    letters.most, letters.bounded = DEAD_ON_A_PAGE, True
     return letters
 
 
