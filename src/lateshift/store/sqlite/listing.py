@@ -58,8 +58,14 @@ DEAD_TASK_FLOOR = _floor("settled WHERE state = 6 AND queue = ?4 AND task = ?5 A
 HOT_BATCH_FLOOR, COLD_BATCH_FLOOR = _floor("job WHERE batch = ?4 AND"), _floor("settled WHERE batch = ?4 AND")
 DEAD_BATCH_FLOOR = _floor("settled WHERE batch = ?4 AND state = 6 AND")
 TAG_FLOOR = _floor("job_tag WHERE tag = ?4 AND").replace(" id ", " job_id ")
-# The next queue and task that has dead letters. settled_dead_of.
-NEXT_OF_DEAD = """SELECT queue, task FROM settled WHERE state = 6 AND (queue, task) > (?, ?) ORDER BY queue, task LIMIT 1"""
+# The next task of a queue that has dead letters, and the first of the next queue. Not by a comparison of both at once, for which SQLite
+# reads all rows that are equal. settled_dead_of.
+NEXT_TASK_OF_DEAD = (
+    "SELECT queue, task FROM settled WHERE state = 6 AND queue = ? AND task > ? ORDER BY task LIMIT 1"
+)
+NEXT_QUEUE_OF_DEAD = (
+    "SELECT queue, task FROM settled WHERE state = 6 AND queue > ? ORDER BY queue, task LIMIT 1"
+)
 # The jobs that have this key, of each task one, found from one task to the next. Primary key.
 KEYED = """WITH RECURSIVE t(task) AS (SELECT min(task) FROM job_key
   UNION ALL SELECT (SELECT min(task) FROM job_key WHERE task > t.task) FROM t WHERE t.task IS NOT NULL)

@@ -155,7 +155,11 @@ def _of_dead(connection: Connection, first: str, most: int) -> list[tuple[str, s
     """Queues and tasks that have dead letters, from this queue on."""
     found: list[tuple[str, str]] = []
     after = (first, "")
-    while len(found) < most and (rows := connection.execute(listing.NEXT_OF_DEAD, after).fetchall()):
+    while len(found) < most:
+        rows = connection.execute(listing.NEXT_TASK_OF_DEAD, after).fetchall()
+        rows = rows or connection.execute(listing.NEXT_QUEUE_OF_DEAD, after[:1]).fetchall()
+        if not rows:
+            break
         [after] = rows
         found.append(after)
     return found
