@@ -28,8 +28,8 @@ KEPT_TOLD = 1_000  # dead letters that a discard passes over and names
 
 
 class DeadLetters:
-    """The dead letters of a task, a queue, a reason, or one fingerprint; all of them if nothing narrows. Reading them
-    takes bounded memory; the newest come first."""
+    """The dead letters of a task, a queue, a reason, or one fingerprint; those of `ids` that are dead; all of them if nothing narrows.
+    Reading them takes bounded memory; the newest come first, those of `ids` in their order."""
 
     def __init__(
         self, store: Store, tasks: Tasks, clock: Clock, *, queue: str | None = None, task: str | None = None,
@@ -40,8 +40,13 @@ class DeadLetters:
                 f"{like!r} is no fingerprint: eight hexadecimal digits, as `lateshift jobs dead` shows them."
             )
         self.like = like
+        self.ids: tuple[JobId, ...] | None = None  # these alone, as far as they are dead
         self.most = DEAD_LOOKED_AT  # of the newest that grouping, `like` and a discard look at
         self.cut = False  # whether the last look at them ended at the most
+        self.bounded = (
+            False  # whether a look ends where the store has looked at many that do not fit, as a page does
+        )
+        self.ended_at: JobId | None = None  # where it ended so
         self.steps = 0  # of workflows, which the last look at those that can be resubmitted left out
         self.kept: dict[
             JobId, Kept
@@ -60,6 +65,7 @@ class DeadLetters:
                 return
             if self.like is None or fingerprint(view) == self.like:
                 yield view
+        self.cut = self.ended_at is not None
 
     def resubmittable(self) -> Iterator[JobView]:
         """All but those that were steps of workflows: a run has another job made of its step."""
@@ -95,6 +101,8 @@ class DeadLetters:
                 groups.last = view.id
                 told(1)
         groups.cut = next(views, None) is not None
+        if self.ended_at is not None:
+            groups.cut, groups.last = True, self.ended_at
         return groups
 
     def plan(self, change: Change | None = None, *, limit: int = 1_000) -> Plan:
@@ -113,9 +121,28 @@ class DeadLetters:
         """
         course = Course(first=first, wait=wait, rate=None if rate is None else Rate.read(rate))
         resubmission = self._resubmission(change, by)
+        letters = self
         if change is not None:
-            refuse_problems(resubmission.plan(up_to(limit, self.resubmittable())))
-        return resubmission.carry_out(up_to(limit, self.resubmittable()), course, self._clock)
+            plan = resubmission.plan(up_to(limit, self.resubmittable()))
+            refuse_problems(plan)
+            if self.ids is None:  # one that has died meanwhile was not checked
+                letters = self.these(plan.ids)
+        done = resubmission.carry_out(up_to(limit, letters.resubmittable()), course, self._clock)
+        done.skipped = letters.without(done)
+        return done
+
+    def these(self, ids: Sequence[JobId]) -> "DeadLetters":
+        """Of the same store those with these ids, as far as they are dead letters: what was looked through is what is done."""
+        letters = DeadLetters(self._store, self._tasks, self._clock)
+        letters.ids = tuple(dict.fromkeys(ids))
+        return letters
+
+    def without(self, done: Resubmitted) -> list[JobId]:
+        """Which of them were skipped; of `ids`, all that were not resubmitted though it was their turn."""
+        if self.ids is None or done.stopped is not None:
+            return done.skipped
+        sent = set(done.ids)
+        return [id for id in self.ids if id not in sent]
 
     def plan_discard(self, *, limit: int = DISCARD_MOST) -> DiscardPlan:
         """What `discard` would do with the same limit; nothing is written."""
@@ -140,10 +167,21 @@ class DeadLetters:
         return self._store.workflows.begun(within) if within else ()
 
     def _all(self) -> Iterator[JobView]:
-        wanted = self.wanted
-        while page := self._store.reports.jobs(wanted, PAGE):
-            yield from page
-            wanted = structs.replace(wanted, before=page[-1].id)
+        if self.ids is not None:
+            for start in range(0, len(self.ids), PAGE):
+                found = self._store.reports.named(self.ids[start : start + PAGE])
+                yield from (view for view in found if view is not None and view.state is State.DEAD)
+            return
+        wanted, self.ended_at = self.wanted, None
+        while True:
+            seen = self._store.reports.search(wanted, PAGE)
+            yield from seen.jobs
+            if seen.before is None:
+                return
+            if seen.cut and self.bounded:
+                self.ended_at = seen.before
+                return
+            wanted = structs.replace(wanted, before=seen.before)
 
 
 def refuse_problems(plan: Plan) -> None:

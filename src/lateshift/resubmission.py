@@ -37,9 +37,10 @@ class Planned(Struct, frozen=True):
 
 
 class Plan(Struct, kw_only=True):
-    """What a resubmission would do."""
+    """What a resubmission would do, and to which: `ids` are those that somebody says yes to."""
 
     count: int = 0
+    ids: list[JobId] = field(default_factory=list)
     edited: int = 0
     runs: among.Resubmitted = field(default_factory=among.Resubmitted)
     examples: list[Planned] = field(default_factory=list)
@@ -79,11 +80,12 @@ class Resubmission:
         self._tasks = tasks
 
     def plan(self, views: Iterable[JobView], told: Callable[[int], None] = lambda count: None) -> Plan:
-        """Nothing is written. Bounded memory, whatever `views` gives."""
+        """Nothing is written. Of what `views` gives the ids are kept, and a few examples."""
         plan = Plan()
         for view in views:
             plan.count += 1
             plan.runs.add(view)
+            plan.ids.append(view.id)
             told(1)
             try:
                 edit = self._edit(view)

@@ -269,10 +269,40 @@ def test_dead_letters_are_grouped_previewed_and_resubmitted(web: Web, kit: Kit, 
     assert {kit.result(job) for job in jobs} == {"sent to ann", "sent to bob"}
 
 
+def test_those_of_a_preview_are_resubmitted_and_none_that_died_since(web: Web, kit: Kit, shop: Shop) -> None:
+    seen = str(shop.send.enqueue("nobody").id)
+    kit.drain()
+    change = {"change": {"to": "bob"}}
+    plan = web("POST", "/v1/dead-letters/preview", {"task": "send", "limit": 1} | change).json()
+    assert plan["ids"] == [seen]
+    since = str(shop.send.enqueue("nobody").id)
+    kit.drain()
+    body = {"ids": plan["ids"]} | change
+    done = web("POST", "/v1/dead-letters/resubmit", body).json()
+    assert (done["resubmitted"], done["edited"], done["skipped"]) == ([seen], 1, [])
+    again = web("POST", "/v1/dead-letters/resubmit", body).json()
+    assert (again["resubmitted"], again["edited"], again["skipped"]) == ([], 0, [seen])
+    assert web("GET", f"/v1/jobs/{since}").json()["state"] == "dead"
+
+
+def test_dead_letters_of_other_queues_are_not_resubmitted_by_their_ids(
+    web: Web, kit: Kit, shop: Shop
+) -> None:
+    id = str(shop.send.enqueue("nobody").id)
+    kit.drain()
+    others = web("POST", "/v1/tokens", {"name": "pete", "scopes": ["operate"], "queues": ["pay"]}).json()[
+        "token"
+    ]
+    for path in ("/v1/dead-letters/preview", "/v1/dead-letters/resubmit"):
+        assert web("POST", path, {"ids": [id]}, token=others).status_code == 403
+    assert web("GET", f"/v1/jobs/{id}").json()["state"] == "dead"
+
+
 def test_which_dead_letters_must_be_said(web: Web) -> None:
     for body in (
         {},
         {"all": True, "queue": "mail"},
+        {"ids": [NOWHERE], "queue": "mail"},
         {"like": "x"},
         {"limit": RESUBMIT_MOST + 1, "all": True},
         {"alll": True},

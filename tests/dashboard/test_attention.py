@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lateshift import NO_RETRY, Flow
+from lateshift import NO_RETRY, Flow, Retry
 from lateshift.model.ids import MemberId, new_member_id
 from lateshift.model.member import Program, Serves
 from lateshift.operating import attention
@@ -139,6 +139,32 @@ def test_who_may_see_some_queues_is_told_of_their_schedules(scheduled: Kit) -> N
 
     assert [it.subject for it in told(scheduled, "schedule", ("images",))] == ["often"]
     assert [it.subject for it in told(scheduled, "schedule", ("mail",))] == ["nightly"]
+
+
+def test_a_task_that_dies_often_hides_no_other(kit: Kit, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each task that has dead letters is told of, whichever died last and however often."""
+
+    @kit.app.task(queue="quiet", retry=Retry(attempts=1))
+    def quiet() -> None:
+        raise KeyError("rare")
+
+    @kit.app.task(retry=Retry(attempts=1))
+    def noisy(number: int) -> None:
+        raise [ValueError, KeyError, TypeError, OSError, LookupError, RuntimeError][number % 6]("again")
+
+    monkeypatch.setattr(attention, "LETTERS_LOOKED_AT", 12)
+    quiet.enqueue()
+    kit.drain()
+    for number in range(12):
+        noisy.enqueue(number)
+    kit.drain()
+
+    found = {it.subject: it for it in told(kit, "dead letters")}
+    assert set(found) == {"quiet", "noisy"}
+    assert found["quiet"].what == "1 job died of KeyError: 'rare'"
+    assert found["quiet"].page.endswith("&task=quiet")
+    monkeypatch.setattr(attention, "LETTERS_KINDS", 1)
+    assert "more than 1 tasks have dead letters" in told(kit, "dead letters")[0].what
 
 
 def test_a_step_that_is_past_its_complete_by_is_told_until_a_supervisor_has_seen_it(

@@ -1,6 +1,7 @@
 """The pages about dead letters and batches: together by what they died of, run again together, a batch as a whole."""
 
 import re
+from html import unescape
 
 import pytest
 
@@ -8,6 +9,7 @@ from lateshift import Lateshift, Permanent
 from lateshift.dashboard.pages import dead_letters
 from lateshift.model.access import Scope
 from lateshift.model.job import JobFilter, State
+from lateshift.store import searching
 from lateshift.testing import Kit
 from tests.api.shop import Shop
 from tests.dashboard.browsing import Browser
@@ -59,6 +61,12 @@ def test_steps_are_not_offered_to_be_resubmitted_but_lead_to_the_run_that_they_h
     kit.app.store.jobs.cancel([run.id], by="ann")
     kit.drain()
     assert "This step holds its run" not in browser.look(f"/jobs/{step.id}")
+def decided(browser: Browser) -> dict[str, str]:
+    """What the page of a preview sends when its button is pressed."""
+    assert browser.page is not None
+    [form] = re.findall(r'action="/dead-letters/resubmit">(.*?)</form>', browser.page.text, re.DOTALL)
+    fields = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', form)
+    return {name: unescape(value) for name, value in fields if name != "proof"}
 
 
 def test_dead_letters_stand_in_groups_of_what_they_died_of(browser: Browser, shop: Shop, kit: Kit) -> None:
@@ -79,7 +87,7 @@ def test_a_group_is_resubmitted_after_a_look(browser: Browser, shop: Shop, kit: 
     like = fingerprint(browser)
     assert browser.send("/dead-letters/preview", {"like": like}).status_code == 200
     assert "Resubmit 3 dead letters?" in browser.text
-    assert browser.send("/dead-letters/resubmit", {"like": like}).headers["location"] == "/dead-letters"
+    assert browser.send("/dead-letters/resubmit", decided(browser)).headers["location"] == "/dead-letters"
     assert "3 jobs ready again." in browser.text
     assert len(kit.app.store.reports.jobs(JobFilter(state=State.READY), 10)) == 3
 
@@ -94,8 +102,7 @@ def test_a_few_of_a_group_go_first_to_see_how_they_fare(browser: Browser, shop: 
         assert (wrong, answer.status_code) == (wrong, 422)
     browser.send(f"/dead-letters/{like}/preview", {"like": like, "limit": "1"})
     assert "Resubmit 1 dead letter?" in browser.text
-    assert 'name="limit" value="1"' in browser.page.text  # type: ignore[union-attr]
-    browser.send("/dead-letters/resubmit", {"like": like, "limit": "1"})
+    browser.send("/dead-letters/resubmit", decided(browser))
     assert len(kit.app.store.reports.jobs(JobFilter(state=State.DEAD), 10)) == 2
 
 
@@ -110,8 +117,7 @@ def test_a_group_is_resubmitted_at_a_rate(browser: Browser, shop: Shop, kit: Kit
         assert f'name="rate" size="10" value="{wrong}" aria-invalid="true"' in answer.text
     browser.send(f"/dead-letters/{like}/preview", {"like": like, "rate": "30/min"})
     assert "The first is due now, the others at 30/min." in browser.text
-    assert 'name="rate" value="30/min"' in browser.page.text  # type: ignore[union-attr]
-    browser.send("/dead-letters/resubmit", {"like": like, "rate": "30/min"})
+    browser.send("/dead-letters/resubmit", decided(browser))
     assert "3 jobs ready again, the last due in 4.0s." in browser.text
     assert len(kit.app.store.reports.jobs(JobFilter(state=State.SCHEDULED), 10)) == 2
 
@@ -131,10 +137,39 @@ def test_a_group_is_resubmitted_with_other_arguments_that_are_checked(
     change = {"like": like, "change": '{"width": 50}'}
     browser.send(f"/dead-letters/{like}/preview", change)
     assert "2 of them with other arguments" in browser.text
-    assert 'value="{&#34;width&#34;: 50}"' in browser.page.text  # type: ignore[union-attr]
-    browser.send("/dead-letters/resubmit", change)
+    browser.send("/dead-letters/resubmit", decided(browser))
     kit.drain()
     assert kit.app.store.reports.jobs(JobFilter(state=State.DEAD), 10) == []
+
+
+def test_those_that_were_seen_are_resubmitted_and_none_that_died_since(
+    browser: Browser, shop: Shop, kit: Kit
+) -> None:
+    buried(kit, 4)
+    seen = {view.id for view in kit.app.dead_letters()}
+    browser.look("/dead-letters")
+    browser.send("/dead-letters/preview", {"like": fingerprint(browser), "change": '{"width": 50}'})
+    assert "Resubmit 4 dead letters?" in browser.text
+    buried(kit, 3)
+    browser.send("/dead-letters/resubmit", decided(browser))
+    assert "4 jobs ready again, 4 of them with other arguments." in browser.text
+    left = {view.id for view in kit.app.dead_letters()}
+    assert len(left) == 3
+    assert not left & seen
+
+
+def test_a_form_that_is_sent_twice_resubmits_what_was_seen_once(
+    browser: Browser, shop: Shop, kit: Kit
+) -> None:
+    buried(kit, 4)
+    browser.look("/dead-letters")
+    browser.send("/dead-letters/preview", {"like": fingerprint(browser), "limit": "1"})
+    form, page = decided(browser), browser.page
+    browser.send("/dead-letters/resubmit", form)
+    browser.page = page
+    browser.send("/dead-letters/resubmit", form)
+    assert "0 jobs ready again. 1 job had changed meanwhile." in browser.text
+    assert len(list(kit.app.dead_letters())) == 3
 
 
 def test_a_group_is_discarded_after_a_look_and_no_other_goes_with_it(
@@ -202,6 +237,21 @@ def test_a_page_groups_so_many_of_the_newest(
     assert "of the newest 2 dead letters" in browser.look("/dead-letters")
     browser.look(f"/dead-letters/{fingerprint(browser)}")
     assert "there may be more" in browser.text
+
+
+def test_a_page_looks_at_so_many_dead_letters_however_few_fit_and_says_so(
+    browser: Browser, shop: Shop, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "STRIDE", 2)
+    monkeypatch.setattr(searching, "LOOKED_AT", 2)
+    buried(kit, 4)
+    shop.send.enqueue("nobody")
+    kit.drain()
+    said = browser.look("/dead-letters?reason=nope")
+    assert "No dead letter fits this." in said
+    assert "Of the newest 10,000 dead letters or so." in said
+    assert "or so" not in browser.look("/dead-letters?queue=nope")
+    assert "or so" not in browser.look("/dead-letters?task=send")
 
 
 def test_a_token_for_some_queues_sees_no_letters_of_others(browser: Browser, shop: Shop, kit: Kit) -> None:

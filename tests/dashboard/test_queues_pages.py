@@ -130,6 +130,21 @@ def test_a_held_session_is_released_by_a_button(browser: Browser, shop: Shop, ki
     assert kit.app.store.sessions.list(held=True, limit=10) == []
 
 
+def test_a_queue_shows_its_own_held_sessions_however_many_others_hold(
+    browser: Browser, shop: Shop, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queues, "SESSIONS_LOOKED_AT", 2)
+    for queue in ("first", "mail"):
+        kit.app.queue(queue, on_dead="hold")
+        for name in ("ann", "bob"):
+            shop.send.options(queue=queue, session=f"{name} of {queue}").enqueue("nobody")
+    kit.drain()
+    said = browser.look("/queues/mail")
+    assert "ann of mail dead Release" in said
+    assert "bob of mail dead Release" in said
+    assert "of first" not in said
+
+
 def test_a_session_of_another_queue_is_not_released(stranger: Browser, shop: Shop, kit: Kit) -> None:
     kit.app.queue("mail", on_dead="hold")
     shop.send.options(session="ann").enqueue("nobody")

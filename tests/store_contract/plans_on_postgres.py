@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from lateshift.model.job import State
 from lateshift.store import postgres
 from tests.store_contract.driving import HOUR
 
@@ -43,6 +44,8 @@ LETTERS = {"ids": IDS, "skew": NO_TIME, "least": NO_TIME}
 NEEDED = {"settled_dead", "session_held", "job_pkey", "job_batch", "batch_count_batch"}
 STEPS_ASKED = {"id": ONE, "after": "00007", "state": None, "limit": 100}
 TALLY = {"name": "w1", "queue": "q1", "limit": 10_000, "steps": 100_000}
+OF_TASK = {"queue": "q1", "task": "noop"}
+COUNTED = {"skew": NO_TIME, "limit": 100, "of": ["q1"] * 20}
 NEW = ("q1", 0, 0, 3, None, None, "noop")
 # CANCELLED_BY and ORDER_STOP may go by the primary key or by the few running jobs.
 POSTGRES: list[tuple[str, str, Any, set[str]]] = [
@@ -262,13 +265,15 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
         {"job_identity_expires", "job_identity_pkey", "job_pkey", "settled_pkey"},
     ),
     ("LEAVE", postgres.members.LEAVE, (IDS[:2],), {"job_running"}),
-    ("READY", postgres.queues.READY, {"skew": NO_TIME, "limit": 100, "queues": 100}, {"job_ready"}),
-    ("READY_NAMES", postgres.queues.READY_NAMES, (), {"job_ready"}),
-    ("READY_OF", postgres.queues.READY_OF, {"skew": NO_TIME, "limit": 100, "of": ["q1"] * 20}, {"job_ready"}),
-    ("COUNT_SCHEDULED", postgres.queues.COUNT_SCHEDULED, (10_000,), {"job_scheduled"}),
+    ("NAMES of ready", postgres.queues.NAMES[State.READY], {"queues": 100}, {"job_ready"}),
+    ("NAMES of scheduled", postgres.queues.NAMES[State.SCHEDULED], {"queues": 100}, {"job_later"}),
+    ("NAMES of blocked", postgres.queues.NAMES[State.BLOCKED], {"queues": 100}, {"job_held_up"}),
+    ("NAMES of dead", postgres.queues.NAMES[State.DEAD], {"queues": 100}, {"settled_dead_of"}),
+    ("COUNT of ready jobs", postgres.queues.COUNT[State.READY], COUNTED, {"job_ready"}),
+    ("COUNT of scheduled jobs", postgres.queues.COUNT[State.SCHEDULED], COUNTED, {"job_later"}),
+    ("COUNT of blocked jobs", postgres.queues.COUNT[State.BLOCKED], COUNTED, {"job_held_up"}),
+    ("COUNT of dead letters", postgres.queues.COUNT[State.DEAD], COUNTED, {"settled_dead_of"}),
     ("COUNT_RUNNING", postgres.queues.COUNT_RUNNING, (10_000,), {"job_running"}),
-    ("COUNT_BLOCKED", postgres.queues.COUNT_BLOCKED, (10_000,), {"job_held_up"}),
-    ("COUNT_DEAD", postgres.queues.COUNT_DEAD, (10_000,), {"settled_dead"}),
     ("JOB", postgres.reports.JOB, {"id": ONE}, {"job_pkey", "settled_pkey"}),
     ("NAMED", postgres.reports.NAMED, {"ids": IDS}, {"job_pkey", "settled_pkey"}),
     ("HOT_JOBS", postgres.listing.HOT_JOBS, FILTER, {"job_pkey"}),
@@ -279,6 +284,9 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("COLD_OF_TAG", postgres.listing.COLD_OF_TAG, FILTER | {"tag": "t1"}, {"job_tag_pkey", "settled_pkey"}),
     ("HOT_FLOOR", postgres.listing.HOT_FLOOR, FLOOR, {"job_pkey"}),
     ("COLD_FLOOR", postgres.listing.COLD_FLOOR, FLOOR, {"settled_pkey"}),
+    ("DEAD_OF_TASK", postgres.listing.DEAD_OF_TASK, FILTER | OF_TASK, {"settled_dead_of"}),
+    ("DEAD_TASK_FLOOR", postgres.listing.DEAD_TASK_FLOOR, FLOOR | OF_TASK, {"settled_dead_of"}),
+    ("OF_DEAD", postgres.listing.OF_DEAD, {"queue": "q1", "limit": 100}, {"settled_dead_of"}),
     ("DEAD_FLOOR", postgres.listing.DEAD_FLOOR, FLOOR, {"settled_dead"}),
     ("HOT_BATCH_FLOOR", postgres.listing.HOT_BATCH_FLOOR, FLOOR, {"job_batch"}),
     ("COLD_BATCH_FLOOR", postgres.listing.COLD_BATCH_FLOOR, FLOOR, {"settled_batch"}),

@@ -1,5 +1,6 @@
 """Which index serves each statement of SQLite."""
 
+from lateshift.model.job import State
 from lateshift.store import sqlite
 
 # SQLite: statement, bindings, and what the plan must say. A statement with a second form is named once for each.
@@ -115,7 +116,7 @@ SQLITE: list[tuple[str, str, str]] = [
     ("COUNT_RUNS", sqlite.tallying.COUNT_RUNS, "run_name (name=?)"),
     ("COUNT_HELD_RUNS", sqlite.tallying.COUNT_HELD_RUNS, "run_phase (phase=?)"),
     ("COUNT_NOT_BEGUN if ready", sqlite.tallying.COUNT_NOT_BEGUN, "job_ready (queue=?)"),
-    ("COUNT_NOT_BEGUN if blocked", sqlite.tallying.COUNT_NOT_BEGUN, "job_held_up (queue=?)"),
+    ("COUNT_NOT_BEGUN if blocked", sqlite.tallying.COUNT_NOT_BEGUN, "job_held_up (queue=? AND state=?)"),
     ("COUNT_NOT_BEGUN if scheduled", sqlite.tallying.COUNT_NOT_BEGUN, "job_scheduled"),
     ("COUNT_IN_FLIGHT", sqlite.tallying.COUNT_IN_FLIGHT, "step_job (run=?)"),
     ("COUNT_HELD_STEPS", sqlite.tallying.COUNT_HELD_STEPS, "PRIMARY KEY (run=?)"),
@@ -168,20 +169,30 @@ SQLITE: list[tuple[str, str, str]] = [
     ("RELET_KEY", sqlite.uniques.RELET_KEY, "PRIMARY KEY (task=? AND text=?)"),
     ("NEXT_TENANT", sqlite.queues.NEXT_TENANT, "job_tenant (queue=? AND lane=? AND tenant>?)"),
     ("COUNT_TENANT", sqlite.queues.COUNT_TENANT, "job_tenant (queue=? AND lane=? AND tenant=?)"),
-    ("COUNT_WAITING", sqlite.pressure.COUNT_WAITING, "job_held_up (queue=?)"),
+    ("COUNT_WAITING", sqlite.pressure.COUNT_WAITING, "job_held_up (queue=? AND state=?)"),
     ("LEVELS", sqlite.pressure.LEVELS, "job_ready (queue=? AND lane=? AND priority<?)"),
     ("LONGEST", sqlite.pressure.LONGEST, "job_ready (queue=? AND lane=? AND priority=?)"),
     ("LOWEST", sqlite.pressure.LOWEST, "job_ready (queue=? AND lane=? AND priority<?)"),
     ("PURGE_IDENTITIES", sqlite.upkeep.PURGE_IDENTITIES, "job_identity_expires (expires_at<?)"),
     ("KEEP_IDENTITIES", sqlite.upkeep.KEEP_IDENTITIES, "job_identity_expires (expires_at<?)"),
     ("LEAVE", sqlite.members.LEAVE, "job_running (holder=?)"),
-    ("NEXT_READY", sqlite.queues.NEXT_READY, "job_ready (queue>?)"),
-    ("COUNT_READY", sqlite.queues.COUNT_READY, "job_ready (queue=?)"),
+    ("NEXT that is ready", sqlite.queues.NEXT[State.READY], "job_ready (queue>?)"),
+    ("NEXT that waits", sqlite.queues.NEXT[State.SCHEDULED], "COVERING INDEX job_held_up (queue>?)"),
+    ("NEXT that is dead", sqlite.queues.NEXT[State.DEAD], "COVERING INDEX settled_dead_of (queue>?)"),
+    ("COUNT of ready jobs", sqlite.queues.COUNT[State.READY], "job_ready (queue=?)"),
+    (
+        "COUNT of scheduled jobs",
+        sqlite.queues.COUNT[State.SCHEDULED],
+        "COVERING INDEX job_held_up (queue=? AND state=?)",
+    ),
+    (
+        "COUNT of blocked jobs",
+        sqlite.queues.COUNT[State.BLOCKED],
+        "COVERING INDEX job_held_up (queue=? AND state=?)",
+    ),
+    ("COUNT of dead letters", sqlite.queues.COUNT[State.DEAD], "COVERING INDEX settled_dead_of (queue=?)"),
     ("OLDEST_READY", sqlite.queues.OLDEST_READY, "job_ready (queue=?)"),
-    ("COUNT_SCHEDULED", sqlite.queues.COUNT_SCHEDULED, "job_scheduled"),
     ("COUNT_RUNNING", sqlite.queues.COUNT_RUNNING, "job_"),
-    ("COUNT_BLOCKED", sqlite.queues.COUNT_BLOCKED, "job_blocked"),
-    ("COUNT_DEAD", sqlite.queues.COUNT_DEAD, "settled_dead"),
     ("JOB", sqlite.reports.JOB, "PRIMARY KEY (id=?)"),
     ("TELL_ENDED", sqlite.replies.TELL_ENDED, "PRIMARY KEY (id=?)"),
     ("WITH_REPLY", sqlite.replies.WITH_REPLY, "PRIMARY KEY (id=?)"),
@@ -199,6 +210,14 @@ SQLITE: list[tuple[str, str, str]] = [
     ("COLD_OF_TAG", sqlite.listing.COLD_OF_TAG, "SEARCH settled USING PRIMARY KEY (id=?)"),
     ("HOT_FLOOR", sqlite.listing.HOT_FLOOR, "PRIMARY KEY (id>? AND id<?)"),
     ("COLD_FLOOR", sqlite.listing.COLD_FLOOR, "PRIMARY KEY (id>? AND id<?)"),
+    ("DEAD_OF_TASK", sqlite.listing.DEAD_OF_TASK, "settled_dead_of (queue=? AND task=? AND id>? AND id<?)"),
+    (
+        "DEAD_TASK_FLOOR",
+        sqlite.listing.DEAD_TASK_FLOOR,
+        "settled_dead_of (queue=? AND task=? AND id>? AND id<?)",
+    ),
+    ("NEXT_TASK_OF_DEAD", sqlite.listing.NEXT_TASK_OF_DEAD, "settled_dead_of (queue=? AND task>?)"),
+    ("NEXT_QUEUE_OF_DEAD", sqlite.listing.NEXT_QUEUE_OF_DEAD, "settled_dead_of (queue>?)"),
     ("DEAD_FLOOR", sqlite.listing.DEAD_FLOOR, "settled_dead (id>? AND id<?)"),
     ("HOT_BATCH_FLOOR", sqlite.listing.HOT_BATCH_FLOOR, "job_batch (batch=? AND id>? AND id<?)"),
     ("COLD_BATCH_FLOOR", sqlite.listing.COLD_BATCH_FLOOR, "settled_batch (batch=? AND id>? AND id<?)"),
@@ -281,8 +300,8 @@ SQLITE: list[tuple[str, str, str]] = [
     ("HAS_JOBS", sqlite.batches.HAS_JOBS, "settled_batch"),
 ]
 SORTED = {
-    "LEASE", "LEASE_LEVEL", "CANDIDATES", "CANDIDATES_LEVEL", "PROMISED", "NEXT_LINE", "NEXT_READY", "PROMOTE", "HOT_JOBS", "COLD_JOBS",
+    "LEASE", "LEASE_LEVEL", "CANDIDATES", "CANDIDATES_LEVEL", "PROMISED", "NEXT_LINE", "NEXT that is ready", "NEXT that waits", "NEXT that is dead", "PROMOTE", "HOT_JOBS", "COLD_JOBS",
     "DEAD_JOBS", "LEASE_BY_AGE", "LINES", "NEXT_DUE", "UPCOMING", "LIST of sessions", "LIST_HELD", "CANDIDATES_OF", "WAITING",
     "DUE", "NEXT_WAITING_LINE", "NEXT_WAIT", "LONGEST", "LOWEST", "SETTLED_JOBS", "FAILED_JOBS", "UNSETTLED_JOBS", "HOT_OF_BATCH",
-    "COLD_OF_BATCH", "DEAD_OF_BATCH",
+    "COLD_OF_BATCH", "DEAD_OF_BATCH", "DEAD_OF_TASK", "DEAD_TASK_FLOOR", "NEXT_TASK_OF_DEAD", "NEXT_QUEUE_OF_DEAD",
 }  # in the order of the index, so that the first rows cost as much as they are  # fmt: skip

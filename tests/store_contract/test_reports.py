@@ -258,3 +258,26 @@ def test_a_look_at_queues_counts_no_further_than_it_is_asked_to(store: Store) ->
 
     assert {view.name: view.ready for view in store.queues.list(3)} == {"images": 1, "mail": 3}
     assert {view.name: view.ready for view in store.queues.list()} == {"images": 1, "mail": 5}
+
+
+def test_a_huge_queue_takes_nothing_from_what_is_counted_in_a_small_one(store: Store) -> None:
+    """Each state of each queue is counted up to the limit, whatever stands in the others, and in whatever order."""
+
+    def fill(queue: str, dead: int, scheduled: int, blocked: int) -> None:
+        letters = added(store, *(make_job(queue=queue) for _ in range(dead)))
+        worker = Worker(store)
+        for lease in worker.lease(len(letters), Line(queue, Lane.COROUTINE)):
+            worker.settle(lease, DEAD)
+        added(store, *(make_job(queue=queue, delay=DAY) for _ in range(scheduled)))
+        added(store, *(make_job(queue=queue, place=Place("s")) for _ in range(blocked + 1)))
+
+    fill("huge", 8, 8, 8)
+    fill("small", 3, 4, 2)
+    fill("a small one", 1, 2, 1)
+
+    found = {view.name: (view.dead, view.scheduled, view.blocked) for view in store.queues.list(5)}
+    assert found == {"huge": (5, 5, 5), "small": (3, 4, 2), "a small one": (1, 2, 1)}
+    [small] = store.queues.list(5, of=["small"])
+    assert (small.dead, small.scheduled, small.blocked) == (3, 4, 2)
+    assert [view.name for view in store.queues.list(5, limit=2)] == ["a small one", "huge"]
+    assert {*store.queues.names()} == {"huge", "small", "a small one"}

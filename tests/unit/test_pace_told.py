@@ -5,7 +5,7 @@ from datetime import timedelta
 from msgspec import structs
 
 from lateshift.clock import SYSTEM
-from lateshift.dashboard.pages.queues import _cut, _shown
+from lateshift.dashboard.pages.queues import _shown
 from lateshift.model.figures import BACKLOG_COUNTED, Figures
 from lateshift.model.ids import new_member_id
 from lateshift.operating.attention import COUNTED_NOW
@@ -37,14 +37,14 @@ def test_more_than_was_ever_counted_may_be_still_more() -> None:
 
 
 def test_counts_that_stopped_say_so() -> None:
-    many, few = queue(COUNTED_NOW, dead=COUNTED_NOW - 1), queue(3, dead=1)
-    cut = _cut([many, few])
+    many, few = queue(COUNTED_NOW), queue(3, dead=1)
 
-    assert cut == {"dead"}
-    assert _shown(few, 3, False, cut)["ready"] == "3"
-    assert _shown(few, 3, False, cut)["dead"] == "1+"
-    assert _shown(many, 54_321, False, cut)["ready"] == "about 54,321"
-    assert _shown(many, COUNTED_NOW, True, cut)["ready"] == "1,000+"
+    assert (_shown(few, 3, False)["ready"], _shown(few, 3, False)["dead"]) == ("3", "1")
+    assert _shown(many, 54_321, False)["ready"] == "about 54,321"
+    assert _shown(many, COUNTED_NOW, True)["ready"] == "1,000+"
+    assert _shown(queue(0, blocked=COUNTED_NOW), 0, True)["blocked"] == "1,000+"
+    assert _shown(few, 3, False)["running"] == "0"
+    assert _shown(structs.replace(few, more_running=True), 3, False)["running"] == "0+"
 
 
 def test_more_parked_jobs_than_are_counted_do_not_move_either() -> None:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from lateshift import Lateshift, State, resubmission
@@ -16,6 +17,7 @@ from lateshift import dead_letters as letters_module
 from lateshift.cli.stopping import stoppable
 from lateshift.clock import ManualClock
 from lateshift.errors import ArgumentsInvalid, OptionInvalid
+from lateshift.model.ids import JobId
 from lateshift.model.rate import Rate
 from lateshift.resubmission import Course, Resubmission
 from tests.store_contract.driving import DONE, FAILED, Worker, added, make_job, query, see
@@ -243,6 +245,36 @@ def test_the_question_says_what_will_be_done(
     )
     assert "Resubmit 2 dead letters, 1 of them with other arguments, 1 of them first, at 5/s?" in said.err
     assert "Nothing was resubmitted." in said.out
+
+
+def test_what_the_question_was_about_is_resubmitted_and_nothing_that_died_while_it_was_open(
+    cli: Cli, app: Lateshift, program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = bury(app, b'{"order":1}', b'{"order":2}')
+    since: list[JobId] = []
+
+    def answered(said: str, **how: Any) -> bool:
+        since.extend(bury(app, b'{"order":3}'))
+        return True
+
+    monkeypatch.setattr(click, "confirm", answered)
+    said = cli("jobs", "resubmit", "--all", "--app", program, "--set", "order=4", "--json")
+    assert sorted(said.document["resubmitted"]) == sorted(named(seen))
+    assert see(app.store, since[0]).state is State.DEAD
+
+
+def test_what_was_checked_is_changed_and_nothing_that_died_meanwhile(shop: Lateshift) -> None:
+    seen = bury(shop, b'{"order":1}', b'{"order":2}')
+    since: list[JobId] = []
+
+    def change(was: dict[str, Any]) -> dict[str, Any]:
+        if not since:
+            since.extend(bury(shop, b'{"order":3}'))
+        return was | {"order": 4}
+
+    done = shop.dead_letters(task="pack").resubmit(change)
+    assert sorted(done.ids) == sorted(seen)
+    assert see(shop.store, since[0]).state is State.DEAD
 
 
 # -- a few first, and how fast ----------------------------------------------------------------------------------------

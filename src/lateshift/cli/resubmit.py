@@ -112,7 +112,9 @@ class Asked:
                 nothing_found(self._store, filters, "resubmitted")
             click.echo("No dead letters.", err=True)
         elif question is None or _confirmed(plan, limit, self._course, question):
-            done = self._carry_out(up_to(plan.count, letters.resubmittable()), plan)
+            seen = letters.these(plan.ids)  # those that were looked through, and no other that has died since
+            done = self._carry_out(seen.resubmittable(), plan)
+            done.skipped = seen.without(done)
             _report(done, untouched(self._store, done.skipped, []), plan)
         else:
             click.echo("Nothing was resubmitted.")

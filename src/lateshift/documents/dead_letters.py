@@ -38,10 +38,12 @@ class PlannedDocument(Struct, frozen=True, kw_only=True):
 
 
 class PlanDocument(Struct, frozen=True, kw_only=True):
-    """What would be resubmitted; nothing was. `runs`: those that are runs of workflows, and what becomes of these."""
+    """What would be resubmitted; nothing was. `ids`: which, and what to send then, so that no other goes with them. `runs`: those that are
+    runs of workflows, and what becomes of these."""
 
     would_resubmit: int
     would_edit: int
+    ids: list[UUID]
     runs: RunsAmong
     examples: list[PlannedDocument]
 
@@ -96,7 +98,7 @@ def plan_document(plan: Plan) -> PlanDocument:
         for each in plan.examples
     ]  # fmt: skip
     return PlanDocument(
-        would_resubmit=plan.count, would_edit=plan.edited, runs=plan.runs.told, examples=examples
+        would_resubmit=plan.count, would_edit=plan.edited, ids=plan.ids, runs=plan.runs.told, examples=examples
     )
 
 

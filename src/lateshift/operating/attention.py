@@ -1,5 +1,6 @@
 """What needs somebody, the worst first: each with what to do about it. Every look into the store is bounded, whatever stands there."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from itertools import islice
@@ -9,7 +10,7 @@ from msgspec import Struct, structs
 
 from lateshift.documents.hiding import shown_runs
 from lateshift.documents.trigger_words import is_stuck, state_in_words
-from lateshift.model.groups import Groups
+from lateshift.model.groups import Group, Groups
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.member import served
 from lateshift.model.words import shortened
@@ -20,6 +21,10 @@ from lateshift.store.contract import COUNT_LIMIT, MemberView, QueueView, Store
 from lateshift.store.keyless import without_key
 
 LETTERS_LOOKED_AT = 200  # the newest dead letters, which are put in groups
+LETTERS_KINDS = (
+    100  # pairs of a queue and a task that are looked for besides, so that one that dies often hides no other
+)
+LETTERS_OF_KIND = 5  # the newest of each of those
 LETTERS_QUEUES = 20  # whose dead letters are looked for one by one, for one who may not see all queues
 COUNTED_NOW = 1_000  # jobs of a queue that are counted at each look
 OF_EACH = 5  # things of one kind that are told
@@ -129,20 +134,53 @@ def _keyless(seen: Seen) -> Iterator[Attention]:
 
 
 def _letters(seen: Seen) -> Iterator[Attention]:
-    groups = Groups()
-    found, more = _dead(seen)
+    newest, more = _dead(seen)
+    besides, left = _besides(seen, newest) if more else ([], False)
+    if left:
+        yield Attention(
+            kind="dead letters", subject="other tasks", count=1, page="/dead-letters",
+            what=f"more than {LETTERS_KINDS} tasks have dead letters: those of the others are not told of here",
+            do="Look at them by queue or by task.",
+        )  # fmt: skip
+    groups, found = Groups(), newest + besides
     runs = seen.store.workflows.begun([view.batch for view in found if view.batch is not None])
     for view in found:
         if not is_step(view, runs) and not (view.is_run and view.reason == "undone"):
             groups.add(view)
-    for group in groups.largest_first:
+    older = {view.id for view in besides}
+    for group in _each_task_first(groups.largest_first):
         said = f"{group.error}: {group.message}" if group.error else group.message or group.reason
-        some = f" among the newest {LETTERS_LOOKED_AT}" if more else ""
+        if group.example in older:
+            jobs = _counted(group.count, "job", LETTERS_OF_KIND)
+        else:
+            jobs = _counted(group.count, "job") + (f" among the newest {LETTERS_LOOKED_AT}" if more else "")
         yield Attention(
-            kind="dead letters", subject=group.task, count=group.count, since=group.last,
-            what=f"{_counted(group.count, 'job')}{some} died of {shortened(said, SAID)}", page=f"/dead-letters?like={quote(group.fingerprint)}",
+            kind="dead letters", subject=group.task, count=group.count, since=group.last, what=f"{jobs} died of {shortened(said, SAID)}",
+            page=f"/dead-letters?like={quote(group.fingerprint)}&task={quote(group.task, safe='')}",
             do="Mend the cause, then resubmit them; or discard them.",
         )  # fmt: skip
+
+
+def _besides(seen: Seen, newest: list[JobView]) -> tuple[list[JobView], bool]:
+    """The newest of each queue and task of which none is among these: one that dies often hides no other. And whether some were left out."""
+    kinds = seen.store.reports.of_dead(LETTERS_KINDS + 1)
+    there = {(view.queue, view.task) for view in newest}
+    found: list[JobView] = []
+    for queue, task in kinds[:LETTERS_KINDS]:
+        if (queue, task) not in there and seen.shows(queue):
+            wanted = JobFilter(state=State.DEAD, queue=queue, task=task)
+            found += seen.store.reports.jobs(wanted, LETTERS_OF_KIND)
+    return found, len(kinds) > LETTERS_KINDS
+
+
+def _each_task_first(groups: list[Group]) -> list[Group]:
+    """The largest of each task, then the second largest of each, and so on: of a task that dies of many things the others are not hidden."""
+    before: Counter[str] = Counter()
+    places: dict[str, int] = {}
+    for group in groups:
+        places[group.fingerprint] = before[group.task]
+        before[group.task] += 1
+    return sorted(groups, key=lambda group: places[group.fingerprint])
 
 
 def _dead(seen: Seen) -> tuple[list[JobView], bool]:

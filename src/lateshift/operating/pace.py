@@ -96,7 +96,7 @@ def _sampled(samples: Sequence[Sample]) -> int:
 def waiting(queues: Sequence[QueueView], sampled: int) -> tuple[int, bool]:
     """What is due and waits, counted now; where that stops, as it was sampled last, and whether there may be more."""
     counted = sum(queue.ready + queue.blocked for queue in queues)
-    stopped = any(it.ready >= COUNTED_NOW for it in queues) or sum(it.blocked for it in queues) >= COUNTED_NOW
+    stopped = any(it.ready >= COUNTED_NOW or it.blocked >= COUNTED_NOW for it in queues)
     if not stopped:
         return counted, False
     return max(counted, sampled), not 0 < sampled < BACKLOG_COUNTED

@@ -109,7 +109,8 @@ class Grip(Struct, frozen=True):
 
 class QueueView(Struct, frozen=True, kw_only=True):
     """How many jobs stand in a queue. A count stops at a limit: a display must not cost more with a backlog. Of those that are blocked,
-    `parked` wait for a breaker, `rationed` for the rate of their queue, `held` for somebody who lets their session go on."""
+    `parked` wait for a breaker, `rationed` for the rate of their queue, `held` for somebody who lets their session go on. `more_running`:
+    more run, of all queues, than were counted."""
 
     name: str
     ready: int
@@ -123,6 +124,7 @@ class QueueView(Struct, frozen=True, kw_only=True):
     parked: int = 0
     rationed: int = 0
     held: int = 0
+    more_running: bool = False
 
 
 COUNT_LIMIT = 10_000
@@ -246,8 +248,8 @@ class Queues(Protocol):
     def list(
         self, most: int = COUNT_LIMIT, *, limit: int | None = None, of: Collection[str] | None = None
     ) -> list[QueueView]:
-        """By name, `limit` of them: the first, or if so many have ready jobs, of those; or these, whether they are there or not. Ready jobs
-        are counted up to `most` in each queue, those in another state up to so many in all."""
+        """By name, `limit` of them: the first, or if so many have ready jobs, of those; or these, whether they are there or not. Jobs
+        in a state are counted up to `most` in each queue; those that run, which no index knows by queue, up to COUNT_LIMIT in all."""
 
 
 class Locks(Protocol):
@@ -273,6 +275,9 @@ class Reports(Protocol):
     def search(self, wanted: JobFilter, limit: int) -> Found:
         """Newest first, at a bounded cost whatever is wanted: where no index knows the filter, LOOKED_AT jobs are looked at, and
         the answer says where to go on."""
+
+    def of_dead(self, most: int) -> list[tuple[str, str]]:
+        """The queues and tasks that have dead letters, so many of these pairs, in the order of the store."""
 
     def kept(self, ids: Sequence[JobId]) -> dict[JobId, Kept]:
         """Which of these could not be discarded now, and why."""

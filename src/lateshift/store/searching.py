@@ -12,6 +12,9 @@ from lateshift.model.search import LOOKED_AT, Found
 
 STRIDE = 1_000  # jobs that are looked at first; the rest only if they were not enough
 SEARCH_TIME = 3.0  # seconds for each table, after which the rest is for the next page: large arguments take long to look through
+KINDS_LOOKED_AT = (
+    100  # pairs of a queue and a task, among which those of one queue, or of one task, are looked for
+)
 LOWEST, HIGHEST = UUID(int=0), UUID(int=2**128 - 1)
 
 
@@ -28,6 +31,45 @@ class Choice(Struct, frozen=True):
 
     page: str
     floor: str | None
+
+
+def parts(
+    wanted: JobFilter,
+    many: Callable[[str], bool],
+    of_dead: Callable[[str, int], list[tuple[str, str]]],
+) -> list[tuple[JobFilter, Choice]]:
+    """What serves a filter best, each with what it is asked for. `of_dead`: which queues and tasks have dead letters, from a queue on,
+    so many of these pairs."""
+    found = _of_tasks(wanted, of_dead)
+    return [(wanted, choice) for choice in choices(wanted, many)] if found is None else found
+
+
+def _of_tasks(
+    wanted: JobFilter, of_dead: Callable[[str, int], list[tuple[str, str]]]
+) -> list[tuple[JobFilter, Choice]] | None:
+    """Dead letters of a queue or a task, by the index of both: one part for each pair of them. None if that is not what is wanted,
+    or if there are too many parts."""
+    beside = (wanted.batch, wanted.tag, wanted.key)
+    if wanted.state is not State.DEAD or any(each is not None for each in beside):
+        return None
+    if wanted.queue is not None and wanted.task is not None:
+        pairs = [(wanted.queue, wanted.task)]
+    elif wanted.queue is None and wanted.task is None:
+        return None
+    else:
+        there = of_dead(wanted.queue or "", KINDS_LOOKED_AT + 1)
+        pairs = [
+            (queue, task)
+            for queue, task in there
+            if wanted.queue in (None, queue) and wanted.task in (None, task)
+        ]
+        if len(there) > KINDS_LOOKED_AT and wanted.queue in (None, there[-1][0]):
+            return None
+    more = wanted.narrows_beyond(("state", "queue", "task"))
+    if more and len(pairs) > 1:  # each would be looked through
+        return None
+    choice = Choice("DEAD_OF_TASK", "DEAD_TASK_FLOOR" if more else None)
+    return [(structs.replace(wanted, queue=queue, task=task), choice) for queue, task in pairs]
 
 
 def choices(wanted: JobFilter, many: Callable[[str], bool]) -> list[Choice]:

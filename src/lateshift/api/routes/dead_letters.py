@@ -4,7 +4,7 @@ from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
-from msgspec import Meta, Struct, structs
+from msgspec import Meta, Struct, field, structs
 
 from lateshift.api.bounds import (
     DEAD_MOST,
@@ -26,6 +26,7 @@ from lateshift.model.access import Scope
 from lateshift.model.groups import place_of
 from lateshift.model.rate import Rate
 from lateshift.operating.changing import change_of
+from lateshift.resubmission import Tasks
 
 
 class GroupQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,10 +60,11 @@ class Which(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Chosen(Which, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which dead letters: of a queue, a task, a reason, a fingerprint (`like`), or `all` of them; `limit` of them at most. `change`:
-    new values for some of their arguments. `unset`: those that are left out. `rate`: how fast they go, such as `10/s`: each is scheduled
+    """Which dead letters: `ids`, such as those of a preview; or those of a queue, a task, a reason, a fingerprint (`like`), or `all` of
+    them; `limit` of them at most. `change`: new values for some of their arguments. `unset`: those that are left out. `rate`: how fast they go, such as `10/s`: each is scheduled
     for its time."""
 
+    ids: Annotated[list[UUID], Meta(max_length=RESUBMIT_MOST)] = field(default_factory=list)
     change: dict[str, Any] | None = None
     unset: Annotated[list[Text], Meta(max_length=PAGE_MOST)] | None = None
     limit: Annotated[int, Meta(ge=1, le=RESUBMIT_MOST)] = RESUBMIT_MOST
@@ -88,7 +90,7 @@ def list_dead_letters(asked: Asked) -> GroupPage:
     asked.allow(query.queue)
     place = asked.cursors.read(query.cursor, GroupPlace) or GroupPlace(before=None, after=None)
     letters = asked.app.dead_letters(queue=query.queue, task=query.task, reason=query.reason, like=query.like)
-    letters.most = DEAD_MOST
+    letters.most, letters.bounded = DEAD_MOST, True
     letters.wanted = structs.replace(letters.wanted, before=place.before)
     groups = letters.groups()
     left = [group for group in groups.largest_first if place.after is None or place_of(group) > place.after]
@@ -103,7 +105,8 @@ def list_dead_letters(asked: Asked) -> GroupPage:
 
 
 def preview_dead_letters(asked: Asked) -> PlanDocument:
-    """What a resubmission with the same body would do; nothing is written."""
+    """What a resubmission would do; nothing is written. Send the `ids` of the answer then, with the same `change`, `unset` and `rate`: the
+    same filter may mean others by then."""
     chosen: Chosen = asked.body
     if chosen.rate is not None:
         Rate.read(chosen.rate)
@@ -115,7 +118,8 @@ def preview_dead_letters(asked: Asked) -> PlanDocument:
 def resubmit_dead_letters(asked: Asked) -> ResubmittedDocument:
     """Make dead letters ready again, with fresh attempts; all are checked first by the types of their tasks.
 
-    Those that are ready again are no dead letters: the same request again takes those that are left. With a rate, they are scheduled, the
+    With `ids` exactly those, as far as they still are dead letters: `skipped` names the others. With a filter, those that it means now; those that
+    are ready again are no dead letters, and the same request again takes those that are left. With a rate, they are scheduled, the
     first for now and each other for its time: nothing has to stay open for that. Other arguments ask for the scope `enqueue` too."""
     chosen: Chosen = asked.body
     change = change_of(chosen.change, chosen.unset)
@@ -126,16 +130,19 @@ def resubmit_dead_letters(asked: Asked) -> ResubmittedDocument:
 
 
 def _chosen(asked: Asked) -> DeadLetters:
-    refuse_unless_named(asked.body)
-    return letters_of(asked)
+    ids = asked.body.ids
+    refuse_unless_named(asked.body, bool(ids))
+    if not ids:
+        return letters_of(asked)
+    asked.jobs(ids)
+    return DeadLetters(asked.store, _own_tasks(asked), asked.store.clock).these(ids)
 
 
-def refuse_unless_named(which: Which, ids: bool | None = None) -> None:
-    """Raises Refused unless it is said in one way. `ids`: whether it is by ids, where it may be."""
+def refuse_unless_named(which: Which, ids: bool) -> None:
+    """Raises Refused unless it is said in one way. `ids`: whether it is by ids."""
     narrowed = any(each is not None for each in (which.queue, which.task, which.reason, which.like))
     if [narrowed, which.all, ids].count(True) != 1:
-        by_id = "" if ids is None else "ids; or "
-        said = f'Name which dead letters, in one way: {by_id}queue, task, reason or like; or say "all": true.'
+        said = 'Name which dead letters, in one way: ids; or queue, task, reason or like; or say "all": true.'
         raise Refused(422, "body-invalid", said, field="all")
 
 
@@ -143,17 +150,19 @@ def letters_of(asked: Asked) -> DeadLetters:
     """Those that a body means, if the token is for their queue."""
     chosen: Which = asked.body
     asked.allow(chosen.queue)
-    own = {
-        name: task for name, task in asked.app.tasks.items() if asked.shows(task.limits.queue)
-    }  # to be changed
     try:
         letters = DeadLetters(
-            asked.store, own, asked.store.clock, queue=chosen.queue, task=chosen.task, reason=chosen.reason, like=chosen.like
+            asked.store, _own_tasks(asked), asked.store.clock, queue=chosen.queue, task=chosen.task, reason=chosen.reason, like=chosen.like
         )  # fmt: skip
     except UsageError as error:
         raise Refused(422, "body-invalid", str(error), field="like") from None
     letters.leaves = partial(sent_elsewhere, asked)
     return letters
+
+
+def _own_tasks(asked: Asked) -> Tasks:
+    """Whose jobs the token may have changed."""
+    return {name: task for name, task in asked.app.tasks.items() if asked.shows(task.limits.queue)}
 
 
 ROUTES = (

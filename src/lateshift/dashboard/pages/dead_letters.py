@@ -20,6 +20,7 @@ from lateshift.model.access import Scope
 from lateshift.model.fingerprint import last_failure
 from lateshift.model.groups import Groups
 from lateshift.model.sealed import masked_view
+from lateshift.model.search import LOOKED_AT
 from lateshift.model.words import counted, duration
 
 DEAD_ON_A_PAGE = 1_000  # newest dead letters that a page groups; the command line looks at more
@@ -32,15 +33,16 @@ _FILTERS = ("queue", "task", "reason", "like")
 def groups_page(asked: Asked) -> Context:
     """The newest DEAD_ON_A_PAGE dead letters, read by the index of the dead, in groups."""
     own, query = own_queues(asked), asked.query
+    searched = False
     if own:
         groups = Groups()
     else:
         asked.allow(query.queue)
-        groups = _letters(
-            asked, queue=query.queue, task=query.task, reason=query.reason, like=query.like
-        ).groups()
+        letters = _letters(asked, queue=query.queue, task=query.task, reason=query.reason, like=query.like)
+        groups = letters.groups()
+        searched = letters.ended_at is not None
     return {
-        "groups": groups.largest_first[: query.limit], "looked_at": groups.looked_at, "cut": groups.cut, "query": query, "own": own,
+        "groups": groups.largest_first[: query.limit], "looked_at": groups.looked_at, "cut": groups.cut, "searched": LOOKED_AT if searched else None, "query": query, "own": own,
         "given": {name: value for name in _FILTERS if (value := getattr(query, name)) is not None}, "known": known(asked),
     }  # fmt: skip
 
@@ -67,14 +69,14 @@ def group_page(asked: Asked) -> Context:
 
 def _letters(asked: Asked, **narrowed: str | None) -> DeadLetters:
     letters = DeadLetters(asked.store, asked.app.tasks, asked.store.clock, **narrowed)
-    letters.most = DEAD_ON_A_PAGE
+    letters.most, letters.bounded = DEAD_ON_A_PAGE, True
     return letters
 
 
 def chosen(form: Form) -> Any:
     """Which, how many of them at most, how fast, and the new values for some of their arguments. Raises Refused if those are no JSON
     object."""
-    body: dict[str, Any] = {name: form[name] for name in _FILTERS if form.get(name)}
+    body = which(form)
     if pace := form.get("rate", "").strip():
         body["rate"] = pace
     if (most := whole_in(form, "limit")) is not None:
@@ -100,7 +102,7 @@ def _says(done: ResubmittedDocument) -> str:
     return f"{counted(len(done.resubmitted), 'job')} ready again{edited}{last}.{left}"
 
 
-def unwanted(form: Form) -> Any:
+def which(form: Form) -> dict[str, Any]:
     """Those that were seen, by their ids; before that, those of the filters."""
     ids = [id for id in form.get("ids", "").split(",") if id]
     return {"ids": ids} if ids else {name: form[name] for name in _FILTERS if form.get(name)}
@@ -111,12 +113,10 @@ def _says_gone(done: DiscardedDocument) -> str:
     return f"{counted(len(done.discarded), 'job')} discarded.{left}"
 
 
-PREVIEW_DISCARD = Action(
-    route=_ROUTES[discarding.preview_discard], body=unwanted, shows="discard_preview.html"
-)
+PREVIEW_DISCARD = Action(route=_ROUTES[discarding.preview_discard], body=which, shows="discard_preview.html")
 _DISCARD = Action(
     route=_ROUTES[discarding.discard_dead_letters],
-    body=unwanted,
+    body=which,
     says=_says_gone,
     leads=lambda done: "/dead-letters",
 )

@@ -1,7 +1,5 @@
 """Queues: what stands in each, and one with its limits, its tenants and its course."""
 
-from collections.abc import Sequence
-
 from msgspec import Struct
 
 from lateshift.api.bounds import Text
@@ -16,14 +14,14 @@ from lateshift.model.figures import Over
 from lateshift.operating import overview, pace
 from lateshift.operating.attention import COUNTED_NOW
 from lateshift.operating.names import check_queue
-from lateshift.operating.queues import all_queues, empty
+from lateshift.operating.queues import all_queues
 from lateshift.store.contract import QueueView
 from lateshift.store.guard_contract import TENANT_COUNTED
 
 STATES = ("ready", "running", "scheduled", "blocked", "dead")
 QUEUES_SHOWN = 100  # on one page
 TENANTS_SHOWN = 50
-SESSIONS_LOOKED_AT = 200  # that are held, of all queues
+SESSIONS_LOOKED_AT = 200  # that are held, of a queue
 WORKERS_SHOWN = 20
 _ROUTES = {route.handler: route for route in (*queues.ROUTES, *guards.ROUTES)}
 
@@ -47,14 +45,13 @@ def queues_page(asked: Asked) -> Context:
     query: QueuesQuery = asked.query
     store, now = asked.store, asked.store.clock.now()
     all = all_queues(store, asked.app.declared_queues(), COUNTED_NOW)
-    cut = _cut(all)
     found = [it for it in all if asked.shows(it.name) and (query.name or "") in it.name]
     shown = [it for it in found if it.name > (query.after or "")]
     seen = pace.recent(store, shown[:QUEUES_SHOWN], now, whole=False)
     rows = []
     for queue in shown[:QUEUES_SHOWN]:
         goes = pace.of_queue(queue, seen)
-        rows.append(Row(queue, goes.per_second, goes.drain, _shown(queue, goes.backlog, goes.cut, cut)))
+        rows.append(Row(queue, goes.per_second, goes.drain, _shown(queue, goes.backlog, goes.cut)))
     return {"rows": rows, "query": query, "after": rows[-1].queue.name if len(shown) > QUEUES_SHOWN else None}
 
 
@@ -65,15 +62,16 @@ def queue_page(asked: Asked) -> Context:
     query: OverviewQuery = asked.query
     over = Over[query.over.upper()]
     store, now = asked.store, asked.store.clock.now()
-    all = store.queues.list(COUNTED_NOW)
-    queue = next((it for it in all if it.name == name), None) or empty(name)
+    [queue] = store.queues.list(COUNTED_NOW, of=[name])
     seen = pace.recent(store, [queue], now, whole=False)
     goes = pace.of_queue(queue, seen)
     serving = [it for it in seen.workers if it.serves is not None and it.serves.takes_from(name)]
-    held = store.sessions.list(held=True, limit=SESSIONS_LOOKED_AT)
+    held = store.sessions.list(
+        held=True, limit=SESSIONS_LOOKED_AT, after=(name, "")
+    )  # in order of the queues
     return {
         "queue": queue, "over": query.over, "charts": charts(overview.course(store, name, over, now), over, workers=False),
-        "per_second": goes.per_second, "drain": goes.drain, "shown": _shown(queue, goes.backlog, goes.cut, _cut(all)),
+        "per_second": goes.per_second, "drain": goes.drain, "shown": _shown(queue, goes.backlog, goes.cut),
         "rules": [rule for rule in store.rules.list() if (rule.scope, rule.name) == ("queue", name)],
         "tenants": store.queues.tenants(name, TENANTS_SHOWN), "tenants_most": TENANTS_SHOWN, "tenant_counted": TENANT_COUNTED,
         "sessions": [it for it in held if it.queue == name],
@@ -81,14 +79,12 @@ def queue_page(asked: Asked) -> Context:
     }  # fmt: skip
 
 
-def _cut(queues: Sequence[QueueView]) -> set[str]:
-    """States in which there are more jobs than were counted over all queues."""
-    return {state for state in STATES[1:] if sum(getattr(it, state) for it in queues) >= COUNTED_NOW}
-
-
-def _shown(queue: QueueView, backlog: int, more: bool, cut: set[str]) -> dict[str, str]:
+def _shown(queue: QueueView, backlog: int, more: bool) -> dict[str, str]:
     """Counts by state; one that stopped says so, and of ready jobs how many waited when it was sampled last."""
-    shown = {state: f"{getattr(queue, state):,}{'+' if state in cut else ''}" for state in STATES}
+    counts = {state: getattr(queue, state) for state in STATES}
+    cut = {state for state, count in counts.items() if state != "running" and count >= COUNTED_NOW}
+    cut |= {"running"} if queue.more_running else set()
+    shown = {state: f"{count:,}{'+' if state in cut else ''}" for state, count in counts.items()}
     if queue.ready >= COUNTED_NOW:
         shown["ready"] = f"{backlog:,}+" if more else f"about {backlog:,}"
     return shown

@@ -36,6 +36,8 @@ _COLD_PAGE = f"""(%(reason)s::text IS NULL OR reason = %(reason)s) AND (%(error)
 HOT_JOBS = f"SELECT {HOT} FROM lateshift.job WHERE {_HOT_PAGE}"
 COLD_JOBS = f"SELECT {COLD} FROM lateshift.settled WHERE {_COLD_PAGE}"
 DEAD_JOBS = f"SELECT {COLD} FROM lateshift.settled WHERE state = 6 AND {_COLD_PAGE}"
+# Those of one task in one queue. settled_dead_of.
+DEAD_OF_TASK = f"SELECT {COLD} FROM lateshift.settled WHERE state = 6 AND queue = %(queue)s AND task = %(task)s AND {_COLD_PAGE}"
 # What runs, which is never more than the workers have room for. job_running.
 RUNNING_JOBS = f"""WITH running AS MATERIALIZED (SELECT id FROM lateshift.job WHERE state = 2)
 SELECT {HOT} FROM lateshift.job WHERE id = ANY(ARRAY(SELECT id FROM running)) AND state = 2 AND {_HOT_PAGE}"""
@@ -57,11 +59,17 @@ def _floor(what: str) -> str:
 # How far down so many of them go. Primary keys, settled_dead, job_batch, settled_batch, settled_batch_dead, primary key.
 HOT_FLOOR, COLD_FLOOR = _floor("job WHERE"), _floor("settled WHERE")
 DEAD_FLOOR = _floor("settled WHERE state = 6 AND")
+DEAD_TASK_FLOOR = _floor("settled WHERE state = 6 AND queue = %(queue)s AND task = %(task)s AND")
 HOT_BATCH_FLOOR = _floor("job WHERE batch = %(batch)s AND")
 COLD_BATCH_FLOOR = _floor("settled WHERE batch = %(batch)s AND")
 DEAD_BATCH_FLOOR = _floor("settled WHERE batch = %(batch)s AND state = 6 AND")
 TAG_FLOOR = """SELECT job_id FROM lateshift.job_tag WHERE tag = %(tag)s AND job_id < %(before)s AND job_id >= %(lowest)s
  ORDER BY job_id DESC LIMIT 1 OFFSET %(count)s - 1"""
+# The queues and tasks that have dead letters, from one to the next, so many. settled_dead_of.
+_NEXT_OF_DEAD = "SELECT queue, task FROM lateshift.settled WHERE state = 6{} ORDER BY queue, task LIMIT 1"
+OF_DEAD = f"""WITH RECURSIVE kind AS (({_NEXT_OF_DEAD.format(" AND (queue, task) > (%(queue)s, '')")})
+  UNION ALL SELECT next.* FROM kind, LATERAL ({_NEXT_OF_DEAD.format(" AND (queue, task) > (kind.queue, kind.task)")}) next)
+ SELECT queue, task FROM kind LIMIT %(limit)s"""
 # The jobs that have this key, of each task one, found from one task to the next. Primary key.
 KEYED = """WITH RECURSIVE t AS ((SELECT task FROM lateshift.job_key ORDER BY task LIMIT 1)
   UNION ALL SELECT next.task FROM t, LATERAL (SELECT task FROM lateshift.job_key WHERE task > t.task ORDER BY task LIMIT 1) next)

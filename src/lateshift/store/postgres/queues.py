@@ -2,10 +2,10 @@
 
 import logging
 from collections.abc import Collection, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-from lateshift.model.job import Lane, Line
+from lateshift.model.job import Lane, Line, State
 from lateshift.store.contract import COUNT_LIMIT, QueueView, TenantView
 from lateshift.store.guard_contract import TENANT_COUNTED
 from lateshift.store.postgres import pressure
@@ -22,30 +22,42 @@ PAUSE = """INSERT INTO lateshift.queue AS q (name, paused_at, paused_by) VALUES 
 RESUME = """UPDATE lateshift.queue SET paused_at = NULL, paused_by = NULL
  WHERE name = %s AND paused_at IS NOT NULL RETURNING 1"""
 
-# The queues with ready jobs, from one to the next (job_ready), each counted up to the limit.
-_NAMES = """WITH RECURSIVE name AS (
-  (SELECT queue FROM lateshift.job WHERE state = 1 ORDER BY queue LIMIT 1)
+# The states of which an index knows the queue: their queues, from one to the next, and so many counted in each up to the limit. A job
+# that runs is in none: that would cost every job that is leased. job_ready, job_later, job_held_up, settled_dead_of.
+_STAND = {
+    State.READY: "lateshift.job WHERE state = 1",
+    State.SCHEDULED: "lateshift.job WHERE state = 0 AND queue <> ''",
+    State.BLOCKED: "lateshift.job WHERE state = 3",
+    State.DEAD: "lateshift.settled WHERE state = 6",
+}
+# Whether its session waits for somebody. Primary key of the sessions.
+_HELD = """CASE WHEN blocked_by ~ '^(session|sequence):' THEN EXISTS (SELECT 1 FROM lateshift.session k
+ WHERE k.queue = job.queue AND k.name = job.session AND k.held_why IS NOT NULL LIMIT 1) ELSE false END"""
+_SEEN = {
+    State.READY: ("due_at", "count(*), greatest(clock_timestamp() + %(skew)s::interval - min(due_at), interval '0')"),
+    State.BLOCKED: (
+        f"blocked_by, {_HELD} AS held", """count(*), count(*) FILTER (WHERE starts_with(blocked_by, 'breaker:')),
+ count(*) FILTER (WHERE blocked_by = 'rate:queue:' || name.queue), count(*) FILTER (WHERE held)""",
+    ),
+}  # fmt: skip
+NAMES = {
+    state: f"""WITH RECURSIVE name AS (
+  (SELECT queue FROM {stand} ORDER BY queue LIMIT 1)
   UNION ALL
-  SELECT next.queue FROM name, LATERAL (SELECT queue FROM lateshift.job
-    WHERE state = 1 AND queue > name.queue ORDER BY queue LIMIT 1) next)"""
-_COUNTED = """LATERAL (SELECT count(*) AS n, min(due_at) AS oldest FROM
-  (SELECT due_at FROM lateshift.job j WHERE j.state = 1 AND j.queue = name.queue LIMIT %(limit)s) AS bounded) counted"""
-_READY = (
-    "SELECT queue, counted.n, greatest(clock_timestamp() + %(skew)s::interval - counted.oldest, interval '0')"
-)
-READY = f"{_NAMES} {_READY} FROM (SELECT queue FROM name LIMIT %(queues)s::bigint) AS name, {_COUNTED}"
-READY_NAMES = f"{_NAMES} SELECT queue FROM name"
-READY_OF = f"{_READY} FROM unnest(%(of)b::text[]) AS name (queue), {_COUNTED} WHERE counted.n > 0"
-COUNT_SCHEDULED = """SELECT queue, count(*) FROM
- (SELECT queue FROM lateshift.job WHERE state = 0 ORDER BY due_at LIMIT %s) AS bounded GROUP BY queue"""
+  SELECT next.queue FROM name, LATERAL (SELECT queue FROM {stand} AND queue > name.queue ORDER BY queue LIMIT 1) next)
+SELECT queue FROM name LIMIT %(queues)s::bigint"""
+    for state, stand in _STAND.items()
+}
+
+
+def _counting(stand: str, column: str, told: str) -> str:
+    return f"""SELECT name.queue, counted.* FROM unnest(%(of)b::text[]) AS name (queue), LATERAL (SELECT {told} FROM
+  (SELECT {column} FROM {stand} AND queue = name.queue LIMIT %(limit)s) AS bounded) counted"""
+
+
+COUNT = {state: _counting(stand, *_SEEN.get(state, ("1", "count(*)"))) for state, stand in _STAND.items()}
+# Never more than the workers have room for. job_running.
 COUNT_RUNNING = "SELECT queue, count(*) FROM (SELECT queue FROM lateshift.job WHERE state = 2 LIMIT %s) AS bounded GROUP BY queue"
-COUNT_BLOCKED = """SELECT queue, count(*), count(*) FILTER (WHERE starts_with(blocked_by, 'breaker:')),
- count(*) FILTER (WHERE blocked_by = 'rate:queue:' || queue), count(*) FILTER (WHERE held)
- FROM (SELECT queue, blocked_by, CASE WHEN blocked_by ~ '^(session|sequence):' THEN EXISTS (SELECT 1 FROM lateshift.session k
-   WHERE k.queue = job.queue AND k.name = job.session AND k.held_why IS NOT NULL LIMIT 1) ELSE false END AS held
-  FROM lateshift.job WHERE state = 3 LIMIT %s) AS bounded GROUP BY queue"""
-COUNT_DEAD = """SELECT queue, count(*) FROM
- (SELECT queue FROM lateshift.settled WHERE state = 6 LIMIT %s) AS bounded GROUP BY queue"""
 # From one tenant to the next in a lane, each counted up to a limit; not those without one. job_tenant.
 _TENANT = "state = 1 AND tenant IS NOT NULL AND queue = %(queue)s AND lane = %(lane)s::smallint"
 TENANTS = f"""WITH RECURSIVE name AS (
@@ -136,53 +148,57 @@ class PostgresQueues:
 
     def names(self) -> list[str]:
         def work(connection: Connection, again: bool) -> list[str]:
-            some = (COUNT_LIMIT,)
-            with connection.pipeline():
-                cursors = [connection.execute(READY_NAMES), connection.execute(KNOWN)]
-                cursors += [
-                    connection.execute(sql, some)
-                    for sql in (COUNT_SCHEDULED, COUNT_RUNNING, COUNT_BLOCKED, COUNT_DEAD)
-                ]
-            return [*{row[0] for cursor in cursors for row in cursor.fetchall()}]
+            known, running, there = _there(connection, None)
+            return [*{*known, *running}.union(*there.values())]
 
         return self._database.run(work)
 
     def list(
         self, most: int = COUNT_LIMIT, *, limit: int | None = None, of: Collection[str] | None = None
     ) -> list[QueueView]:
-        def work(connection: Connection, again: bool) -> list[list[tuple[Any, ...]]]:
-            some = (most,)
+        def work(connection: Connection, again: bool) -> list[QueueView]:
+            known, running, there = _there(connection, limit if of is None else 0)
+            if of is None:
+                # If there are more that have ready jobs, it is these: the database may have another order.
+                ready = there[State.READY]
+                wanted = ready if len(ready) == limit else {*known, *running}.union(*there.values())
+                chosen = sorted(wanted)[:limit]
+            else:
+                chosen = sorted(set(of))
+            told = {"skew": self._clock.offset, "limit": most, "of": Texts(chosen)}
             with connection.pipeline():
-                told: dict[str, Any] = {"skew": self._clock.offset, "limit": most}
-                told |= {"queues": limit} if of is None else {"of": Texts(of)}
-                cursors = [connection.execute(READY if of is None else READY_OF, told)]
-                cursors += [
-                    connection.execute(sql, some)
-                    for sql in (COUNT_SCHEDULED, COUNT_RUNNING, COUNT_BLOCKED, COUNT_DEAD)
-                ]
-                cursors.append(connection.execute(KNOWN))
-            return [cursor.fetchall() for cursor in cursors]
+                cursors = {state: connection.execute(sql, told) for state, sql in COUNT.items()}
+            counts = {
+                state: {name: told for name, *told in cursor.fetchall()} for state, cursor in cursors.items()
+            }
+            return [_view(name, known, running, counts) for name in chosen]
 
-        ready_rows, *counted, known_rows = self._database.run(work)
-        blocked = {name: rest for name, *rest in counted.pop(2)}
-        scheduled, running, dead = (dict(rows) for rows in counted)
-        ready = {name: (count, oldest) for name, count, oldest in ready_rows}
-        known = {name: (at, by) for name, at, by in known_rows}
+        return self._database.run(work)
 
-        def view(name: str) -> QueueView:
-            paused_at, paused_by = known.get(name, (None, None))
-            count, oldest = ready.get(name, (0, None))
-            held_up, parked, rationed, held = blocked.get(name, (0, 0, 0, 0))
-            return QueueView(
-                name=name, ready=count, scheduled=scheduled.get(name, 0), running=running.get(name, 0),
-                blocked=held_up, parked=parked, rationed=rationed, held=held, dead=dead.get(name, 0), paused_by=paused_by,
-                paused_at=paused_at, oldest_ready=oldest,
-            )  # fmt: skip
 
-        if of is not None:
-            return [view(name) for name in sorted(set(of))]
-        # If there are more that have ready jobs, it is these, all of which were counted: the database may have another order.
-        names = sorted(
-            ready if len(ready) == limit else {*known, *scheduled, *running, *blocked, *dead, *ready}
-        )
-        return [view(name) for name in names[:limit]]
+_Known = dict[str, tuple[datetime | None, str | None]]
+
+
+def _there(connection: Connection, limit: int | None) -> tuple[_Known, dict[str, int], dict[State, set[str]]]:
+    """What is known of queues, how many jobs of each run, and in which jobs stand: of each state so many."""
+    with connection.pipeline():
+        known = connection.execute(KNOWN)
+        running = connection.execute(COUNT_RUNNING, (COUNT_LIMIT,))
+        named = {
+            state: connection.execute(sql, {"queues": limit}) for state, sql in NAMES.items() if limit != 0
+        }
+    there = {state: {name for (name,) in cursor.fetchall()} for state, cursor in named.items()}
+    return {name: (at, by) for name, at, by in known.fetchall()}, dict(running.fetchall()), there
+
+
+def _view(
+    name: str, known: _Known, running: dict[str, int], counts: dict[State, dict[str, list[Any]]]
+) -> QueueView:
+    paused_at, paused_by = known.get(name, (None, None))
+    ready, oldest = counts[State.READY][name]
+    blocked, parked, rationed, held = counts[State.BLOCKED][name]
+    return QueueView(
+        name=name, ready=ready, scheduled=counts[State.SCHEDULED][name][0], running=running.get(name, 0), blocked=blocked,
+        parked=parked, rationed=rationed, held=held, dead=counts[State.DEAD][name][0], paused_by=paused_by, paused_at=paused_at,
+        oldest_ready=oldest if ready else None, more_running=sum(running.values()) >= COUNT_LIMIT,
+    )  # fmt: skip

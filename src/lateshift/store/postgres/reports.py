@@ -118,10 +118,14 @@ class PostgresReports:
                 asked = {"session": wanted.session, "tenant": wanted.tenant}
                 return bool(connection.execute(getattr(listing, name), asked).fetchall()[0][0])
 
-            sources = [_source(connection, wanted, choice) for choice in searching.choices(wanted, many)]
+            parts = searching.parts(wanted, many, lambda first, most: _of_dead(connection, first, most))
+            sources = [_source(connection, each, choice) for each, choice in parts]
             return searching.search(sources, wanted, limit, self._database.clock.monotonic, keyed)
 
         return self._database.run(work)
+
+    def of_dead(self, most: int) -> list[tuple[str, str]]:
+        return self._database.run(lambda connection, again: _of_dead(connection, "", most))
 
     def kept(self, ids: Sequence[JobId]) -> dict[JobId, Kept]:
         skew = self._database.clock.offset
@@ -195,6 +199,11 @@ def _may_see_status(connection: Connection, again: bool) -> bool:
     return bool(connection.execute(MAY_SEE_STATUS).fetchall()[0][0])
 
 
+def _of_dead(connection: Connection, first: str, most: int) -> list[tuple[str, str]]:
+    """Queues and tasks that have dead letters, from this queue on."""
+    return connection.execute(listing.OF_DEAD, {"queue": first, "limit": most}).fetchall()
+
+
 def _source(connection: Connection, wanted: JobFilter, choice: Choice) -> Source:
     def page(above: JobId, lowest: JobId, limit: int) -> list[JobView]:
         parameters = _bound(wanted, above, lowest, limit)
@@ -203,7 +212,15 @@ def _source(connection: Connection, wanted: JobFilter, choice: Choice) -> Source
         ]
 
     def floor(above: JobId, lowest: JobId, count: int) -> JobId | None:
-        asked = {"before": above, "lowest": lowest, "count": count, "tag": wanted.tag, "batch": wanted.batch}
+        asked = {
+            "before": above,
+            "lowest": lowest,
+            "count": count,
+            "tag": wanted.tag,
+            "batch": wanted.batch,
+            "queue": wanted.queue,
+            "task": wanted.task,
+        }
         rows = connection.execute(getattr(listing, str(choice.floor)), asked).fetchall()
         return rows[0][0] if rows else None
 

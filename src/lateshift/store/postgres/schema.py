@@ -3,6 +3,7 @@ A step that has been released is never edited; a new one is added below it."""
 
 from lateshift.store.postgres.claims import FUNCTIONS
 
+_OWN = "(CASE WHEN parent IS NOT NULL OR created_by = 'sign-in-link' THEN 1 ELSE 0 END)"
 STEPS: tuple[tuple[str, ...], ...] = (
     (
         # Jobs that have not ended. Small whatever the history, because settled jobs leave it; vacuumed eagerly for their dead rows.
@@ -374,25 +375,25 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ),
     (
         # Schedules whose last ticks were found too late: the newest record of `recent` says so, by its thirteenth byte.
-        """CREATE INDEX schedule_missed ON lateshift.schedule (cursor)
-            WHERE substring(recent, 13, 1) = '\\x02' AND paused_at IS NULL AND removed_at IS NULL""",
+        "CREATE INDEX schedule_missed ON lateshift.schedule (cursor) WHERE substring(recent, 13, 1) = '\\x02' AND paused_at IS NULL AND removed_at IS NULL",
         "ALTER TABLE lateshift.member ADD COLUMN loops bytea",  # how old they were at its last heartbeat
         "ALTER TABLE lateshift.trigger ADD COLUMN failing_since timestamptz",  # without a look that was well
         # Sessions that wait for somebody, and tokens, in the order in which they are listed; browsers' own apart from others.
         "CREATE INDEX session_waits ON lateshift.session (queue, name) WHERE held_why IS NOT NULL",
         "DROP INDEX lateshift.token_live",
-        """CREATE INDEX token_lasting ON lateshift.token ((CASE WHEN parent IS NOT NULL OR created_by = 'sign-in-link' THEN 1 ELSE 0 END), id)
-            WHERE revoked_at IS NULL AND expires_at IS NULL""",
-        """CREATE INDEX token_ending ON lateshift.token ((CASE WHEN parent IS NOT NULL OR created_by = 'sign-in-link' THEN 1 ELSE 0 END), expires_at, id)
-            WHERE revoked_at IS NULL AND expires_at IS NOT NULL""",
-        """CREATE INDEX token_gone ON lateshift.token ((CASE WHEN parent IS NOT NULL OR created_by = 'sign-in-link' THEN 1 ELSE 0 END), revoked_at, id)
-            WHERE revoked_at IS NOT NULL""",
+        f"CREATE INDEX token_lasting ON lateshift.token ({_OWN}, id) WHERE revoked_at IS NULL AND expires_at IS NULL",
+        f"CREATE INDEX token_ending ON lateshift.token ({_OWN}, expires_at, id) WHERE revoked_at IS NULL AND expires_at IS NOT NULL",
+        f"CREATE INDEX token_gone ON lateshift.token ({_OWN}, revoked_at, id) WHERE revoked_at IS NOT NULL",
+        # How many of each queue are dead, of each of its tasks; below, how many wait for their time.
+        "CREATE INDEX settled_dead_of ON lateshift.settled (queue, task, id) WHERE state = 6",
         # When a job was due that a rate has named a later moment, until it is leased. Last, as all jobs wait from here on.
         "ALTER TABLE lateshift.job ADD COLUMN was_due timestamptz",
         # Of a million jobs that are due in the same moment a page is read without the others. SQLite's has the id in it anyway.
         "DROP INDEX lateshift.job_scheduled",
         "CREATE INDEX job_scheduled ON lateshift.job (due_at, id) WHERE state = 0",
         *FUNCTIONS,
+        # It says what it is for, lest those that are asked for by their time are read from here.
+        "CREATE INDEX job_later ON lateshift.job (queue) WHERE state = 0 AND queue <> ''",
     ),
 )
 

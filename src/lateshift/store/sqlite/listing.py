@@ -32,6 +32,8 @@ _COLD_PAGE = f"""(?6 IS NULL OR reason = ?6)
 HOT_JOBS = f"SELECT {HOT} FROM job WHERE {_HOT_PAGE}"
 COLD_JOBS = f"SELECT {COLD} FROM settled WHERE {_COLD_PAGE}"
 DEAD_JOBS = f"SELECT {COLD} FROM settled WHERE state = 6 AND {_COLD_PAGE}"
+# Those of one task in one queue. settled_dead_of.
+DEAD_OF_TASK = f"SELECT {COLD} FROM settled WHERE state = 6 AND queue = ?2 AND task = ?3 AND {_COLD_PAGE}"
 # What runs, which is never more than the workers have room for. job_running.
 RUNNING_JOBS = f"SELECT {HOT} FROM job INDEXED BY job_running WHERE state = 2 AND {_HOT_PAGE}"
 # The same of one batch. job_batch, settled_batch, settled_batch_dead.
@@ -52,9 +54,18 @@ def _floor(what: str) -> str:
 # How far down so many of them go. Primary keys, settled_dead, job_batch, settled_batch, settled_batch_dead, primary key.
 HOT_FLOOR, COLD_FLOOR = _floor("job WHERE"), _floor("settled WHERE")
 DEAD_FLOOR = _floor("settled WHERE state = 6 AND")
+DEAD_TASK_FLOOR = _floor("settled WHERE state = 6 AND queue = ?4 AND task = ?5 AND")
 HOT_BATCH_FLOOR, COLD_BATCH_FLOOR = _floor("job WHERE batch = ?4 AND"), _floor("settled WHERE batch = ?4 AND")
 DEAD_BATCH_FLOOR = _floor("settled WHERE batch = ?4 AND state = 6 AND")
 TAG_FLOOR = _floor("job_tag WHERE tag = ?4 AND").replace(" id ", " job_id ")
+# The next task of a queue that has dead letters, and the first of the next queue. Not by a comparison of both at once, for which SQLite
+# reads all rows that are equal. settled_dead_of.
+NEXT_TASK_OF_DEAD = (
+    "SELECT queue, task FROM settled WHERE state = 6 AND queue = ? AND task > ? ORDER BY task LIMIT 1"
+)
+NEXT_QUEUE_OF_DEAD = (
+    "SELECT queue, task FROM settled WHERE state = 6 AND queue > ? ORDER BY queue, task LIMIT 1"
+)
 # The jobs that have this key, of each task one, found from one task to the next. Primary key.
 KEYED = """WITH RECURSIVE t(task) AS (SELECT min(task) FROM job_key
   UNION ALL SELECT (SELECT min(task) FROM job_key WHERE task > t.task) FROM t WHERE t.task IS NOT NULL)

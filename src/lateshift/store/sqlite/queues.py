@@ -3,9 +3,10 @@
 from collections.abc import Collection, Iterator
 from datetime import timedelta
 from itertools import islice
+from typing import NamedTuple
 
 from lateshift.model.instants import to_instant
-from lateshift.model.job import Lane, Line
+from lateshift.model.job import Lane, Line, State
 from lateshift.store.contract import COUNT_LIMIT, QueueView, TenantView, Wakes
 from lateshift.store.guard_contract import TENANT_COUNTED
 from lateshift.store.sqlite import deeds, pressure
@@ -17,19 +18,31 @@ RESUME = (
     "UPDATE queue SET paused_at = NULL, paused_by = NULL WHERE name = ? AND paused_at IS NOT NULL RETURNING 1"
 )
 
-# The queues that have jobs or settings: from one ready queue to the next (job_ready), then the bounded rest.
-NEXT_READY = "SELECT queue FROM job WHERE state = 1 AND queue > ? ORDER BY queue LIMIT 1"
-COUNT_READY = "SELECT count(*) FROM (SELECT 1 FROM job WHERE state = 1 AND queue = ? LIMIT ?)"
-OLDEST_READY = """SELECT min(due_at) FROM (SELECT due_at FROM job WHERE state = 1 AND queue = ? LIMIT ?)"""
-COUNT_SCHEDULED = "SELECT queue, count(*) FROM (SELECT queue FROM job WHERE state = 0 ORDER BY due_at LIMIT ?) GROUP BY queue"
-COUNT_RUNNING = "SELECT queue, count(*) FROM (SELECT queue FROM job WHERE state = 2 LIMIT ?) GROUP BY queue"
-COUNT_BLOCKED = """SELECT queue, count(*), count(*) FILTER (WHERE blocked_by GLOB 'breaker:*'),
- count(*) FILTER (WHERE blocked_by = 'rate:queue:' || queue),
- count(*) FILTER (WHERE held)
- FROM (SELECT queue, blocked_by, EXISTS (SELECT 1 FROM session k WHERE k.queue = job.queue AND k.held_why IS NOT NULL AND k.name =
+# The states of which an index knows the queue: from one to the next, each counted up to a limit. A job that runs is in none: that would
+# cost every job that is leased. job_ready, job_later, job_held_up, settled_dead_of.
+_STAND = {
+    State.READY: "job WHERE state = 1",
+    State.SCHEDULED: "job WHERE state = 0",
+    State.BLOCKED: "job WHERE state = 3",
+    State.DEAD: "settled WHERE state = 6",
+}
+NEXT = {
+    state: f"SELECT queue FROM {stand} AND queue > ? ORDER BY queue LIMIT 1"
+    for state, stand in _STAND.items()
+}
+COUNT = {
+    state: f"SELECT count(*) FROM (SELECT 1 FROM {stand} AND queue = ? LIMIT ?)"
+    for state, stand in _STAND.items()
+}
+# And whether its session waits for somebody. Primary key of the sessions.
+COUNT[State.BLOCKED] = """SELECT count(*), count(*) FILTER (WHERE blocked_by GLOB 'breaker:*'),
+ count(*) FILTER (WHERE blocked_by = 'rate:queue:' || ?1), count(*) FILTER (WHERE held)
+ FROM (SELECT blocked_by, EXISTS (SELECT 1 FROM session k WHERE k.queue = ?1 AND k.held_why IS NOT NULL AND k.name =
    CASE WHEN blocked_by GLOB 'session:*' THEN substr(blocked_by, 9) WHEN blocked_by GLOB 'sequence:*' THEN substr(blocked_by, 10) END)
-   AS held FROM job WHERE state = 3 LIMIT ?) GROUP BY queue"""
-COUNT_DEAD = "SELECT queue, count(*) FROM (SELECT queue FROM settled WHERE state = 6 LIMIT ?) GROUP BY queue"
+   AS held FROM job WHERE state = 3 AND queue = ?1 LIMIT ?2)"""
+OLDEST_READY = """SELECT min(due_at) FROM (SELECT due_at FROM job WHERE state = 1 AND queue = ? LIMIT ?)"""
+# Never more than the workers have room for. job_running.
+COUNT_RUNNING = "SELECT queue, count(*) FROM (SELECT queue FROM job WHERE state = 2 LIMIT ?) GROUP BY queue"
 # From one tenant to the next in a lane, each counted up to a limit; not those without one. job_tenant.
 _TENANT = "state = 1 AND tenant IS NOT NULL AND queue = ? AND lane = ?"
 NEXT_TENANT = f"SELECT tenant FROM job WHERE {_TENANT} AND tenant > ? ORDER BY tenant LIMIT 1"
@@ -48,10 +61,10 @@ def concealed(connection: Connection) -> frozenset[str]:
     return frozenset(name for (name,) in connection.execute(CONCEALED).fetchall())
 
 
-def _ready_names(connection: Connection) -> Iterator[str]:
+def _names(connection: Connection, state: State) -> Iterator[str]:
     """From one to the next, as far as is asked for."""
     name = ""
-    while rows := connection.execute(NEXT_READY, (name,)).fetchall():
+    while rows := connection.execute(NEXT[state], (name,)).fetchall():
         [[name]] = rows
         yield name
 
@@ -115,44 +128,55 @@ class SqliteQueues:
     def names(self) -> list[str]:
         with self._database.read() as connection:
             found = {name for name, *_ in connection.execute(KNOWN)}
-            for sql in (COUNT_SCHEDULED, COUNT_RUNNING, COUNT_BLOCKED, COUNT_DEAD):
-                found |= {row[0] for row in connection.execute(sql, (COUNT_LIMIT,))}
-            return [*found.union(_ready_names(connection))]
+            found |= {name for name, _ in connection.execute(COUNT_RUNNING, (COUNT_LIMIT,))}
+            return [*found.union(*(_names(connection, state) for state in NEXT))]
 
     def list(
         self, most: int = COUNT_LIMIT, *, limit: int | None = None, of: Collection[str] | None = None
     ) -> list[QueueView]:
         with self._database.read() as connection:
             known = {name: (at, by) for name, at, by in connection.execute(KNOWN)}
-
-            def counts(sql: str) -> dict[str, int]:
-                return dict(connection.execute(sql, (most,)).fetchall())
-
-            scheduled, running = counts(COUNT_SCHEDULED), counts(COUNT_RUNNING)
-            blocked = {name: rest for name, *rest in connection.execute(COUNT_BLOCKED, (most,))}
-            dead = counts(COUNT_DEAD)
-            ready: dict[str, tuple[int, int]] = {}
-            for name in islice(_ready_names(connection), limit) if of is None else of:
-                ready[name] = (
-                    connection.execute(COUNT_READY, (name, most)).fetchall()[0][0],
-                    connection.execute(OLDEST_READY, (name, most)).fetchall()[0][0],
-                )
+            running = dict(connection.execute(COUNT_RUNNING, (COUNT_LIMIT,)).fetchall())
+            if of is None:
+                there = {state: {*islice(_names(connection, state), limit)} for state in NEXT}
+                ready = there[State.READY]
+                wanted = ready if len(ready) == limit else {*known, *running}.union(*there.values())
+                chosen = sorted(wanted)[:limit]
+            else:
+                chosen = sorted(set(of))
+            counts = {name: _counts(connection, name, most) for name in chosen}
         now = self._clock.microseconds()
+        more_running = sum(running.values()) >= COUNT_LIMIT
 
         def view(name: str) -> QueueView:
             paused_at, paused_by = known.get(name, (None, None))
-            count, oldest = ready.get(name, (0, None))
-            held_up, parked, rationed, held = blocked.get(name, (0, 0, 0, 0))
+            count = counts[name]
             return QueueView(
-                name=name, ready=count, scheduled=scheduled.get(name, 0), running=running.get(name, 0),
-                blocked=held_up, parked=parked, rationed=rationed, held=held, dead=dead.get(name, 0), paused_by=paused_by,
-                paused_at=None if paused_at is None else to_instant(paused_at),
-                oldest_ready=None if oldest is None else timedelta(microseconds=max(0, now - oldest)),
+                name=name, ready=count.ready, scheduled=count.scheduled, running=running.get(name, 0), blocked=count.blocked,
+                parked=count.parked, rationed=count.rationed, held=count.held, dead=count.dead, paused_by=paused_by,
+                paused_at=None if paused_at is None else to_instant(paused_at), more_running=more_running,
+                oldest_ready=None if count.oldest is None else timedelta(microseconds=max(0, now - count.oldest)),
             )  # fmt: skip
 
-        if of is not None:
-            return [view(name) for name in sorted(set(of))]
-        names = sorted(
-            ready if len(ready) == limit else {*known, *scheduled, *running, *blocked, *dead, *ready}
-        )
-        return [view(name) for name in names[:limit]]
+        return [view(name) for name in chosen]
+
+
+class _Counts(NamedTuple):
+    ready: int
+    oldest: int | None
+    scheduled: int
+    blocked: int
+    parked: int
+    rationed: int
+    held: int
+    dead: int
+
+
+def _counts(connection: Connection, name: str, most: int) -> _Counts:
+    asked = (name, most)
+    [(ready,)] = connection.execute(COUNT[State.READY], asked).fetchall()
+    [(oldest,)] = connection.execute(OLDEST_READY, asked).fetchall()
+    [(scheduled,)] = connection.execute(COUNT[State.SCHEDULED], asked).fetchall()
+    [(blocked, parked, rationed, held)] = connection.execute(COUNT[State.BLOCKED], asked).fetchall()
+    [(dead,)] = connection.execute(COUNT[State.DEAD], asked).fetchall()
+    return _Counts(ready, oldest, scheduled, blocked, parked, rationed, held, dead)

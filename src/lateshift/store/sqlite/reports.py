@@ -86,8 +86,13 @@ class SqliteReports:
                     ).fetchall()[0][0]
                 )
 
-            sources = [_source(connection, wanted, choice) for choice in searching.choices(wanted, many)]
+            parts = searching.parts(wanted, many, lambda first, most: _of_dead(connection, first, most))
+            sources = [_source(connection, each, choice) for each, choice in parts]
             return searching.search(sources, wanted, limit, self._database.clock.monotonic, keyed)
+
+    def of_dead(self, most: int) -> list[tuple[str, str]]:
+        with self._database.read() as connection:
+            return _of_dead(connection, "", most)
 
     def kept(self, ids: Sequence[JobId]) -> dict[JobId, Kept]:
         return discarding.kept(self._database, ids)
@@ -146,6 +151,20 @@ class SqliteReports:
             return explaining.gather(connection, view_of(rows[0]), [_member(row) for row in members], now)
 
 
+def _of_dead(connection: Connection, first: str, most: int) -> list[tuple[str, str]]:
+    """Queues and tasks that have dead letters, from this queue on."""
+    found: list[tuple[str, str]] = []
+    after = (first, "")
+    while len(found) < most:
+        rows = connection.execute(listing.NEXT_TASK_OF_DEAD, after).fetchall()
+        rows = rows or connection.execute(listing.NEXT_QUEUE_OF_DEAD, after[:1]).fetchall()
+        if not rows:
+            break
+        [after] = rows
+        found.append(after)
+    return found
+
+
 def _source(connection: Connection, wanted: JobFilter, choice: Choice) -> Source:
     def page(above: JobId, lowest: JobId, limit: int) -> list[JobView]:
         row = _bound(wanted, above, lowest, limit)
@@ -153,8 +172,10 @@ def _source(connection: Connection, wanted: JobFilter, choice: Choice) -> Source
 
     def floor(above: JobId, lowest: JobId, count: int) -> JobId | None:
         of = wanted.tag if wanted.tag is not None else None if wanted.batch is None else wanted.batch.bytes
-        row = (above.bytes, lowest.bytes, count, of)
+        row: tuple[Any, ...] = (above.bytes, lowest.bytes, count, of)
         sql = getattr(listing, str(choice.floor))
+        if "?5" in sql:
+            row = (*row[:3], wanted.queue, wanted.task)
         rows = connection.execute(sql, row if "?4" in sql else row[:3]).fetchall()
         return UUID(bytes=rows[0][0]) if rows else None
 
