@@ -19,21 +19,16 @@ RESUME = (
 )
 
 # The states of which an index knows the queue: from one to the next, each counted up to a limit. A job that runs is in none: that would
-# cost every job that is leased. job_ready, job_held_up, settled_dead_of.
+# cost every job that is leased. job_ready, job_later, job_held_up, settled_dead_of.
 _STAND = {
     State.READY: "job WHERE state = 1",
-    State.SCHEDULED: "job WHERE state IN (0, 3) AND state = 0",
-    State.BLOCKED: "job WHERE state IN (0, 3) AND state = 3",
+    State.SCHEDULED: "job WHERE state = 0",
+    State.BLOCKED: "job WHERE state = 3",
     State.DEAD: "settled WHERE state = 6",
 }
-# Those whose jobs wait, be it for their time or for something, from one to the next.
-_NEXT = {
-    State.READY: _STAND[State.READY],
-    State.SCHEDULED: "job WHERE state IN (0, 3)",
-    State.DEAD: _STAND[State.DEAD],
-}
 NEXT = {
-    state: f"SELECT queue FROM {stand} AND queue > ? ORDER BY queue LIMIT 1" for state, stand in _NEXT.items()
+    state: f"SELECT queue FROM {stand} AND queue > ? ORDER BY queue LIMIT 1"
+    for state, stand in _STAND.items()
 }
 COUNT = {
     state: f"SELECT count(*) FROM (SELECT 1 FROM {stand} AND queue = ? LIMIT ?)"
@@ -41,7 +36,7 @@ COUNT = {
 }
 COUNT[State.BLOCKED] = """SELECT count(*), count(*) FILTER (WHERE blocked_by GLOB 'breaker:*'),
  count(*) FILTER (WHERE blocked_by = 'rate:queue:' || ?1)
- FROM (SELECT blocked_by FROM job WHERE state IN (0, 3) AND state = 3 AND queue = ?1 LIMIT ?2)"""
+ FROM (SELECT blocked_by FROM job WHERE state = 3 AND queue = ?1 LIMIT ?2)"""
 OLDEST_READY = """SELECT min(due_at) FROM (SELECT due_at FROM job WHERE state = 1 AND queue = ? LIMIT ?)"""
 # Never more than the workers have room for. job_running.
 COUNT_RUNNING = "SELECT queue, count(*) FROM (SELECT queue FROM job WHERE state = 2 LIMIT ?) GROUP BY queue"
