@@ -384,7 +384,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
         f"CREATE INDEX token_lasting ON lateshift.token ({_OWN}, id) WHERE revoked_at IS NULL AND expires_at IS NULL",
         f"CREATE INDEX token_ending ON lateshift.token ({_OWN}, expires_at, id) WHERE revoked_at IS NULL AND expires_at IS NOT NULL",
         f"CREATE INDEX token_gone ON lateshift.token ({_OWN}, revoked_at, id) WHERE revoked_at IS NOT NULL",
-        # How many of each queue are dead, of each of its tasks; below, how many wait for their time.
+        # How many of each queue are dead, of each of its tasks; below, how many wait for their time, in words that no other statement has.
         "CREATE INDEX settled_dead_of ON lateshift.settled (queue, task, id) WHERE state = 6",
         # When a job was due that a rate has named a later moment, until it is leased. Last, as all jobs wait from here on.
         "ALTER TABLE lateshift.job ADD COLUMN was_due timestamptz",
@@ -392,7 +392,6 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "DROP INDEX lateshift.job_scheduled",
         "CREATE INDEX job_scheduled ON lateshift.job (due_at, id) WHERE state = 0",
         *FUNCTIONS,
-        # It says what it is for, lest those that are asked for by their time are read from here.
         "CREATE INDEX job_later ON lateshift.job (queue) WHERE state = 0 AND queue <> ''",
     ),
 )

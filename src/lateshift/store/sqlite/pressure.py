@@ -9,7 +9,7 @@ from lateshift.store.sqlite.database import Connection, Database
 
 # How many jobs of a queue are due and wait, up to a limit. job_ready, job_held_up.
 COUNT_WAITING = """SELECT (SELECT count(*) FROM (SELECT 1 FROM job WHERE state = 1 AND queue = ?1 LIMIT ?2))
- + (SELECT count(*) FROM (SELECT 1 FROM job WHERE state IN (0, 3) AND state = 3 AND queue = ?1 LIMIT ?2))"""
+ + (SELECT count(*) FROM (SELECT 1 FROM job WHERE state = 3 AND queue = ?1 LIMIT ?2))"""
 
 # The priorities in use in one lane of a queue, from one to the next. job_ready.
 LEVELS = """WITH RECURSIVE level(priority) AS (

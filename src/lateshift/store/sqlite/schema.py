@@ -354,9 +354,10 @@ STEPS: tuple[tuple[str, ...], ...] = (
         """CREATE INDEX token_gone ON token ((CASE WHEN parent IS NOT NULL OR created_by = 'sign-in-link' THEN 1 ELSE 0 END), revoked_at, id)
             WHERE revoked_at IS NOT NULL""",
         # How many of each queue wait for their time or for something, and how many are dead, of each of its tasks. What is enqueued,
-        # leased and completed is in neither; one index for both states, as each is looked at whenever a job changes.
+        # leased and completed is in none of these.
+        "CREATE INDEX job_later ON job (queue) WHERE state = 0",
         "DROP INDEX job_held_up",
-        "CREATE INDEX job_held_up ON job (queue, state, blocked_by) WHERE state IN (0, 3)",
+        "CREATE INDEX job_held_up ON job (queue, blocked_by) WHERE state = 3",
         "CREATE INDEX settled_dead_of ON settled (queue, task, id) WHERE state = 6",
     ),
 )

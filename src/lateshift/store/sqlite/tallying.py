@@ -24,7 +24,7 @@ COUNT_HELD_RUNS = (
 # Those that have not begun. job_ready, job_held_up, job_scheduled.
 _NOT_BEGUN = "WHERE task = ?1 AND fence = 0"
 COUNT_NOT_BEGUN = f"""SELECT (SELECT count(*) FROM (SELECT task, fence FROM job WHERE state = 1 AND queue = ?2 LIMIT ?3) {_NOT_BEGUN})
- + (SELECT count(*) FROM (SELECT task, fence FROM job WHERE state IN (0, 3) AND state = 3 AND queue = ?2 LIMIT ?3) {_NOT_BEGUN})
+ + (SELECT count(*) FROM (SELECT task, fence FROM job WHERE state = 3 AND queue = ?2 LIMIT ?3) {_NOT_BEGUN})
  + (SELECT count(*) FROM (SELECT task, fence FROM job WHERE state = 0 ORDER BY due_at LIMIT ?3) {_NOT_BEGUN})"""
 # Their steps that are jobs, by the states of these. step_job; primary key.
 COUNT_IN_FLIGHT = f"""SELECT name, (SELECT state FROM job WHERE id = s.job), count(*) FROM (SELECT s.name, s.job FROM ({_NEWEST}) n
