@@ -40,7 +40,7 @@ def test_a_token_of_some_queues_sees_their_tasks(web: Web, kit: Kit, shop: Shop)
     text = token_of(kit.app, "mailer", [Scope.READ], ("mail*",))
     assert [task["name"] for task in web("GET", "/v1/tasks", token=text).json()["tasks"]] == ["send"]
     assert web("GET", "/v1/tasks/send", token=text).status_code == 200
-    assert web("GET", "/v1/tasks/thumbnail", token=text).status_code == 403
+    assert web("GET", "/v1/tasks/thumbnail", token=text).status_code == 404
     assert web("GET", "/v1/tasks/nothing", token=text).status_code == 404
 
 
