@@ -61,6 +61,8 @@ def test_steps_are_not_offered_to_be_resubmitted_but_lead_to_the_run_that_they_h
     kit.app.store.jobs.cancel([run.id], by="ann")
     kit.drain()
     assert "This step holds its run" not in browser.look(f"/jobs/{step.id}")
+
+
 def decided(browser: Browser) -> dict[str, str]:
     """What the page of a preview sends when its button is pressed."""
     assert browser.page is not None

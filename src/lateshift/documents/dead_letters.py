@@ -98,7 +98,11 @@ def plan_document(plan: Plan) -> PlanDocument:
         for each in plan.examples
     ]  # fmt: skip
     return PlanDocument(
-        would_resubmit=plan.count, would_edit=plan.edited, ids=plan.ids, runs=plan.runs.told, examples=examples
+        would_resubmit=plan.count,
+        would_edit=plan.edited,
+        ids=plan.ids,
+        runs=plan.runs.told,
+        examples=examples,
     )
 
 
