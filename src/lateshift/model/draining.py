@@ -41,7 +41,8 @@ def drain(
         if stands:
             return Drain(takes=None, held_up=backlog, why=why)
     moving = backlog - still
-    pace = limit if limit is not None and (rationed or not ends) else ends
+    # Where they wait for something else, as for a worker that has no room, the limit tells nothing of when they are done.
+    pace = limit if rationed and limit is not None else ends
     if pace and limit is not None:
         pace = min(pace, limit)
     takes = timedelta(seconds=min(moving / pace, LONGEST)) if pace else None
