@@ -40,6 +40,14 @@ MISSED_WITHIN = timedelta(
 Shows = Callable[[str], bool]
 
 
+class More(Struct, frozen=True, kw_only=True):
+    """How many of a kind are not told, and the page that has them. `cut`: there may be more still."""
+
+    count: int
+    cut: bool
+    page: str
+
+
 class Attention(Struct, frozen=True, kw_only=True):
     """One thing: of which kind, what it is about, what is the matter, what to do, and the page where that is done. `count`: how many
     jobs, runs or events it is about. `more`: of the last that is told of its kind, how many are not."""
@@ -51,15 +59,7 @@ class Attention(Struct, frozen=True, kw_only=True):
     page: str
     count: int = 1
     since: datetime | None = None
-    more: "More | None" = None
-
-
-class More(Struct, frozen=True, kw_only=True):
-    """How many of a kind are not told, and the page that has them. `cut`: there may be more still."""
-
-    count: int
-    cut: bool
-    page: str
+    more: More | None = None
 
 
 class Seen(Struct, frozen=True):
