@@ -185,4 +185,4 @@ def test_the_memory_of_a_server_stays_flat_while_strangers_send_it_bodies(
         assert server.client.get("/health/ready").status_code == 200
         grown = max(most, server.memory) - before
         print(f"{before / 2**20:.1f} MiB, and {grown / 2**20:.1f} more")
-        assert grown < UNKNOWN_BODIES + GROWTH
+        assert grown < UNKNOWN_BODIES + 2 * GROWTH  # and far less than all of them

@@ -260,7 +260,7 @@ def test_a_token_for_some_queues_sees_no_letters_of_others(browser: Browser, sho
     buried(kit, 1)
     browser.sign_in_as(Scope.OPERATE, queues=("mail", "pay"))
     assert "This sign-in is for some queues" in browser.look("/dead-letters")
-    assert "No dead letter fits this." in browser.look("/dead-letters?queue=mail")
+    assert "No dead letters in the queue mail." in browser.look("/dead-letters?queue=mail")
     assert browser.ask("GET", "/dead-letters?queue=default").status_code == 403
 
 

@@ -105,7 +105,8 @@ def test_a_signal_to_a_run_that_is_held_says_that_it_is_taken_when_the_run_is_re
     assert (done["changed"], done["state"]) == (True, "held")
     browser.look(f"/workflows/{told_wrong.id}")
     browser.send(f"/workflows/{told_wrong.id}/signal", {"name": "other"})
-    assert "The run is told. It is held, and takes it when you resume it." in browser.text
+    assert "The run is told other." in browser.text
+    assert "It is held, and takes it when you resume it." in browser.text
     kit.drain()
     browser.send(f"/workflows/{told_wrong.id}/resume")
     kit.drain()
