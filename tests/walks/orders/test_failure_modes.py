@@ -153,7 +153,9 @@ def test_a_compensation_that_fails_alerts_an_operator_who_resumes_it(desk: Desk)
 def test_a_compensation_is_tried_again_while_its_service_is_away(desk: Desk) -> None:
     desk.remote.tell(7, "permanent", "ship")
     desk.post(7, "transient", "refund")
-    assert desk.row(7).says.startswith("undone")  # by refund, unless chance has drawn no wait between its tries
+    assert desk.row(7).says.startswith(
+        "undone"
+    )  # by refund, unless chance has drawn no wait between its tries
     desk.wait(3)
     assert desk.remote.log == ["charge 7", "refund 7"]
     assert desk.heard(7) == ["Pending", "Processing", "Undone"]
