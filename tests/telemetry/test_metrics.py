@@ -372,6 +372,7 @@ def test_when_a_queue_will_be_empty_is_told_where_it_is_known() -> None:
         structs.replace(empty(name), ready=30, paused_at=SYSTEM.now() if name == "still" else None)
         for name in ("mail", "still", "slow")
     )
+    slow = structs.replace(slow, ready=0, blocked=30, rationed=30)
     told = structs.replace(
         EMPTY, queues=[mail, still, slow, empty("idle")], limits={"slow": 0.5}, members=[worker_of(drains={"mail": 2.0, "still": 2.0})]
     )  # fmt: skip
