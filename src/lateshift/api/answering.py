@@ -17,6 +17,7 @@ from lateshift.api.authentication import Doorkeeper, held_in
 from lateshift.api.bounds import Bounds
 from lateshift.api.budget import Share
 from lateshift.api.deadline import Deadline
+from lateshift.api.head import head_of
 from lateshift.api.problem import ALWAYS, PROBLEM, RETRY_AFTER, Problem, Refused, fault, refused_by
 from lateshift.api.reading import (
     JSON,
@@ -68,14 +69,17 @@ def endpoint_of(
             share.end()
 
     async def answer(request: Request, share: Share | None = None) -> Response:
-        admission = await admitted(request)
-        token = admission.token
+        token = None
+        if route.scope != PUBLIC:
+            given = head_of(request.scope).all(b"authorization")
+            token = await doorkeeper.admit(given, route, address_of(request))
+        admission = Admission(doorkeeper, route, token)
         if posted:
             refuse_conditions(request)
         asked = Asked(  # of the headers, those that the route has a use for
             app=app, route=route, token=token, path=paths_of(request), key=key_of(request) if posted else None,
             last_event=last_event_of(request) if streams_on else None,
-            accepts=",".join(request.headers.getlist("accept")) if negotiates else "",
+            accepts=",".join(head_of(request.scope).all(b"accept")) if negotiates else "",
             query=query_of(request.query_params.multi_items() if request.scope["query_string"] else (), route.asks),
             body=None, headers=request.headers.items() if route.raw else (), prefix=request.scope.get("root_path", ""),
         )  # fmt: skip
@@ -90,23 +94,15 @@ def endpoint_of(
                 await admission.again()
             if isinstance(given, Stream):
                 if request.method == "HEAD":  # nobody listens
-                    return Given(None, 200, ALWAYS, EVENT_STREAM)
+                    return Given(None, 200, {}, EVENT_STREAM)
                 return streams.answer(given, ALWAYS, token, partial(doorkeeper.still, token, route))
             return answered(route, request, given)
 
         if asked.key is None or not remembers or token is None:
             return await do()
-        held = held_in(request.headers.getlist("authorization"))
+        held = held_in(head_of(request.scope).all(b"authorization"))
         assert held is not None, "it was let in by it"
         return await repeating.once(route, token, held[1], asked, do, admission.if_late)
-
-    async def admitted(request: Request) -> Admission:
-        token = None
-        if route.scope != PUBLIC:
-            token = await doorkeeper.admit(
-                request.headers.getlist("authorization"), route, address_of(request)
-            )
-        return Admission(doorkeeper, route, token)
 
     answering = answer_stranger if posted and route.scope == PUBLIC else answer
 
@@ -149,7 +145,7 @@ def _begun(begin: Begin | None, admission: Admission, route: Route, asked: Asked
 
 
 class Given(Response):
-    """With its headers as they go out: those that every answer has are written once."""
+    """With its headers as they go out: those that every answer has, unless it has one of them otherwise, are written once."""
 
     def __init__(
         self, body: bytes | None, status: int, headers: Mapping[str, str], kind: str | None = None
@@ -157,32 +153,30 @@ class Given(Response):
         self.status_code = status
         self.background = None
         self.body = body or b""
-        self.raw_headers = [_KNOWN.get(pair) or _raw(*pair) for pair in headers.items()]
+        raw = _ALWAYS.copy()
+        for name, value in headers.items():
+            raw[name.lower().encode("latin-1")] = value.encode("latin-1")
         if body is not None:
-            self.raw_headers.append((b"content-length", b"%d" % len(body)))
+            raw[b"content-length"] = b"%d" % len(body)
         if kind is not None:
-            self.raw_headers.append((b"content-type", kind.encode("latin-1")))
+            raw[b"content-type"] = kind.encode("latin-1")
+        self.raw_headers = list(raw.items())
 
 
-def _raw(name: str, value: str) -> tuple[bytes, bytes]:
-    return name.lower().encode("latin-1"), value.encode("latin-1")
-
-
-_KNOWN = {pair: _raw(*pair) for pair in (*ALWAYS.items(), *READ.items())}
+_ALWAYS = {name.lower().encode("latin-1"): value.encode("latin-1") for name, value in ALWAYS.items()}
 
 
 def answered(route: Route, request: Request, given: Any) -> Response:
     """With an ETag for what was read: who has it already is told so, and is sent nothing."""
     answer = given if isinstance(given, Answer) else Answer(given)
     if answer.status == 204:
-        return Given(None, 204, ALWAYS)
+        return Given(None, 204, {})
     body = msgspec.json.encode(answer.body) if answer.text is None else answer.body.encode()
     status, kind = answer.status or route.status, answer.text or JSON
-    headers = {**ALWAYS, **answer.headers}
     if route.method != "GET" or status != 200:
-        return Given(body, status, headers, kind)
+        return Given(body, status, answer.headers, kind)
     tag = _tag(route, answer.body, body)
-    headers |= {"ETag": tag, **READ}
+    headers = {**answer.headers, "ETag": tag, **READ}
     if has(request, tag):
         return Given(None, 304, headers)
     return Given(body, status, headers, kind)
@@ -197,7 +191,10 @@ def _tag(route: Route, given: Any, body: bytes) -> str:
 
 def has(request: Request, tag: str) -> bool:
     """Whether the caller has what this tag stands for; compared weakly, as RFC 9110 wants it here."""
-    given = ",".join(request.headers.getlist("if-none-match"))
+    head = head_of(request.scope)
+    if b"if-none-match" not in head:
+        return False
+    given = ",".join(head.all(b"if-none-match"))
     return any(each.strip().removeprefix("W/") in (tag.removeprefix("W/"), "*") for each in given.split(","))
 
 
@@ -237,4 +234,4 @@ def problem_in(error: Exception, where: str) -> tuple[Problem, Mapping[str, str]
 
 
 def problem_response(problem: Problem, headers: Mapping[str, str]) -> Response:
-    return Given(msgspec.json.encode(problem), problem.status, {**ALWAYS, **headers}, PROBLEM)
+    return Given(msgspec.json.encode(problem), problem.status, headers, PROBLEM)

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lateshift.api.answering import problem_of
 from lateshift.api.bounds import HEADERS_LIMIT, HEADERS_MOST, URL_LIMIT
+from lateshift.api.head import head_of
 from lateshift.api.problem import Refused
 from lateshift.api.rates import Rate, caller_at
 from lateshift.errors import OptionInvalid
@@ -52,16 +53,13 @@ class Guard:
         await self._inner(scope, receive, send)
 
     def _check(self, scope: Scope) -> None:
-        headers = scope["headers"]
         self._check_peer(scope)
         if self._rate is not None and not self._peers and scope.get("client"):
             self._rate.take(caller_at(scope["client"][0]))
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > URL_LIMIT:
             raise Refused(414, "url-too-long", f"A path and its query have at most {URL_LIMIT:,} bytes.")
-        if (
-            len(headers) > HEADERS_MOST
-            or sum(len(name) + len(value) for name, value in headers) > HEADERS_LIMIT
-        ):
+        head = head_of(scope)
+        if head.count > HEADERS_MOST or head.size > HEADERS_LIMIT:
             raise Refused(
                 431,
                 "headers-too-large",
@@ -70,13 +68,13 @@ class Guard:
         # Patterns of routes end with `$`, which passes over a line break: it would be a second way to the same.
         if scope["path"].endswith("\n"):
             raise Refused(404, "not-found", "There is nothing at a path that ends with a line break.")
-        if {b"content-length", b"transfer-encoding"} <= {name for name, _ in headers}:
+        if b"transfer-encoding" in head and b"content-length" in head:
             raise Refused(
                 400, "length-ambiguous", "Content-Length and Transfer-Encoding: where the body ends is said twice.",
                 headers={"Connection": "close"},
             )  # fmt: skip
-        given = [value for name, value in headers if name == b"host"]
-        if len(given) != 1 or host_in(given[0].decode("latin-1")) not in self._hosts:
+        given = head.all(b"host")
+        if len(given) != 1 or host_in(given[0]) not in self._hosts:
             raise Refused(
                 421,
                 "host-unknown",

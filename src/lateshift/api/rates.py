@@ -32,16 +32,22 @@ class Rate:
         self._burst = max(1.0, per_second * BURST_SECONDS)
         self._now = now
         # Of each what is left, and since when.
-        self._buckets: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
+        self._buckets: OrderedDict[Hashable, list[float]] = OrderedDict()
 
     def take(self, who: Hashable) -> None:
         """Raises Refused, with when to come again."""
         now = self._now()
-        left, since = self._buckets.pop(who, (self._burst, now))
-        left = min(self._burst, left + (now - since) * self._rate)
-        allowed = left >= 1
-        _remember(self._buckets, who, (left - 1 if allowed else left, now))
-        if not allowed:
+        if (bucket := self._buckets.get(who)) is None:
+            bucket = [self._burst, now]
+            _remember(self._buckets, who, bucket)
+        else:
+            self._buckets.move_to_end(who)
+        left, since = bucket
+        bucket[1] = now
+        if (left := min(self._burst, left + (now - since) * self._rate)) >= 1:
+            bucket[0] = left - 1
+        else:
+            bucket[0] = left
             raise too_many((1 - left) / self._rate, "You ask too often.")
 
 

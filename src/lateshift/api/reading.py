@@ -1,13 +1,16 @@
 """What a request says, read within bounds and checked against types; what is wrong names the field."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from starlette.requests import ClientDisconnect
 
 from lateshift.api.bounds import DISCARDED, JSON_DEPTH, LAST_EVENT_LIMIT, Bounds
 from lateshift.api.budget import Share
+from lateshift.api.head import head_of
 from lateshift.api.pinpointing import has_half, pinpointed
 from lateshift.api.problem import Refused
 from lateshift.api.route import Route
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 JSON = "application/json"
 READING = "lateshift.reading"  # in the scope of a request: whether its body is being read
 HALF = "a character is written by half, as \\ud800 without the escape that belongs to it"
-_CONDITIONS = {b"if-match": "If-Match", b"if-unmodified-since": "If-Unmodified-Since"}
+_CONDITIONS = ((b"if-match", "If-Match"), (b"if-unmodified-since", "If-Unmodified-Since"))
 _KEY = re.compile(rf"[\x21-\x7e]{{1,{KEY_LIMIT}}}")
 
 
@@ -43,7 +46,10 @@ async def body_of(request: "Request", route: Route, bounds: Bounds, share: Share
 
 def _refuse_other_media(request: "Request") -> None:
     """JSON is in UTF-8, and comes as it is. Raises Refused: what is read otherwise than it was written is another request."""
-    given = request.headers.get("content-type", "")
+    head = head_of(request.scope)
+    given = head.first(b"content-type")
+    if given == JSON and b"content-encoding" not in head:
+        return
     kind, *more = [part.strip().lower() for part in given.split(";")]
     if kind != JSON:
         raise Refused(
@@ -56,7 +62,7 @@ def _refuse_other_media(request: "Request") -> None:
             415, "unsupported-media-type", f"JSON is in UTF-8, and this is said to be in {charsets[0]}. Write it in UTF-8.",
             field="Content-Type",
         )  # fmt: skip
-    coded = ",".join(request.headers.getlist("content-encoding")).lower()
+    coded = ",".join(head.all(b"content-encoding")).lower()
     if any(each.strip() not in ("", "identity") for each in coded.split(",")):
         raise Refused(
             415, "unsupported-media-type", f"The body is said to be encoded ({coded}), and is not unpacked here. Send it as it is.",
@@ -71,13 +77,18 @@ class NoBody(msgspec.Struct, forbid_unknown_fields=True):
 async def bytes_of(request: "Request", limit: int, share: Share | None = None) -> bytes:
     """Never more than the limit in memory, whatever the length is said to be. A little over it is read to the end and thrown
     away, as a client that still sends would not hear the answer. `share`: of what may be held for those who are not known."""
-    said = request.headers.get("content-length", "")
+    said = head_of(request.scope).first(b"content-length")
     if said.isdigit() and int(said) > limit + DISCARDED:
         raise _too_large(limit)
     parts: list[bytes] = []
     size = 0
     request.scope[READING] = True
-    async for part in request.stream():
+    more = True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        part, more = message.get("body", b""), message.get("more_body", False)
         size += len(part)
         if size > limit + DISCARDED:
             break
@@ -111,19 +122,20 @@ def _too_large(limit: int) -> Refused:
 def refuse_conditions(request: "Request") -> None:
     """What changes something cannot be asked under a condition here: it is said so, as one that was passed over would be a change that
     somebody believes was not made. Raises Refused."""
-    for name, _ in request.headers.raw:
-        if name in _CONDITIONS:
+    head = head_of(request.scope)
+    for name, written in _CONDITIONS:
+        if name in head:
             raise Refused(
                 400, "condition-unsupported",
-                f"{_CONDITIONS[name]} is not looked at where something is changed, so nothing was done. Look again, then ask without it.",
-                field=_CONDITIONS[name],
+                f"{written} is not looked at where something is changed, so nothing was done. Look again, then ask without it.",
+                field=written,
             )  # fmt: skip
 
 
 def last_event_of(request: "Request") -> str | None:
     """What a client of a stream has last received. Raises Refused."""
-    given = request.headers.get("last-event-id")
-    if given is not None and len(given) > LAST_EVENT_LIMIT:
+    given = head_of(request.scope).first(b"last-event-id")
+    if len(given) > LAST_EVENT_LIMIT:
         raise Refused(
             400,
             "last-event-unknown",
@@ -171,8 +183,16 @@ def _named_in(said: str) -> str:
     return found.group(1) if found else ""
 
 
-def query_of(pairs: Iterable[tuple[str, str]], kind: Any) -> Any:
+@lru_cache
+def nothing_asked(kind: Any) -> Any:
+    """What a query without parameters says."""
+    return msgspec.convert({}, kind, strict=False)
+
+
+def query_of(pairs: Collection[tuple[str, str]], kind: Any) -> Any:
     """Raises Refused. A parameter stands once; one that is unknown is refused, as it would be a filter that narrows nothing."""
+    if not pairs:
+        return nothing_asked(kind or NoBody)
     given: dict[str, str] = {}
     for name, value in pairs:
         if name in given:
@@ -194,7 +214,7 @@ def query_of(pairs: Iterable[tuple[str, str]], kind: Any) -> Any:
 
 def key_of(request: "Request") -> str | None:
     """The Idempotency-Key, if there is one. Raises Refused."""
-    given = request.headers.getlist("idempotency-key")
+    given = head_of(request.scope).all(b"idempotency-key")
     if not given:
         return None
     if len(given) > 1 or not _KEY.fullmatch(given[0]):
@@ -207,11 +227,11 @@ def key_of(request: "Request") -> str | None:
 
 def address_of(request: "Request") -> str:
     """The socket's, whatever a header says."""
-    return request.client.host if request.client else ""
+    client = request.scope.get("client")
+    return str(client[0]) if client else ""
 
 
 def paths_of(request: "Request") -> dict[str, str]:
-    found = {name: str(value) for name, value in request.path_params.items()}
-    if any("\0" in value for value in found.values()):
+    if "\0" in request.scope["path"]:
         raise Refused(404, "not-found", "No name has a NUL in it.")
-    return found
+    return {name: str(value) for name, value in request.path_params.items()}

@@ -8,6 +8,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from hashlib import sha256
 from hmac import compare_digest
 from secrets import token_bytes
@@ -19,7 +20,7 @@ from msgspec import Struct
 from lateshift.config import QUEUE_PATTERN
 from lateshift.errors import OptionInvalid
 from lateshift.model import checks
-from lateshift.model.ids import new_job_id
+from lateshift.model.ids import job_id_of, new_job_id
 from lateshift.model.member import served
 
 TOKEN_NAME_LIMIT = 100  # characters
@@ -114,7 +115,7 @@ def parse(text: str) -> tuple[UUID, bytes] | None:
     if not _TEXT.fullmatch(text):
         return None
     held = urlsafe_b64decode(text.removeprefix(PREFIX))
-    return UUID(bytes=held[:16]), held[16:]
+    return job_id_of(held[:16]), held[16:]
 
 
 def verify(token: Token, secret: bytes) -> bool:
@@ -137,9 +138,14 @@ def refusal(token: Token, scope: Scope, queue: str | None, now: datetime) -> str
 def standing(token: Token, scope: Scope, now: datetime) -> str | None:
     """The part of `refusal` that needs no queue. Not enough to let anybody at a queue's jobs."""
     why = ended(token, now)
-    if why is None and not any(scope in _INCLUDED[each] for each in token.scopes):
+    if why is None and scope not in _granted(token.scopes):
         return "scope"
     return why
+
+
+@lru_cache
+def _granted(scopes: tuple[Scope, ...]) -> frozenset[Scope]:
+    return frozenset().union(*[_INCLUDED[each] for each in scopes])
 
 
 def ended(token: Token, now: datetime) -> str | None:

@@ -16,6 +16,7 @@ from lateshift.api.problem import RETRY_AFTER, Refused
 from lateshift.api.route import Answer, Asked, Done, Reach, Route
 from lateshift.api.routes.narrowing import Narrowed, Tag, filter_of
 from lateshift.api.steps import allow_sent, own_logs
+from lateshift.clock import Clock
 from lateshift.documents.explanations import ExplanationDocument, explanation_document
 from lateshift.documents.jobs import JobBrief, JobDocument, job_brief, job_whole
 from lateshift.documents.logs import LogDocument, log_document
@@ -144,7 +145,7 @@ async def start_job(asked: Asked) -> Answer:
         ) from error
     except OverflowError as error:
         raise Refused(422, "option-invalid", "at is no time that can be kept.", field="at") from error
-    after = _first_look(body, asked.store.clock.now())
+    after = _first_look(body, asked.store.clock)
     call.job = structs.replace(call.job, by=asked.by)
     return await _enqueued(asked, call, after)
 
@@ -157,9 +158,9 @@ def _refuse_unknown(asked: Asked, reply_to: str | list[str] | None) -> None:
             raise no_such_task(name)
 
 
-def _first_look(body: NewJobBody, now: datetime) -> int:
+def _first_look(body: NewJobBody, clock: Clock) -> int:
     """After how many seconds it is worth looking: not before the job is due, but once in a day."""
-    wait = body.delay or 0.0 if body.at is None else (body.at - now).total_seconds()
+    wait = body.delay or 0.0 if body.at is None else (body.at - clock.now()).total_seconds()
     return round(min(max(wait, RETRY_AFTER), RETRY_AFTER_MOST.total_seconds()))
 
 

@@ -22,8 +22,11 @@ _INSERT = """INSERT INTO job (id, queue, lane, state, priority, attempts, due_at
 INSERT_FIRST = f"{_INSERT} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 # So many jobs of one spec: what they share is sent once, which halves the time, and other threads are let go on once.
 BLOCK = 100
-INSERT_BLOCKS = {size: f"""{_INSERT} SELECT column1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, column2
- FROM (VALUES {", ".join(["(?, ?)"] * size)})""" for size in (BLOCK, 10)}
+INSERT_BLOCKS = {
+    size: f"""{_INSERT} SELECT column1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, column2
+ FROM (VALUES {", ".join(["(?, ?)"] * size)})"""
+    for size in (BLOCK, 10)
+}
 # One job, unless its id is there already or has been settled. Primary keys.
 INSERT = f"""{_INSERT} SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
  WHERE NOT EXISTS (SELECT 1 FROM settled WHERE id = ?) ON CONFLICT (id) DO NOTHING"""
