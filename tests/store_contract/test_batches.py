@@ -280,16 +280,18 @@ def test_cancelling_a_batch_gives_the_turn_to_the_next_of_the_session(store: Sto
 
 def test_plain_jobs_are_written_as_they_were_without_batches() -> None:
     """No statement more, and no parameter more."""
-    jobs = [make_job() for _ in range(sqlite.enqueue.BLOCK + 1)]
+    blocks = sqlite.enqueue.INSERT_BLOCKS
+    jobs = [make_job() for _ in range(sum(blocks) + 1)]
     jobs = [replace(job, first=True) for job in jobs]
     sent = list(sqlite.enqueue.statements(jobs, 0))
-    assert [sql for sql, _ in sent] == [sqlite.enqueue.INSERT_BLOCK, sqlite.enqueue.INSERT_FIRST]
-    assert [len(rows[0]) for _, rows in sent] == [10 + 2 * sqlite.enqueue.BLOCK, 12]
+    assert [sql for sql, _ in sent] == [*blocks.values(), sqlite.enqueue.INSERT_FIRST]
+    assert [len(rows[0]) for _, rows in sent] == [*(10 + 2 * size for size in blocks), 12]
+    assert [len(rows) for _, rows in sent] == [1, 1, 1]
     [(sql, [row])] = postgres.enqueue.statements(jobs, timedelta(0))
     assert (sql, len(row)) == (postgres.enqueue.INSERT_FIRSTS, 12)
     [(sql, [row])] = postgres.enqueue.statements(jobs[:1], timedelta(0))
     assert (sql, len(row)) == (postgres.enqueue.INSERT_NOW, 9)
-    for sql in (sqlite.enqueue.INSERT_BLOCK, sqlite.enqueue.INSERT_FIRST, sqlite.enqueue.INSERT):
+    for sql in (*blocks.values(), sqlite.enqueue.INSERT_FIRST, sqlite.enqueue.INSERT):
         assert "batch" not in sql
     for sql in (postgres.enqueue.INSERT_FIRSTS, postgres.enqueue.INSERT_NOW, postgres.settling.COMPLETE):
         assert "batch_count" not in sql

@@ -184,26 +184,25 @@ def _named_in(said: str) -> str:
 
 
 @lru_cache
-def nothing_asked(kind: Any) -> Any:
-    """What a query without parameters says."""
+def _asks_nothing(kind: Any) -> Any:
+    """What a query without parameters says, where it needs none."""
     return msgspec.convert({}, kind, strict=False)
 
 
 def query_of(pairs: Collection[tuple[str, str]], kind: Any) -> Any:
     """Raises Refused. A parameter stands once; one that is unknown is refused, as it would be a filter that narrows nothing."""
-    if not pairs:
-        return nothing_asked(kind or NoBody)
     given: dict[str, str] = {}
     for name, value in pairs:
         if name in given:
             raise Refused(422, "query-invalid", f"{name!r} stands twice in the query.", field=name)
         given[name] = value
+    kind = kind or NoBody
     try:
-        return msgspec.convert(given, kind or NoBody, strict=False)
+        return msgspec.convert(given, kind, strict=False) if given else _asks_nothing(kind)
     except msgspec.ValidationError as error:
         where, what = mismatch.told(error, kind)
         field = where or _named_in(str(error)) or None
-        known = ", ".join((kind or NoBody).__struct_fields__) or "none"
+        known = ", ".join(kind.__struct_fields__) or "none"
         raise Refused(
             422,
             "query-invalid",
