@@ -74,6 +74,7 @@ LINES = (
         "ms",
         more_is_better=False,
     ),
+    Line("search slowest", "the slowest search there, which finds nothing", "ms", more_is_better=False),
     Line("pages", "pages looked at", "pages"),
     Line("batch jobs", "one batch, its size", "jobs"),
     Line("batch enqueue", "one batch, enqueue"),

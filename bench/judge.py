@@ -11,6 +11,7 @@ IDLE_MEMORY = 60.0  # MB
 IDLE_PROCESSOR = 0.5  # % of a core
 REPLAY_MOST = 5.0  # times as long as their rows take to read
 PAGE_GROWN = 2.0  # times, a page with a million jobs beside one with a thousand
+SEARCH_SLOWEST = 250.0  # ms, of what no index knows and no job has
 BATCH_MEMORY = 200.0  # MB, however many jobs
 
 
@@ -88,6 +89,7 @@ def _verdicts(figures: Figures) -> Iterator[Verdict]:
         yield below(asleep, store, "asleep cpu", 2 * IDLE_PROCESSOR, "% of a core")
     for store in STORES:
         yield below("the page that grew most", store, "page grown", PAGE_GROWN, "×")
+        yield below("the slowest search", store, "search slowest", SEARCH_SLOWEST, "ms")
     for store in STORES:
         yield at_most("start latency, p50", store, "p50", 2.0)
         yield at_most("start latency, p99", store, "p99", 6.0)
