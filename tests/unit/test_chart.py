@@ -128,6 +128,13 @@ def test_how_many_workers_were_there_is_told_of_whole_minutes() -> None:
     assert [series.last for series in workers.series] == ["4", "1"]
 
 
+def test_the_scale_of_workers_goes_up_to_one_at_least() -> None:
+    """What a worker did in its first moments is no mountain."""
+    counted = samples(Over.HOUR, first=Figures(present=6, busy=0.1))
+    workers = charts(counted, Over.HOUR, workers=True)[3]
+    assert workers.marks == ["1", "0.5", "0"]
+
+
 def test_the_words_of_a_day_name_the_day() -> None:
     jobs = charts(samples(Over.DAY), Over.DAY, workers=False)[0]
     assert jobs.hints[-1].startswith("Mar 01 12:")

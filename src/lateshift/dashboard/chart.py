@@ -80,33 +80,34 @@ def charts(samples: Sequence[Sample], over: Over, *, workers: bool) -> list[Char
     few = merged(samples, PERIODS)
     step = over.length.total_seconds() / len(few)
     passed = [step] * len(few)  # also of the period under way: what has been counted, not what it may come to
-    wanted: list[tuple[str, Callable[[float], str], list[Wanted]]] = [
-        ("Jobs in a minute", _number, [
+    wanted: list[tuple[str, Callable[[float], str], float, list[Wanted]]] = [  # the third: what a scale goes up to at least
+        ("Jobs in a minute", _number, 0, [
             Wanted("completed", "bars", "good", lambda it, seconds: it.completed / seconds * 60),
             Wanted("failed", "bars", "bad", lambda it, seconds: it.failed / seconds * 60),
         ]),
-        ("Time until a job starts", duration, [
+        ("Time until a job starts", duration, 0, [
             Wanted("95 % within", "line", "busy", lambda it, _: it.wait_within(0.95), partly=True),
             Wanted("mean", "line", "soft", lambda it, _: it.mean_wait, partly=True),
         ]),
-        ("Backlog", _number, [Wanted("jobs that wait", "area", "late", lambda it, _: it.backlog)]),
+        ("Backlog", _number, 0, [Wanted("jobs that wait", "area", "late", lambda it, _: it.backlog)]),
     ]  # fmt: skip
     if workers:
-        wanted.append(("Workers", _number, [
+        wanted.append(("Workers", _number, 1, [
             Wanted("there", "line", "soft", lambda it, seconds: max(it.present / (ceil(seconds / 60) * 60), it.busy / seconds)),
             Wanted("busy", "area", "busy", lambda it, seconds: it.busy / seconds),
         ]))  # fmt: skip
     else:
-        wanted.append(("Worker time", duration, [Wanted("ran", "bars", "busy", lambda it, _: it.ran)]))
+        wanted.append(("Worker time", duration, 0, [Wanted("ran", "bars", "busy", lambda it, _: it.ran)]))
     return [
-        _chart(title, told, series, list(zip(few, passed, strict=True)), over)
-        for title, told, series in wanted
+        _chart(title, told, least, series, list(zip(few, passed, strict=True)), over)
+        for title, told, least, series in wanted
     ]
 
 
 def _chart(
     title: str,
     told: Callable[[float], str],
+    least: float,
     wanted: Sequence[Wanted],
     samples: Sequence[tuple[Sample, float]],
     over: Over,
@@ -117,7 +118,7 @@ def _chart(
         largest = max((sum(value or 0 for value in row) for row in zip(*columns, strict=True)), default=0.0)
     else:
         largest = max((value for column in columns for value in column if value is not None), default=0.0)
-    top = _round_up_time(largest) if told is duration else _round_up(largest)
+    top = max(least, _round_up_time(largest) if told is duration else _round_up(largest))
     below = [0.0] * len(samples)
     series = []
     for each, column in zip(wanted, columns, strict=True):
