@@ -6,6 +6,7 @@ set, else one that is started here. PostgreSQL is never skipped.
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,10 @@ FOR_TESTS = ("LATESHIFT_TEST_", "LATESHIFT_EXAMPLES", "LATESHIFT_BROKERS", "LATE
 for _name in list(os.environ):
     if _name in FOR_TERMINALS or (_name.startswith("LATESHIFT_") and not _name.startswith(FOR_TESTS)):
         del os.environ[_name]
+
+# Nor is a Ctrl-C that whoever starts them in the background ignores: the programs that tests start would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run, so that a red test means a change; LATESHIFT_EXAMPLES=1000 goes looking for new ones.
 hypothesis.settings.register_profile(
