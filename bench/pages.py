@@ -19,20 +19,20 @@ from tests.browser.crawling import kind_of
 from tests.browser.serving import Served, serving
 
 FEW = 1_000
-LOOKS = 9  # at each page, of which the median counts
+LOOKS = 31  # at each page, of which the median counts
 HELD = "default"  # the queue of those jobs, which nobody works on
 SHARES = {"completed": 1.0, "ready": 1.0, "dead": 0.2, "scheduled": 0.2, "blocked": 0.2}
 # What an index knows: such a page reads what it shows.
 NARROWED = (
     *(f"/jobs?state={state}" for state in ("scheduled", "ready", "blocked", "completed", "dead")),
     "/jobs?task=noop", "/jobs?queue=default", "/jobs?tag=none", "/jobs?session=one", "/jobs?since=1h",
-    "/jobs?state=dead&task=noop", "/dead-letters?queue=default", "/dead-letters?task=none", "/dead-letters?reason=none",
+    "/jobs?state=dead&task=noop", "/dead-letters?queue=default", "/dead-letters?task=none",
     "/dead-letters?like=00000000", "/audit?actor=none", "/workflows?name=none", "/workflows?state=completed",
 )  # fmt: skip
 # What none knows, and no job has: such a page looks at as many jobs as one search may.
 SEARCHED = (
     "/jobs?queue=none", "/jobs?task=none", "/jobs?reason=none", "/jobs?argument=none", "/jobs?state=dead&error=none",
-    "/jobs?id=00000000",
+    "/jobs?id=00000000", "/dead-letters?reason=none",
 )  # fmt: skip
 
 
