@@ -5,6 +5,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,7 @@ from starlette.types import Scope as HttpScope
 from uvicorn.server import ServerState
 
 from lateshift import Lateshift
-from lateshift.api import reading, serving
+from lateshift.api import handshake, reading, serving
 from lateshift.api.application import make_api
 from lateshift.api.bounds import (
     BODY_LIMIT,
@@ -340,7 +341,17 @@ def test_heads_that_are_too_large_end_the_connection_and_keep_nothing(port: int)
     assert status(answered(port, GET + b"\r\n")) == 200
 
 
-def test_tls_is_spoken_with_the_certificate_that_was_given(kit: Kit, tmp_path: Path) -> None:
+@dataclass(frozen=True)
+class Secured:
+    """A certificate, its key, and who trusts it."""
+
+    certificate: Path
+    key: Path
+    trusting: ssl.SSLContext
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> Secured:
     authority = trustme.CA()
     served = authority.issue_cert("127.0.0.1")
     certificate, key = tmp_path / "chain.pem", tmp_path / "key.pem"
@@ -349,16 +360,44 @@ def test_tls_is_spoken_with_the_certificate_that_was_given(kit: Kit, tmp_path: P
     served.private_key_pem.write_to_path(key)
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
-    with running(make_api(kit.app), certificate, key) as port:
+    return Secured(certificate, key, trusting)
+
+
+def test_tls_is_spoken_with_the_certificate_that_was_given(kit: Kit, secured: Secured) -> None:
+    with running(make_api(kit.app), secured.certificate, secured.key) as port:
         url = f"https://127.0.0.1:{port}/health/live"
-        with httpx.Client(verify=trusting, trust_env=False) as client:
+        with httpx.Client(verify=secured.trusting, trust_env=False) as client:
             assert client.get(url).json() == {"status": "live"}
         with httpx.Client(verify=ssl.create_default_context(), trust_env=False) as client:
             with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
                 client.get(url)
-        old = ssl.create_default_context()
-        authority.configure_trust(old)
-        old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_2
-        with httpx.Client(verify=old, trust_env=False) as client:
+        secured.trusting.minimum_version = secured.trusting.maximum_version = ssl.TLSVersion.TLSv1_2
+        with httpx.Client(verify=secured.trusting, trust_env=False) as client:
             assert client.get(url).status_code == 200
         assert status(answered(port, GET + b"\r\n")) in (0, 400)  # in the clear there is nothing to be heard
+
+
+def test_a_handshake_of_tls_has_a_place_and_its_time(
+    kit: Kit, secured: Secured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who never ends it keeps nobody out but whoever comes from his own address, and not for long."""
+    monkeypatch.setattr(serving, "Places", partial(Places, most=9, of_address=2, spare=1))
+    with running(make_api(kit.app), secured.certificate, secured.key) as port, ExitStack() as stack:
+        silent = [stack.enter_context(connected(port)) for _ in range(2)]
+        with httpx.Client(
+            base_url=f"https://127.0.0.1:{port}", verify=secured.trusting, trust_env=False
+        ) as client:
+            assert client.get("/v1/queues").status_code == 429
+            assert client.get("/health/live").status_code == 200
+            for one in silent:
+                one.sendall(b"no handshake\r\n\r\n")
+                heard(one)  # to its end
+            assert client.get("/v1/queues").status_code == 401
+
+
+def test_a_handshake_that_does_not_end_is_ended(
+    kit: Kit, secured: Secured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handshake, "HEAD_WITHIN", timedelta(milliseconds=100))
+    with running(make_api(kit.app), secured.certificate, secured.key) as port, connected(port) as silent:
+        assert heard(silent) == b""

@@ -8,11 +8,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any, cast
 
 import h11
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.utils import get_remote_addr
 
 from lateshift.api.answering import problem_of
 from lateshift.api.binding import Binding
@@ -25,6 +27,7 @@ from lateshift.api.bounds import (
     READ_WITHIN,
     REQUESTS_AT_ONCE,
 )
+from lateshift.api.handshake import Handshake
 from lateshift.api.places import Places, Without
 from lateshift.api.problem import RETRY_AFTER, Refused
 from lateshift.api.routes.health import ROUTES as PROBES
@@ -57,14 +60,24 @@ class _Protocol(H11Protocol):
 
     _slow: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
+    _arrived = False
     _without: Without | None = None
     places = Places()  # of its server
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        if not self._arrived:
+            self.arrive(transport)
         super().connection_made(transport)
-        self._without = self.places.take(self, self.client[0] if self.client else "")
         transport.set_write_buffer_limits(1)  # told as soon as the system takes no more
         self._wait()
+
+    def arrive(self, transport: asyncio.Transport) -> None:
+        self._arrived, self.transport = True, transport
+        client = get_remote_addr(transport)
+        self._without = self.places.take(self, client[0] if client else "")
+
+    def depart(self) -> None:
+        self.places.leave(self)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -104,7 +117,7 @@ class _Protocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._heard()
         self._taken()
-        self.places.leave(self)
+        self.depart()
         super().connection_lost(exc)
 
     def _wait(self) -> None:
@@ -195,6 +208,12 @@ def server_of(api: ASGIApp, binding: Binding) -> Server:
         config.load()
     except (ssl.SSLError, OSError) as error:
         raise OptionInvalid(f"--tls-cert and --tls-key cannot be used: {error}.") from None
+    if (context := config.ssl) is not None:
+
+        def secured(**of: Any) -> Handshake:
+            return Handshake(Placed(**of), context, asyncio.get_running_loop())
+
+        config.ssl, config.http_protocol_class = None, cast(type[asyncio.Protocol], secured)
     return Server(config)
 
 
