@@ -10,9 +10,3 @@ def midway(clock: StillClock) -> None:
     while a test counts in them."""
     hour = clock.now().replace(minute=30, second=30, microsecond=0)
     clock.move_to(hour + timedelta(hours=1))
-
-
-def at_noon(clock: StillClock) -> None:
-    """Moves it on to the next noon of UTC: what fires at night does not fire by chance in a test that moves on by some hours."""
-    noon = clock.now().replace(hour=12, minute=30, second=30, microsecond=0)
-    clock.move_to(noon + timedelta(days=1))

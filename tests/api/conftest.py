@@ -11,7 +11,6 @@ from lateshift.api.bounds import Bounds
 from lateshift.testing import Kit, testing
 from tests.api.asking import Web, asking
 from tests.api.shop import Shop
-from tests.clocks import at_noon
 
 
 @pytest.fixture
@@ -26,9 +25,7 @@ def shop(app: Lateshift) -> Shop:
 
 @pytest.fixture
 def kit(app: Lateshift, shop: Shop, store_url: str) -> Iterator[Kit]:
-    kit = testing(app, store=store_url)
-    at_noon(kit.clock)
-    with kit:
+    with testing(app, store=store_url) as kit:
         yield kit
 
 

@@ -12,7 +12,7 @@ from lateshift.model.job import JobFilter
 from lateshift.model.scheduling.plan import Outcome
 from lateshift.operating.attention import SCHEDULE_LATE
 from lateshift.testing import Kit
-from tests.api.shop import Shop
+from tests.api.shop import HOUR, Shop
 from tests.dashboard.browsing import Browser
 from tests.dashboard.test_workflows import html
 
@@ -41,7 +41,7 @@ def test_schedules_are_listed_with_their_next_fire_and_their_last_ticks(
     browser = later(stranger, kit, days=3)
     text = browser.look("/schedules")
     assert "news" in text
-    assert "At 02:00 every day" in text
+    assert f"At {HOUR:02}:00 every day" in text
     assert html(browser).count('<li class="good"') == 3
     assert "late" not in text.partition("Overlap")[2]
 
@@ -96,19 +96,21 @@ def test_a_name_with_a_slash_and_other_signs_leads_back_to_its_page(browser: Bro
 
 def test_a_backfill_is_counted_before_it_is_made(browser: Browser, kit: Kit) -> None:
     kit.travel(seconds=1)
-    assert "no tick" in browser.look("/schedules/news?since=2020-01-01T03:00&until=2020-01-01T04:00")
-    assert "365 ticks" in browser.look("/schedules/news?since=2019-01-01T03:00&until=2020-01-01T03:00")
+    assert "no tick" in browser.look(
+        f"/schedules/news?since=2020-01-01T{HOUR:02}:10&until=2020-01-01T{HOUR:02}:50"
+    )
+    assert "365 ticks" in browser.look("/schedules/news?since=2019-01-01T03:30&until=2020-01-01T03:30")
     for wrong in ("since=x&until=2020-01-01T00:00", "since=2020-01-02T00:00&until=2020-01-01T00:00",
                   "since=2020-01-01T00:00&until=2999-01-01T00:00"):  # fmt: skip
         assert browser.ask("GET", f"/schedules/news?{wrong}").status_code == 422
     assert BACKFILL_MOST == 10_000
-    assert "More than 10,000 ticks" in browser.look("/schedules/news?since=1980-01-01T03:00&until=2020-01-01T03:00")  # fmt: skip
+    assert "More than 10,000 ticks" in browser.look("/schedules/news?since=1980-01-01T03:30&until=2020-01-01T03:30")  # fmt: skip
     assert "/schedules/news/backfill" not in html(browser)
 
 
 def test_what_was_missed_is_filled_as_a_batch_and_not_twice(browser: Browser, kit: Kit) -> None:
     kit.travel(seconds=1)
-    days = {"since": "2019-01-01T03:00", "until": "2019-01-04T03:00"}
+    days = {"since": "2019-01-01T03:30", "until": "2019-01-04T03:30"}
     browser.look(f"/schedules/news?since={days['since']}&until={days['until']}")
     assert "3 ticks" in browser.text
     assert "Make 3 jobs" in browser.text
@@ -124,9 +126,9 @@ def test_a_backfill_that_is_refused_keeps_the_times(browser: Browser, kit: Kit) 
     kit.travel(seconds=1)
     browser.look("/schedules/news")
     for since, until, why in (
-        ("2019-01-01T03:00", "2999-01-01T03:00", "take several"),
-        ("2019-01-01T03:00", "2019-01-01T04:00", "has no tick"),
-        ("soon", "2019-01-01T04:00", "is a time such as"),
+        ("2019-01-01T03:30", "2999-01-01T03:30", "take several"),
+        ("2019-01-01T03:30", "2019-01-01T03:50", "has no tick"),
+        ("soon", "2019-01-01T03:50", "is a time such as"),
     ):
         answer = browser.send("/schedules/news/backfill", {"since": since, "until": until})
         assert answer.status_code == 422
