@@ -92,11 +92,26 @@ def test_a_folder_that_is_not_there(cli: Cli, tmp_path: Path) -> None:
     )
 
 
+LOOKING = (
+    ["jobs", "list"], ["queues", "list"], ["queues", "pause", "a"], ["sessions", "list"], ["limits"], ["members", "list"],
+    ["batches", "list"], ["jobs", "dead"],
+)  # fmt: skip
+
+
 def test_looking_around_makes_no_store(cli: Cli, tmp_path: Path) -> None:
-    for verb in (["jobs", "list"], ["queues", "list"], ["queues", "pause", "a"], ["sessions", "list"], ["limits"],
-                 ["members", "list"], ["batches", "list"], ["jobs", "dead"]):  # fmt: skip
-        one_line(cli(*verb, "--store", "sqlite:///misspelt.db"), 3, "There is no store", "misspelt.db")
+    for verb in LOOKING:
+        one_line(
+            cli(*verb, "--store", "sqlite:///misspelt.db"), 3, "There is no store", f"there is no file {tmp_path}/misspelt.db"
+        )  # fmt: skip
     assert not (tmp_path / "misspelt.db").exists()
+
+
+def test_looking_around_in_another_database_makes_no_store(cli: Cli, empty_postgres_url: str) -> None:
+    for verb in LOOKING:
+        one_line(cli(*verb, "--store", empty_postgres_url), 3, "There is no store", "has no schema lateshift")
+    with psycopg.connect(empty_postgres_url) as connection:
+        made = connection.execute("SELECT count(*) FROM pg_namespace WHERE nspname = 'lateshift'").fetchone()
+    assert made == (0,)
 
 
 def test_a_file_that_is_no_store(cli: Cli, tmp_path: Path) -> None:

@@ -86,14 +86,14 @@ def opened(*, checked: bool = True, settings: Settings | None = None) -> Iterato
     settings = settings or load(store=remembered("store"))
     url = refuse_memory(settings.store)
     store = open_store(url)
-    if checked and not store.exists():
-        raise StoreUnavailable(
-            f"There is no store {shown(url)} yet. `lateshift up PROGRAM` and `lateshift store migrate` make one; is this "
-            "the right name, in the right folder?"
-        )
     try:
         if checked:
             with patience():
+                if (missing := store.missing()) is not None:
+                    raise StoreUnavailable(
+                        f"There is no store {shown(url)} yet: {missing}. `lateshift up PROGRAM` and `lateshift store migrate` make "
+                        "one; is this the right name, in the right folder?"
+                    )
                 store.ready()
         yield store
     finally:

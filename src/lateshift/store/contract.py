@@ -370,8 +370,8 @@ class Store(Protocol):
     @property
     def wakes(self) -> Wakes: ...
 
-    def exists(self) -> bool:
-        """Whether there is something to open; a database server is taken to be there."""
+    def missing(self) -> str | None:
+        """What is not there yet, in words; None if there is a store to open. Nothing is made."""
 
     def ready(self) -> None:
         """Connect, look whether this store is safe and its schema fits; a new store is migrated at once."""

@@ -80,8 +80,8 @@ class Interposed:
         self._store = store
         self._around = around
 
-    def exists(self) -> bool:
-        return self._store.exists()
+    def missing(self) -> str | None:
+        return self._store.missing()
 
     def ready(self) -> None:
         self._store.ready()

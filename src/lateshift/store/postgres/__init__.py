@@ -66,8 +66,8 @@ class PostgresStore:
         self.seals = PostgresSeals(self._database)
         self.upkeep = PostgresUpkeep(self._database)
 
-    def exists(self) -> bool:
-        return True
+    def missing(self) -> str | None:
+        return self._database.missing()
 
     def ready(self) -> None:
         self._database.ready()

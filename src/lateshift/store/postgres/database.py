@@ -178,6 +178,9 @@ class Database:
         [[name]] = self.run(lambda connection, again: connection.execute(DATABASE).fetchall())
         return str(name)
 
+    def missing(self) -> str | None:
+        return None if self.run(_version) else f"the database {self.called} has no schema lateshift"
+
     def ready(self) -> None:
         """Safe to use, and of this code's version; a database without Lateshift's schema gets it at once."""
         self.run(self._refuse_unsafe)

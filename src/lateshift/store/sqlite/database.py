@@ -110,8 +110,8 @@ class Database:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
 
-    def exists(self) -> bool:
-        return self.path.exists()
+    def missing(self) -> str | None:
+        return None if self.path.exists() else f"there is no file {self.path}"
 
     def ready(self) -> None:
         """Safe to use, and of this code's version: a new or older file is migrated at once."""

@@ -55,8 +55,8 @@ class MemoryDatabase(Database):
         self._write_lock = self._reading = self.memory.lock
         self._closed = False
 
-    def exists(self) -> bool:
-        return True
+    def missing(self) -> str | None:
+        return None
 
     def ready(self) -> None:
         self._closed = False

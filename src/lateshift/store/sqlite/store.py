@@ -72,8 +72,8 @@ class SqliteStore:
         self.seals = SqliteSeals(self._database)
         self.upkeep = SqliteUpkeep(self._database)
 
-    def exists(self) -> bool:
-        return self._database.exists()
+    def missing(self) -> str | None:
+        return self._database.missing()
 
     def ready(self) -> None:
         self._database.ready()
