@@ -33,8 +33,13 @@ async def thumbnail(path: str) -> str:
     return f"{path} at 200 pixels"
 
 
+class Wanted(msgspec.Struct):
+    path: str
+
+
 async def make(request: Request) -> Response:
-    job = await thumbnail.aenqueue((await request.json())["path"])
+    wanted = msgspec.json.decode(await request.body(), type=Wanted)
+    job = await thumbnail.aenqueue(wanted.path)
     return accepted(job, status=f"/thumbnails/{job.id}")
 
 
@@ -65,6 +70,10 @@ async def not_found(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, 404)
 
 
+async def not_read(request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": str(error)}, 400)
+
+
 @asynccontextmanager
 async def life(web: Starlette) -> AsyncIterator[None]:
     async with app.running():  # workers and supervisor; leave it out where `lateshift work` runs elsewhere
@@ -78,7 +87,7 @@ web = Starlette(
         Route("/thumbnails/{id}/events", events),
         Mount("/jobs-api", make_api(app)),  # hosts=["shop.example.com"] where it is called by that name
     ],
-    exception_handlers={JobUnknown: not_found, OptionInvalid: not_found},
+    exception_handlers={JobUnknown: not_found, OptionInvalid: not_found, msgspec.DecodeError: not_read},
     lifespan=life,
 )
 

@@ -138,6 +138,14 @@ def test_a_file_whose_name_python_uses_itself_is_refused() -> None:
     assert "the name json is taken by " in refusal("json.py")
 
 
+@pytest.mark.parametrize("name", ["rich", "psycopg", "starlette"])
+def test_a_file_named_as_what_lateshift_imports_later_is_refused(name: str) -> None:
+    write(f"{name}.py", HEAD + 'app = Lateshift("shop")\n')
+    assert refusal(f"{name}.py").endswith(
+        f"the name {name} is that of a module which Lateshift itself imports. Rename the file."
+    )
+
+
 def test_looking_for_an_app_does_not_open_its_store(folder: Path) -> None:
     write("shop_o.py", HEAD + 'app = Lateshift("shop")\n')
     find_app("shop_o.py")

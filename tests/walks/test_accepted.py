@@ -81,6 +81,8 @@ async def test_the_example_answers_tells_how_a_job_stands_streams_it_and_has_the
         assert streamed.headers["content-type"].startswith("text/event-stream")
         assert '"kind":"completed"' in streamed.text
         assert (await client.get(status)).json() == {"state": "completed", "result": "cat.png at 200 pixels"}
+        for wrong in (b"{bad", b"{}", b'{"path": 1}'):
+            assert (await client.post("/thumbnails", content=wrong)).status_code == 400
         for nothing in ("x", "01a1ee86-32c9-7000-8146-33f9dcd63a2d"):
             assert (await client.get(f"/thumbnails/{nothing}")).status_code == 404
         assert (await client.get("/jobs-api/v1/queues")).status_code == 401

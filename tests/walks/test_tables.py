@@ -41,7 +41,7 @@ def test_on_a_terminal_a_long_name_gives_way_and_the_id_the_state_and_the_queue_
     assert LONG not in row
     name = row.split()[1]
     assert (name[:6], name[-7:]) == (LONG[:6], LONG[-7:])
-    assert len(row) <= max(width, len(job) + 60)
+    assert len(row) <= max(width, len(job) + 80)
 
 
 def test_a_sentence_stands_below_where_there_is_little_room_and_beside_in_a_pipe(

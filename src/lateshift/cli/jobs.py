@@ -35,11 +35,13 @@ from lateshift.model.ids import JobId
 from lateshift.model.job import RESUBMITTED, AttemptRecord, JobFilter, JobView, State
 from lateshift.model.sealed import masked_view
 from lateshift.model.search import LOOKED_AT
+from lateshift.model.words import shortened
 from lateshift.model.workflow.run import RunRow
 from lateshift.operating.bulk import CANCEL, runs_among
 from lateshift.operating.moments import moment
 
 STATES = [state.label for state in State]
+GIVEN_SHOWN = 1_000  # characters of the arguments; of a terminal they get what is left
 
 
 @click.group(cls=Nouns)
@@ -182,7 +184,7 @@ def _row(view: JobView, run: RunRow | None) -> list[str]:
 
 
 def _what(view: JobView) -> str:
-    """The one thing to know about it in its state."""
+    """The one thing to know about it in its state; where there is none, what it was given."""
     last = view.history[-1] if view.history else None
     said = " ".join(f"{last.error or last.reason}: {last.message or ''}".split()) if last else ""
     if view.state is State.DEAD:
@@ -193,7 +195,7 @@ def _what(view: JobView) -> str:
     if view.state is State.SCHEDULED:
         wait = view.due_at - SYSTEM.now()
         return (f"in {duration(wait)}" if wait > timedelta(0) else "due") + (f" after {said}" if said else "")
-    return view.reason or ""
+    return view.reason or shortened(msgspec.json.encode(readable(view.payload)).decode(), GIVEN_SHOWN)
 
 
 def _print_job(view: JobView, of_run: bool) -> None:

@@ -3,8 +3,10 @@ name wherever it is needed, so that a worker and its child processes see the sam
 
 import importlib
 import os
+import re
 import sys
 import traceback
+from importlib.metadata import requires
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -40,6 +42,10 @@ def _from_file(program: str) -> ModuleType:
         raise AppInvalid(f"There is no file {program} in {Path.cwd()}. Check the path.")
     if path.suffix != ".py" or "." in path.stem:
         raise AppInvalid(f"{program} cannot be imported: a program's file is named like shop.py.")
+    if path.stem in _needed():
+        raise AppInvalid(
+            f"{program} cannot be imported: the name {path.stem} is that of a module which Lateshift itself imports. Rename the file."
+        )
     module = _load(path.stem, program, path.parent)
     if not _is_file_of(module, path):
         taken = getattr(module, "__file__", None) or "Python itself"
@@ -47,6 +53,12 @@ def _from_file(program: str) -> ModuleType:
             f"{program} cannot be imported: the name {path.stem} is taken by {taken}. Rename the file."
         )
     return module
+
+
+def _needed() -> set[str]:
+    """What Lateshift imports of others: in the program's folder, which is looked at first, it would be found instead."""
+    wanted = [line for line in requires("lateshift") or () if "bench" not in line]
+    return {re.split(r"[^\w.-]", line)[0].lower().replace("-", "_") for line in wanted}
 
 
 def _from_name(program: str) -> ModuleType:
