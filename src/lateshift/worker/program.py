@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import traceback
-from importlib.metadata import requires
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -57,7 +57,10 @@ def _from_file(program: str) -> ModuleType:
 
 def _needed() -> set[str]:
     """What Lateshift imports of others: in the program's folder, which is looked at first, it would be found instead."""
-    wanted = [line for line in requires("lateshift") or () if "bench" not in line]
+    try:
+        wanted = [line for line in requires("lateshift") or () if "bench" not in line]
+    except PackageNotFoundError:  # a folder of sources on the path
+        return set()
     return {re.split(r"[^\w.-]", line)[0].lower().replace("-", "_") for line in wanted}
 
 
