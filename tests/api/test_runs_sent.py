@@ -155,9 +155,7 @@ def test_what_could_not_be_undone_in_another_queue_is_not_tried_again_there(
     assert in_mail(kit) == before + 1
 
 
-def test_no_form_for_dead_letters_sends_it_either(
-    kit: Kit, web: Web, browser: Browser, letter: str
-) -> None:
+def test_no_form_for_dead_letters_sends_it_either(kit: Kit, web: Web, browser: Browser, letter: str) -> None:
     web("POST", f"/v1/workflows/{letter}/undo", WHY)
     kit.travel(seconds=5)
     before = in_mail(kit)

@@ -152,9 +152,7 @@ def letters_of(asked: Asked) -> DeadLetters:
     chosen: Which = asked.body
     asked.allow(chosen.queue)
     try:
-        return _letters(
-            asked, queue=chosen.queue, task=chosen.task, reason=chosen.reason, like=chosen.like
-        )
+        return _letters(asked, queue=chosen.queue, task=chosen.task, reason=chosen.reason, like=chosen.like)
     except UsageError as error:
         raise Refused(422, "body-invalid", str(error), field="like") from None
 
