@@ -134,7 +134,7 @@ class DeadLetters:
     def these(self, ids: Sequence[JobId]) -> "DeadLetters":
         """Of the same store those with these ids, as far as they are dead letters: what was looked through is what is done."""
         letters = DeadLetters(self._store, self._tasks, self._clock)
-        letters.ids = tuple(dict.fromkeys(ids))
+        letters.ids, letters.leaves = tuple(dict.fromkeys(ids)), self.leaves
         return letters
 
     def without(self, done: Resubmitted) -> list[JobId]:

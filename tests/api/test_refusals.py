@@ -305,6 +305,21 @@ def test_an_operator_makes_no_work_by_a_schedule(web: Web, shop: Shop) -> None:
     assert web("POST", "/v1/schedules/mine/edit", {"cron": "0 3 * * *"}, token=operator).status_code == 200
 
 
+def test_a_schedule_is_not_named_as_one_of_another_queue_and_hears_nothing_of_it(
+    web: Web, kit: Kit, shop: Shop
+) -> None:
+    kit.travel(seconds=1)
+    mine = token_of(web.app, "mine", [Scope.ENQUEUE, Scope.OPERATE], ("images",))
+    body = {"cron": "0 2 * * *", "arguments": {"path": "x"}}
+    refused = web("POST", "/v1/tasks/thumbnail/schedules", body | {"name": "news"}, token=mine)
+    assert (refused.status_code, refused.json()["type"]) == (403, "urn:lateshift:problem:queue-forbidden")
+    assert refused.json()["detail"].endswith("Give it another name.")
+    assert web("POST", "/v1/tasks/thumbnail/schedules", body | {"name": "own"}, token=mine).status_code == 201
+    for token in (mine, ""):
+        again = web("POST", "/v1/tasks/thumbnail/schedules", body | {"name": "own"}, token=token)
+        assert (again.status_code, "There is a schedule 'own' already" in again.text) == (422, True)
+
+
 def test_a_token_gives_no_other_arguments_to_a_task_of_another_queue(web: Web, kit: Kit, shop: Shop) -> None:
     job = shop.send.options(queue="images").enqueue("nobody")
     kit.app.schedule(shop.send.options(queue="images"), args=["all"], name="here", cron="0 2 * * *")

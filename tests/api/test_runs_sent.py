@@ -139,13 +139,37 @@ def test_what_could_not_be_undone_in_another_queue_is_not_tried_again_there(
     for path, body in (
         ("bulk", {"action": "resubmit", "queue": "orders"}),
         ("bulk", {"action": "resubmit", "ids": [letter]}),
+        ("dead-letters/preview", {"queue": "orders"}),
         ("dead-letters/resubmit", {"queue": "orders"}),
+        ("dead-letters/preview", {"ids": [letter]}),
+        ("dead-letters/resubmit", {"ids": [letter]}),
+        ("dead-letters/resubmit", {"ids": [letter], "change": {}}),
     ):
         answer = web("POST", f"/v1/{path}", body, token=some)
-        assert (answer.status_code, letter in answer.text) == (200, False)
+        done = answer.json() | {"skipped": []}  # where it is named among those that were not sent
+        assert (path, body, answer.status_code, letter in str(done)) == (path, body, 200, False)
     kit.travel(seconds=5)
     assert in_mail(kit) == before
     assert web("POST", f"/v1/workflows/{letter}/resume", {}).status_code == 200
+    kit.travel(seconds=5)
+    assert in_mail(kit) == before + 1
+
+
+def test_no_form_for_dead_letters_sends_it_either(kit: Kit, web: Web, browser: Browser, letter: str) -> None:
+    web("POST", f"/v1/workflows/{letter}/undo", WHY)
+    kit.travel(seconds=5)
+    before = in_mail(kit)
+    browser.sign_in_as(*SCOPES, queues=("orders",))
+    for form in ({"queue": "orders"}, {"ids": letter}):
+        browser.look("/dead-letters?queue=orders")
+        assert letter not in browser.send("/dead-letters/preview", form).text
+        browser.look("/dead-letters?queue=orders")
+        browser.send("/dead-letters/resubmit", form)
+    kit.travel(seconds=5)
+    assert in_mail(kit) == before
+    browser.sign_in_as(*SCOPES)
+    browser.look("/dead-letters")
+    browser.send("/dead-letters/resubmit", {"ids": letter})
     kit.travel(seconds=5)
     assert in_mail(kit) == before + 1
 

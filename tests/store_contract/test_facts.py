@@ -205,6 +205,7 @@ def test_the_limits_of_a_guarded_job_are_found_with_what_fills_them(store: Store
     assert {other.id for other in limits["queue"].running} == set(running)
     assert {other.id for other in limits["task"].running} == set(running)
     assert limits["key"].set_by == "ana"
+    assert {other.queue for limit in found.limits for other in limit.running} == {"default"}
 
 
 def test_a_rate_comes_with_the_tokens_of_its_bucket_and_to_whom_they_are_promised(

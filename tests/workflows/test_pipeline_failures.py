@@ -160,7 +160,7 @@ def test_a_fan_out_of_what_turns_out_to_be_no_list_holds_the_item(
     pipeline: Pipeline[..., Any] = app.pipeline(first | fan_out(shop.double))
     job = pipeline.enqueue(1)
     kit.drain()
-    assert 'fan_out takes a list, and got {"no":"list"}' in why(app, job)
+    assert "fan_out takes a list, and got an object" in why(app, job)
     app.store.jobs.cancel([job.id], by="ana")
     kit.drain()
     assert job.state is State.CANCELLED
@@ -233,7 +233,7 @@ def test_an_item_held_at_a_fan_out_goes_on_with_another_list(app: Lateshift, sho
     assert [(at.name, at.held) for at in progress.filters if at.held] == [("fan_out", 1)]
     assert app.store.workflows.mend(job.id, path_from("3"), b'{"still":"none"}', by="ana")
     kit.drain()
-    assert 'fan_out takes a list, and got {"still":"none"}' in why(app, job)
+    assert "fan_out takes a list, and got an object" in why(app, job)
     assert app.store.workflows.mend(job.id, path_from("3"), b"[1,2,13]", by="ana")
     shop.unlucky = {13}
     kit.drain()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import structs
 
+from lateshift.api.items import lists_elsewhere, own_shape
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked
 from lateshift.documents.hiding import shown_logs
@@ -31,9 +32,11 @@ _MARK = msgspec.json.encode(ELSEWHERE)
 _ERROR = written_error(StepError(error=ELSEWHERE))
 
 
-def allow_step(asked: Asked, step: StepView, *, changed: bool) -> None:
-    """Raises Refused unless the token is for the queue of the step's job; of one that is gone nobody knows whose it was. `changed`: it gets
-    other arguments."""
+def allow_step(asked: Asked, view: RunView, step: StepView, *, changed: bool) -> None:
+    """Raises Refused unless the token is for the queue of the step's job; of one that is gone nobody knows whose it was. Of a list for a
+    fan_out, unless it is for all those that its elements go to. `changed`: it gets other arguments."""
+    if step.path in lists_elsewhere(asked, view):
+        _refuse(view, step)
     if is_task(step):
         job = None if step.job is None else asked.store.reports.job(step.job)
         asked.allow(None if job is None else job.queue)
@@ -78,8 +81,9 @@ def made_elsewhere(asked: Asked, view: RunView, *, forth: bool) -> StepView | No
         return None
     own = _own(asked, view.steps)
     undone, tried = not forth or view.run.phase.is_undone, forth and not view.state.settled
+    others = _elsewhere(view.steps, own) | lists_elsewhere(asked, view) if tried else set()
     for step in view.steps:
-        again = tried and step.state is StepState.HELD and is_task(step) and step.job not in own
+        again = step.state is StepState.HELD and step.path in others
         if again or (undone and _undoes_elsewhere(asked, step, own)):
             return step
     return None
@@ -104,9 +108,11 @@ def _refuse(view: RunView, step: StepView | None) -> None:
         )  # fmt: skip
 
 
-def elsewhere(asked: Asked, steps: Sequence[StepView]) -> set[str]:
-    """The paths of those that are jobs of queues for which the token is not."""
-    return set() if asked.sees_all else _elsewhere(steps, _own(asked, steps))
+def elsewhere(asked: Asked, view: RunView) -> set[str]:
+    """The paths of those steps that are jobs of queues for which the token is not, or lists that lead there."""
+    if asked.sees_all:
+        return set()
+    return _elsewhere(view.steps, _own(asked, view.steps)) | lists_elsewhere(asked, view)
 
 
 def own_view(asked: Asked, view: RunView, *, whole: bool = True) -> RunView:
@@ -114,8 +120,9 @@ def own_view(asked: Asked, view: RunView, *, whole: bool = True) -> RunView:
     if asked.sees_all:
         return view
     own = _own(asked, view.steps)
-    hidden = _elsewhere(view.steps, own)
-    steps = [_shown(step, own, hide=step.path in hidden) for step in view.steps]
+    hidden = _elsewhere(view.steps, own) | lists_elsewhere(asked, view)
+    seen = [own_shape(asked, step, ELSEWHERE) for step in view.steps]
+    steps = [_shown(step, own, hide=step.path in hidden) for step in seen]
     tells = not whole or any(_ERROR in (step.error, step.undo_error) for step in steps)
     why = ELSEWHERE if tells and view.run.why else view.run.why
     return structs.replace(view, run=structs.replace(view.run, why=why), steps=steps)

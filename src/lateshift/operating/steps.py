@@ -1,12 +1,21 @@
 """Other arguments for a step that is held: whether they would help, and whether its task takes them."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from lateshift.errors import OptionInvalid, RunEnded, TaskUnknown
+import msgspec
+from msgspec import Raw
+
+from lateshift.errors import ArgumentsInvalid, OptionInvalid, RunEnded, TaskUnknown
+from lateshift.model.pipeline.ahead import beyond, shape_in
+from lateshift.model.pipeline.building import parameter_of
+from lateshift.model.pipeline.shape import Place
 from lateshift.model.workflow.step import Kind, StepView, shown_path
 from lateshift.operating.names import others
 from lateshift.resubmission import refuse_own
 from lateshift.store.contract import Store
+
+_elements = msgspec.json.Decoder(list[Raw])
 
 
 def refuse_unmendable(step: StepView, *, given: bool) -> None:
@@ -32,14 +41,46 @@ def refuse_misfit(store: Store, app: Any, step: StepView, payload: bytes | None)
         )
     job = None if step.job is None else store.reports.job(step.job)
     name = step.name if job is None else job.task  # the step may have a name of its own
-    task = app.tasks.get(name)
-    if task is None:
-        raise TaskUnknown(f"{app.name} has no task {name}.{others(name, sorted(app.tasks))}")
+    task = _task(app, name)
     if payload is not None:
         refuse_own(task)
     given = step.payload if payload is None else payload
     if given is not None:
         task.arguments.decode(given)
+
+
+def refuse_misfit_list(app: Any, steps: Sequence[StepView], step: StepView, payload: bytes) -> None:
+    """Whether the program's task takes each element of a list that a fan_out is given, as far as the run's steps tell which it is. Raises
+    ArgumentsInvalid, TaskUnknown if the program has no such task."""
+    leads = beyond(shape_in(steps) or (), {each.path: each for each in steps}, step.path)
+    if leads:
+        _refuse_elements(app, leads[0], payload, "")
+
+
+def _refuse_elements(app: Any, fan_out: Place, given: bytes, within: str) -> None:
+    first = fan_out.inner[0]
+    task = None if first.inner else _task(app, first.task)
+    if task is not None:
+        refuse_own(task)
+    for number, element in enumerate(_elements.decode(given), 1):
+        at = f"element {number}{within}"
+        try:
+            if task is None:
+                _refuse_elements(app, first, bytes(element), f" of {at}")
+            else:
+                name = msgspec.json.encode(parameter_of(task))
+                task.arguments.decode(b"{" + name + b":" + bytes(element) + b"}")
+        except msgspec.DecodeError:
+            raise ArgumentsInvalid(f"The fan_out takes a list, and {at} is none.", "arguments") from None
+        except ArgumentsInvalid as error:
+            said = str(error) if task is None else f"{at}: {error}"
+            raise ArgumentsInvalid(said, "arguments") from error
+
+
+def _task(app: Any, name: str) -> Any:
+    if (task := app.tasks.get(name)) is None:
+        raise TaskUnknown(f"{app.name} has no task {name}.{others(name, sorted(app.tasks))}")
+    return task
 
 
 def is_task(step: StepView) -> bool:

@@ -222,7 +222,16 @@ def _read_list(value: bytes) -> list[Raw] | PipelineInvalid:
     try:
         return _elements.decode(value)
     except msgspec.DecodeError:
-        return PipelineInvalid(f"fan_out takes a list, and got {clip(value.decode(), 100)}")
+        return PipelineInvalid(
+            f"fan_out takes a list, and got {_kind_of(value)}: the result of the step before it"
+        )
+
+
+def _kind_of(value: bytes) -> str:
+    """What it is, and not what is in it: it is of a filter that may stand in another queue, and this is the run's."""
+    return {b"{": "an object", b'"': "a text", b"n": "null", b"t": "true", b"f": "false"}.get(
+        value[:1], "a number"
+    )
 
 
 def _too_large(what: str, value: bytes, limit: int) -> PayloadTooLarge:

@@ -8,14 +8,14 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from lateshift.errors import WorkflowInvalid
 from lateshift.model.job import Lease, NewJob
-from lateshift.model.pipeline.ahead import ahead
+from lateshift.model.pipeline.ahead import ahead, shape_in
 from lateshift.model.pipeline.building import Built
 from lateshift.model.pipeline.chain import Chain
 from lateshift.model.pipeline.progress import PipelineProgress, progress_of
-from lateshift.model.pipeline.shape import SHAPE, read, shape_of
+from lateshift.model.pipeline.shape import shape_of
 from lateshift.model.workflow.policy import Policy
 from lateshift.model.workflow.run import Loaded, Phase
-from lateshift.model.workflow.step import Kind, StepState
+from lateshift.model.workflow.step import StepState
 from lateshift.runtime.aside import aside
 from lateshift.store.contract import Store
 from lateshift.task import Limits, Sender
@@ -76,13 +76,11 @@ class Pipeline(Workflow[P, R]):
 
     def gone(self, loaded: Loaded) -> list[str]:
         """Filters that an item still has to pass, and that this code has not."""
-        shape = next(
-            (step.result for step in loaded.steps if step.name == SHAPE and step.kind is Kind.FIXED), None
-        )
+        shape = shape_in(loaded.steps)
         if shape is None:
             return []
         there = {filter.name for filter in self.chain.filters()} | self._tasks.keys()
-        wanted = ahead(read(shape), {step.path: step for step in loaded.steps})
+        wanted = ahead(shape, {step.path: step for step in loaded.steps})
         return [name for name in dict.fromkeys(place.task for place in wanted) if name not in there]
 
     def read(self, lease: Lease) -> tuple[Sequence[Any], Mapping[str, Any]]:

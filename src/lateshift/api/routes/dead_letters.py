@@ -118,7 +118,8 @@ def preview_dead_letters(asked: Asked) -> PlanDocument:
 def resubmit_dead_letters(asked: Asked) -> ResubmittedDocument:
     """Make dead letters ready again, with fresh attempts; all are checked first by the types of their tasks.
 
-    With `ids` exactly those, as far as they still are dead letters: `skipped` names the others. With a filter, those that it means now; those that
+    With `ids` exactly those, as far as they still are dead letters and no runs that would have jobs made in queues that the token is not for:
+    `skipped` names the others. With a filter, those that it means now; those that
     are ready again are no dead letters, and the same request again takes those that are left. With a rate, they are scheduled, the
     first for now and each other for its time: nothing has to stay open for that. Other arguments ask for the scope `enqueue` too."""
     chosen: Chosen = asked.body
@@ -135,7 +136,7 @@ def _chosen(asked: Asked) -> DeadLetters:
     if not ids:
         return letters_of(asked)
     asked.jobs(ids)
-    return DeadLetters(asked.store, _own_tasks(asked), asked.store.clock).these(ids)
+    return _letters(asked).these(ids)
 
 
 def refuse_unless_named(which: Which, ids: bool) -> None:
@@ -151,11 +152,14 @@ def letters_of(asked: Asked) -> DeadLetters:
     chosen: Which = asked.body
     asked.allow(chosen.queue)
     try:
-        letters = DeadLetters(
-            asked.store, _own_tasks(asked), asked.store.clock, queue=chosen.queue, task=chosen.task, reason=chosen.reason, like=chosen.like
-        )  # fmt: skip
+        return _letters(asked, queue=chosen.queue, task=chosen.task, reason=chosen.reason, like=chosen.like)
     except UsageError as error:
         raise Refused(422, "body-invalid", str(error), field="like") from None
+
+
+def _letters(asked: Asked, **narrowed: str | None) -> DeadLetters:
+    """However they are named, without those runs that would have jobs made in queues that the token is not for."""
+    letters = DeadLetters(asked.store, _own_tasks(asked), asked.store.clock, **narrowed)
     letters.leaves = partial(sent_elsewhere, asked)
     return letters
 

@@ -24,6 +24,7 @@ from lateshift.errors import ArgumentsInvalid, JobUnknown, KeyConflict, OptionIn
 from lateshift.model import reply
 from lateshift.model.access import Scope
 from lateshift.model.explaining.explain import explain
+from lateshift.model.explaining.narrowing import narrowed
 from lateshift.model.ids import JobId
 from lateshift.model.job import PRIORITIES, JobView, State
 from lateshift.model.reply import CORRELATION_LIMIT
@@ -241,16 +242,14 @@ def searched(asked: Asked) -> Found:
 
 
 def explain_job(asked: Asked) -> ExplanationDocument:
-    """Why a job is not running: every reason, and when each clears."""
+    """Why a job is not running: every reason, and when each clears.
+
+    A token that is for some queues is told no names of what is of others, and none of workers."""
     view = asked.job()
     facts = asked.store.reports.facts(view.id)
     if facts is None:
         raise JobUnknown(f"There is no job {view.id} in the store any more.")
-    if (
-        facts.run is not None and facts.run.why and not asked.sees_all
-    ):  # of a step that may be in another queue
-        facts = structs.replace(facts, run=structs.replace(facts.run, why="its run says why"))
-    return explanation_document(explain(facts))
+    return explanation_document(explain(facts if asked.sees_all else narrowed(facts, asked.shows)))
 
 
 def show_logs(asked: Asked) -> LogsDocument:

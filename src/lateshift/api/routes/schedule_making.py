@@ -85,10 +85,20 @@ def add_schedule(asked: Asked) -> Answer:
     The arguments are checked by the task's own types first."""
     body: NewScheduleBody = asked.body
     task = asked.task_to_run(body.queue)
+    _refuse_taken(asked, body.name)
     bound = task.options(queue=body.queue, priority=body.priority)
     view = operating.add(asked.store, bound, body.name, _given(body), body.arguments, by=asked.by)
     shown = schedule_document(view, asked.store.queues.concealed())
     return Answer(shown, headers={"Location": f"/v1/schedules/{quote(view.name)}"})
+
+
+def _refuse_taken(asked: Asked, name: str) -> None:
+    """Raises Refused if a schedule of a queue that the token is not for has the name: it is not told of that, as where it asks for one."""
+    view = None if asked.sees_all else asked.store.schedules.get(name)
+    if view is not None and not asked.shows(view.job.spec.queue):
+        raise Refused(
+            403, "queue-forbidden", f"This token may not have a schedule named {name!r}. Give it another name.", field="name"
+        )  # fmt: skip
 
 
 def edit_schedule(asked: Asked) -> ScheduleDocument:

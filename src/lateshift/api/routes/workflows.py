@@ -26,11 +26,11 @@ from lateshift.model.job import JobView
 from lateshift.model.outcome import MESSAGE_LIMIT
 from lateshift.model.sealed import hidden
 from lateshift.model.workflow.run import RunView
-from lateshift.model.workflow.step import StepView, shown_path
+from lateshift.model.workflow.step import Kind, StepView, shown_path
 from lateshift.operating import runs
 from lateshift.operating.resuming import RESUMED_AT_ONCE, resume_all
 from lateshift.operating.signals import awaited
-from lateshift.operating.steps import is_task, refuse_misfit
+from lateshift.operating.steps import is_task, refuse_misfit, refuse_misfit_list
 from lateshift.workflows import tell
 
 
@@ -203,10 +203,9 @@ def resubmit_step(asked: Asked) -> StepDone:
     Other arguments ask for the scope `enqueue` too."""
     view, _ = _found(asked)
     step = runs.held_step(view, asked.step)
-    allow_step(asked, step, changed=asked.body.arguments is not None)
+    allow_step(asked, view, step, changed=asked.body.arguments is not None)
     payload = runs.new_arguments(step, asked.body.arguments)
-    if is_task(step):
-        _refuse_misfit(asked, step, payload)
+    _refuse_misfit(asked, view, step, payload)
     if not asked.body.preview:
         runs.resubmit_step(asked.store, view, step, payload, by=asked.by)
     seen = shown_run(asked.store, own_view(asked, view)).steps
@@ -218,10 +217,13 @@ def resubmit_step(asked: Asked) -> StepDone:
     )  # fmt: skip
 
 
-def _refuse_misfit(asked: Asked, step: StepView, payload: bytes | None) -> None:
+def _refuse_misfit(asked: Asked, view: RunView, step: StepView, payload: bytes | None) -> None:
     """The names of other tasks are told to those who may see all."""
     try:
-        refuse_misfit(asked.store, asked.app, step, payload)
+        if is_task(step):
+            refuse_misfit(asked.store, asked.app, step, payload)
+        elif step.kind is Kind.GATHER and payload is not None:
+            refuse_misfit_list(asked.app, view.steps, step, payload)
     except TaskUnknown:
         if asked.sees_all:
             raise

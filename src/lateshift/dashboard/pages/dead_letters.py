@@ -1,6 +1,7 @@
 """Dead letters: those that died of the same together, run again or discarded together, seen first."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -10,6 +11,7 @@ from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Reach
 from lateshift.api.routes import dead_letters, discarding
 from lateshift.api.routes.dead_letters import ResubmittedDocument
+from lateshift.api.steps import sent_elsewhere
 from lateshift.dashboard.choosing import known, own_queues
 from lateshift.dashboard.page import Action, Context, Form, Page
 from lateshift.dashboard.telling import Row
@@ -59,6 +61,7 @@ def group_page(asked: Asked) -> Context:
             "group-unknown",
             f"None of the newest {DEAD_ON_A_PAGE:,} dead letters died of {asked.name}. They may run again.",
         )
+    letters.leaves = partial(sent_elsewhere, asked)
     newest = masked_view(views[0])
     can_run = next(letters.resubmittable(), None) is not None
     return {

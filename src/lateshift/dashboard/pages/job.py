@@ -30,7 +30,8 @@ def job_page(asked: Asked) -> Context:
     """One job: read by its id, as are its logs, its audit, and each of KIN_SHOWN relatives; and what explains it, in bounded parts."""
     document = jobs.shown(asked)
     view = asked.job()
-    names = {member.id: member.name for member in asked.store.reports.members()}
+    members = asked.store.reports.members() if asked.sees_all else []  # they are of no one queue
+    names = {member.id: member.name for member in members}
     return {
         "job": document, "view": view, "explanation": None if view.state.settled else jobs.explain_job(asked),
         "life": life_of(view, own_logs(asked, view), names), "family": _family(asked, view),

@@ -81,7 +81,7 @@ def run_page(asked: Asked) -> Context:
     first = not after
     state, over = state_of(view), view.state.settled
     again, back = (made_elsewhere(asked, seen, forth=forth) is None for forth in (True, False))
-    view, others = own_view(asked, view, whole=first and more is None), elsewhere(asked, held.steps)
+    view, others = own_view(asked, view, whole=first and more is None), elsewhere(asked, held)
     return {
         "run": run_document(view, now), "arguments": readable(job.payload), "result": readable(job.result),
         "lines": lines_of(store, view, job, now), "graph": drawn(view, now, cut=more is not None) if first else None,

@@ -42,6 +42,8 @@ class Other(Struct, frozen=True, kw_only=True):
     started_at: datetime | None = None
     complete_by: datetime | None = None
     holder: MemberId | None = None
+    queue: str = ""
+    elsewhere: bool = False  # it is of a queue that the reader may not see: it is counted, and not told of
 
 
 class Paused(Struct, frozen=True):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from shlex import quote
 
 from lateshift.model.breaker import CircuitView
-from lateshift.model.explaining.facts import Facts
+from lateshift.model.explaining.facts import Facts, Room
 from lateshift.model.explaining.reason import Reason
 from lateshift.model.explaining.words import Words, one_line
 from lateshift.model.words import counted
@@ -14,12 +14,23 @@ def shut(facts: Facts, words: Words) -> Iterator[Reason]:
     for breaker in facts.breakers:
         yield _open(facts, breaker, words)
     for room in facts.rooms:
-        yield Reason(
-            code="queue_behind_full",
-            says=f"What {facts.job.task} returns goes to queue {room.queue}, where {room.waiting:,} of at most {room.most:,} wait.",
-            clears_when=f"when jobs of queue {room.queue} have begun, within a second or two",
-            do="lateshift queues list",
-        )
+        yield _full(facts, room)
+
+
+def _full(facts: Facts, room: Room) -> Reason:
+    """One that has no name is not to be named."""
+    where = (
+        f"queue {room.queue}, where {room.waiting:,} of at most {room.most:,} wait"
+        if room.queue
+        else "another queue, which is full"
+    )
+    begun = f"jobs of queue {room.queue}" if room.queue else "jobs of that queue"
+    return Reason(
+        code="queue_behind_full",
+        says=f"What {facts.job.task} returns goes to {where}.",
+        clears_when=f"when {begun} have begun, within a second or two",
+        do="lateshift queues list" if room.queue else None,
+    )
 
 
 def _open(facts: Facts, breaker: CircuitView, words: Words) -> Reason:

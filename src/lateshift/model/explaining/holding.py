@@ -225,10 +225,10 @@ def _singleton(facts: Facts, words: Words) -> Iterator[Reason]:
             code="singleton_busy",
             says=f"One job of {(facts.job.exclusive or '').removeprefix('task:')} runs at a time over all machines, and "
             f"that is {words.other(holder, alive=_attended(facts, holder))}.",
-            jobs=[holder.id],
+            jobs=_told([holder]),
             since=holder.started_at,
             clears_when=f"when that job has ended{latest}",
-            do=f"lateshift jobs explain {holder.id}",
+            do=None if holder.elsewhere else f"lateshift jobs explain {holder.id}",
         )
 
 
@@ -256,33 +256,43 @@ def _concurrency(facts: Facts, words: Words) -> Iterator[Reason]:
             yield Reason(
                 code="limit_reached",
                 says=f"{_called(limit)} was full, and is at {len(limit.running):,} of {limit.concurrency:,} now.",
-                jobs=[other.id for other in limit.running],
+                jobs=_told(limit.running),
                 by=limit.set_by or None,
                 clears_when="at the supervisor's next round, within a second or two",
             )
 
 
 def _full(limit: Limit, words: Words, at: str) -> Reason:
-    soonest = sorted(
-        limit.running, key=lambda other: (other.complete_by is None, other.complete_by, other.id)
-    )
+    there = [other for other in limit.running if not other.elsewhere]
+    soonest = sorted(there, key=lambda other: (other.complete_by is None, other.complete_by, other.id))
     first = soonest[0] if soonest else None
-    jobs = f": {listed([short(other.id) for other in soonest])}" if soonest else ""
+    jobs = f": {_named(soonest, len(limit.running) - len(soonest))}" if limit.running else ""
     ended = (
         "one of them has ended"
-        if len(soonest) > 1
+        if len(limit.running) > 1
         else "that job has ended"
-        if first
+        if limit.running
         else "the limit is raised"
     )
     return Reason(
         code="limit_reached",
         says=f"{_called(limit)} is at {at} of {counted(limit.concurrency or 0, 'job')} at once{jobs}.",
-        jobs=[other.id for other in soonest],
+        jobs=_told(soonest),
         by=limit.set_by or None,
         clears_when=f"when {ended}{_latest(first.complete_by, words) if first else ''}",
-        do=f"lateshift jobs explain {first.id}" if first and len(soonest) == 1 else None,
+        do=f"lateshift jobs explain {first.id}" if first and len(limit.running) == 1 else None,
     )
+
+
+def _named(others: list[Other], elsewhere: int) -> str:
+    """Those that may be named, and how many more there are of other queues."""
+    rest = [counted(elsewhere, "job") + " of other queues"] if elsewhere else []
+    shown = listed([short(other.id) for other in others])
+    return " and ".join([*([shown] if shown else []), *rest])
+
+
+def _told(others: list[Other]) -> list[JobId]:
+    return [other.id for other in others if not other.elsewhere]
 
 
 def _rates(facts: Facts) -> Iterator[Reason]:

@@ -230,7 +230,8 @@ def _behind(crew: Crew, ahead: int, words: Words) -> Reason:
 
 
 def _name(member: MemberView) -> str:
-    return f"{member.name} on {member.host} (pid {member.pid})"
+    """One that has no name is not to be named."""
+    return f"{member.name} on {member.host} (pid {member.pid})" if member.name else "a worker"
 
 
 def _silent_since(member: MemberView) -> datetime:

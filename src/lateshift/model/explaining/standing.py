@@ -55,7 +55,7 @@ def running(facts: Facts, words: Words) -> Iterator[Reason]:
         )
     gone = holder is None or holder.dead
     if gone:
-        name = "Its worker" if holder is None else _where(holder)
+        name = "Its worker" if holder is None or not holder.name else _where(holder)
         yield Reason(
             code="holder_dead",
             says=f"{name} is dead: the job is taken back, and runs again or is a dead letter.",
@@ -80,6 +80,8 @@ def _complete_by(moment: datetime | None, words: Words) -> str:
 
 def _where(member: MemberView) -> str:
     program = f", {member.serves.program}" if member.serves is not None else ""
+    if not member.name:
+        return "a worker" if member.serves is None else f"a worker of {member.serves.program}"
     return f"{member.name} on {member.host} (pid {member.pid}{program})"
 
 

@@ -38,9 +38,8 @@ class Words:
 
     def other(self, other: Other, *, alive: bool = True) -> str:
         """Another job: which it is, and what it does."""
-        return f"{other.task} {other.id}, which {self._does(other)}" + (
-            "" if alive else " on a worker that is dead"
-        )
+        which = "a job of another queue" if other.elsewhere else f"{other.task} {other.id}"
+        return f"{which}, which {self._does(other)}" + ("" if alive else " on a worker that is dead")
 
     def _does(self, other: Other) -> str:
         if other.state is State.RUNNING and other.started_at is not None:

@@ -57,7 +57,7 @@ OLDER = f"SELECT count(*) FROM (SELECT 1 FROM lateshift.job WHERE {_LINE} AND {_
 HIGHER_OF_TENANT = f"SELECT count(*) FROM (SELECT 1 FROM lateshift.job WHERE {_TENANT} AND {_HIGHER}) n"
 OLDER_OF_TENANT = f"SELECT count(*) FROM (SELECT 1 FROM lateshift.job WHERE {_TENANT} AND {_OLDER}) n"
 
-_OTHER = "id, task, state, due_at, leased_at, complete_by, holder"
+_OTHER = "id, task, state, due_at, leased_at, complete_by, holder, queue"
 # Who has the turn in its session: the first in its line, if it runs or waits for another try. job_line.
 HAS_TURN = f"""SELECT {_OTHER} FROM (SELECT {_OTHER} FROM lateshift.job WHERE queue = %s AND session = %s AND {IN_LINE}
  ORDER BY turn, id LIMIT 1) AS first WHERE state IN (0, 2)"""
@@ -231,7 +231,7 @@ def _others(rows: list[tuple[Any, ...]]) -> list[Other]:
     return [
         Other(
             id=id, task=task, state=State(state), due_at=due_at, started_at=leased_at, complete_by=complete_by,
-            holder=holder,
+            holder=holder, queue=queue,
         )
-        for id, task, state, due_at, leased_at, complete_by, holder in rows
+        for id, task, state, due_at, leased_at, complete_by, holder, queue in rows
     ]  # fmt: skip

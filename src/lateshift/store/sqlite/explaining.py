@@ -56,7 +56,7 @@ HIGHER_OF_TENANT = """SELECT count(*) FROM (SELECT 1 FROM job WHERE state = 1 AN
 OLDER_OF_TENANT = """SELECT count(*) FROM (SELECT 1 FROM job WHERE state = 1 AND tenant IS NOT NULL AND queue = ?
  AND lane = ? AND tenant = ? AND priority = ? AND (due_at, id) < (?, ?) LIMIT ?)"""
 
-_OTHER = "id, task, state, due_at, leased_at, complete_by, holder"
+_OTHER = "id, task, state, due_at, leased_at, complete_by, holder, queue"
 # Who has the turn in its session: the first in its line, if it runs or waits for another try. job_line.
 HAS_TURN = f"""SELECT {_OTHER} FROM (SELECT {_OTHER} FROM job WHERE queue = ? AND session = ? AND {IN_LINE}
  ORDER BY turn, id LIMIT 1) WHERE state IN (0, 2)"""
@@ -231,9 +231,9 @@ def _others(rows: list[tuple[Any, ...]]) -> list[Other]:
     return [
         Other(
             id=UUID(bytes=id), task=task, state=State(state), due_at=to_instant(due_at), started_at=_time(leased_at),
-            complete_by=_time(complete_by), holder=UUID(bytes=holder) if holder else None,
+            complete_by=_time(complete_by), holder=UUID(bytes=holder) if holder else None, queue=queue,
         )
-        for id, task, state, due_at, leased_at, complete_by, holder in rows
+        for id, task, state, due_at, leased_at, complete_by, holder, queue in rows
     ]  # fmt: skip
 
 
