@@ -3,7 +3,7 @@
 from typing import Any
 
 from lateshift.errors import OptionInvalid, RunEnded, TaskUnknown
-from lateshift.model.workflow.step import Kind, StepView, shown_path
+from lateshift.model.workflow.step import Kind, StepOutline, StepView, shown_path
 from lateshift.operating.names import others
 from lateshift.resubmission import refuse_own
 from lateshift.store.contract import Store
@@ -42,5 +42,5 @@ def refuse_misfit(store: Store, app: Any, step: StepView, payload: bytes | None)
         task.arguments.decode(given)
 
 
-def is_task(step: StepView) -> bool:
+def is_task(step: StepOutline) -> bool:
     return step.kind in (Kind.JOB, Kind.CHILD)
