@@ -2,33 +2,36 @@
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
 from msgspec import structs
 
 from lateshift.api.route import Asked
-from lateshift.model.pipeline.ahead import beyond, is_list, shape_in
+from lateshift.model.pipeline.ahead import is_list
 from lateshift.model.pipeline.shape import SHAPE, Place, filters, read, written
 from lateshift.model.workflow.run import RunView
-from lateshift.model.workflow.step import Kind, StepView
+from lateshift.model.workflow.step import Kind, StepOutline, StepView
+from lateshift.operating.steps import leads_of
 
 
-def lists_elsewhere(asked: Asked, view: RunView) -> set[str]:
-    """Of the steps that are there the paths of those lists whose elements go to a queue that the token is not for, from their fan_out on. What is not
+def lists_elsewhere(asked: Asked, view: RunView, steps: Sequence[StepOutline]) -> set[str]:
+    """Of these steps of a run the paths of those lists whose elements go to a queue that the token is not for, from their fan_out on. What is not
     known to go to its own does not."""
-    lists = [step.path for step in view.steps if is_list(step)]
+    lists = [step.path for step in steps if is_list(step)]
     if asked.sees_all or not lists:
         return set()
-    whole = asked.store.workflows.view(view.run.id)
-    there = {} if whole is None else {step.path: step for step in whole.steps}
-    shape = shape_in(there.values()) or ()
-    return {path for path in lists if not _is_own(asked, view.run.name, beyond(shape, there, path))}
+    leads = leads_of(asked.store, view.run.id, lists)
+    return {path for path, places in leads.items() if not _is_own(asked, view.run.name, places)}
 
 
 def own_shape(asked: Asked, step: StepView, mark: str) -> StepView:
     """The shape of an item, with the mark for the queues that the token is not for; any other step as it is."""
     if asked.sees_all or step.kind is not Kind.FIXED or step.name != SHAPE or step.result is None:
         return step
-    shown = [_marked(asked, place, mark) for place in read(step.result)]
-    return structs.replace(step, result=written(shown))
+    try:
+        shape = read(step.result)
+    except msgspec.DecodeError:  # it is masked already
+        return structs.replace(step, result=msgspec.json.encode(mark))
+    return structs.replace(step, result=written([_marked(asked, place, mark) for place in shape]))
 
 
 def _marked(asked: Asked, place: Place, mark: str) -> Place:

@@ -155,6 +155,7 @@ class Asked:
         self.last_event = last_event
         self.accepts = accepts  # the header, as it came
         self.checked = False  # whether its queue was looked at
+        self.judged = 0  # steps of runs that were looked at, to say whether it may
         self._route = route
         self.path = path
         self._headers = headers

@@ -1,11 +1,13 @@
 """Steps of a run that are jobs of other queues: to a token that is not for those nothing is shown of what they hold, and it makes no job
 there, be it by the step or by the way that it sends the whole run."""
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec import structs
 
+from lateshift.api.bounds import STEPS_JUDGED
 from lateshift.api.items import lists_elsewhere, own_shape
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked
@@ -17,6 +19,7 @@ from lateshift.model.sealed import without_steps
 from lateshift.model.workflow.run import ANEW, RunView
 from lateshift.model.workflow.step import (
     StepError,
+    StepOutline,
     StepState,
     StepView,
     Undo,
@@ -24,6 +27,7 @@ from lateshift.model.workflow.step import (
     written_error,
 )
 from lateshift.operating.steps import is_task
+from lateshift.store.outlines import outlines
 
 ELSEWHERE = "[another queue]"  # stands for what is not shown
 LOOKED_UP = 200  # jobs of steps at once
@@ -35,8 +39,8 @@ _ERROR = written_error(StepError(error=ELSEWHERE))
 def allow_step(asked: Asked, view: RunView, step: StepView, *, changed: bool) -> None:
     """Raises Refused unless the token is for the queue of the step's job; of one that is gone nobody knows whose it was. Of a list for a
     fan_out, unless it is for all those that its elements go to. `changed`: it gets other arguments."""
-    if step.path in lists_elsewhere(asked, view):
-        _refuse(view, step)
+    if lists_elsewhere(asked, view, [step]):
+        _refuse(_said(view, step))
     if is_task(step):
         job = None if step.job is None else asked.store.reports.job(step.job)
         asked.allow(None if job is None else job.queue)
@@ -46,18 +50,17 @@ def allow_step(asked: Asked, view: RunView, step: StepView, *, changed: bool) ->
 
 def allow_again(asked: Asked, view: RunView) -> None:
     """Raises Refused if one that goes on would have a job made in a queue that the token is not for: of a step that holds it, or of an undo."""
-    _refuse(view, made_elsewhere(asked, view, forth=True))
+    _refuse(made_elsewhere(asked, view, forth=True))
 
 
 def allow_undone(asked: Asked, view: RunView) -> None:
     """The same of one that is ended: what it has done is undone, by jobs that its code names."""
-    _refuse(view, made_elsewhere(asked, view, forth=False))
+    _refuse(made_elsewhere(asked, view, forth=False))
 
 
 def allow_sent(asked: Asked, job: JobView) -> None:
     """The same of a job that may be a run: if it is cancelled, or if one that has ended is resubmitted."""
-    if (found := _sent(asked, job)) is not None:
-        _refuse(*found)
+    _refuse(_sent(asked, job))
 
 
 def sent_elsewhere(asked: Asked, job: JobView) -> bool:
@@ -65,31 +68,51 @@ def sent_elsewhere(asked: Asked, job: JobView) -> bool:
     return _sent(asked, job) is not None
 
 
-def _sent(asked: Asked, job: JobView) -> tuple[RunView, StepView] | None:
+def _sent(asked: Asked, job: JobView) -> str | None:
     """One that begins anew is no different from one that is started."""
     anew = job.state is State.CANCELLED or job.reason in ANEW
-    if asked.sees_all or not job.is_run or anew or (view := asked.store.workflows.view(job.id)) is None:
+    if asked.sees_all or not job.is_run or anew:
         return None
-    step = made_elsewhere(asked, view, forth=job.state.settled)
-    return None if step is None else (view, step)
+    view = asked.store.workflows.look(job.id, limit=0)
+    return None if view is None else made_elsewhere(asked, view, forth=job.state.settled)
 
 
-def made_elsewhere(asked: Asked, view: RunView, *, forth: bool) -> StepView | None:
-    """The first step of which a job would be made in a queue that the token is not for, if the run goes on (`forth`) or is undone. Of an
-    undo that was tried its job says which queue; of another one its task, if that is one of the app's: a function is run by the run."""
+def made_elsewhere(asked: Asked, view: RunView, *, forth: bool) -> str | None:
+    """Of which step a job would be made in a queue that the token is not for, if the run goes on (`forth`) or is undone: the first one, in
+    words. With a run are undone those that are steps of it and under way, and theirs; their steps are named by the one of this run that they are
+    below. Of an undo that was tried its job says which queue; of another one its task, if that is one of the app's: a function is run by the run."""
     if asked.sees_all:
         return None
-    own = _own(asked, view.steps)
-    undone, tried = not forth or view.run.phase.is_undone, forth and not view.state.settled
-    others = _elsewhere(view.steps, own) | lists_elsewhere(asked, view) if tried else set()
-    for step in view.steps:
-        again = step.state is StepState.HELD and step.path in others
-        if again or (undone and _undoes_elsewhere(asked, step, own)):
-            return step
+    undone = not forth or view.run.phase.is_undone or view.run.cancel_by is not None
+    tried = forth and not view.state.settled
+    below: deque[tuple[JobId, StepOutline | None]] = deque([(view.run.id, None)])
+    while below:
+        id, top = below.popleft()
+        for steps in outlines(asked.store.workflows, id):
+            asked.judged += len(steps)
+            if asked.judged > STEPS_JUDGED:
+                return f"The run {view.run.id} has more steps than are looked at for one request ({STEPS_JUDGED:,}), with those of runs below it. A token for all queues may."
+            own = _own(asked, steps)
+            others = set()
+            if tried and top is None:
+                held = [step for step in steps if step.state is StepState.HELD]
+                others = _elsewhere(held, own) | lists_elsewhere(asked, view, held)
+            for step in steps:
+                if step.path in others or (undone and _undoes_elsewhere(asked, step, own)):
+                    return _said(view, top or step)
+            if undone:
+                below += [(child, top or step) for child, step in _under_way(asked, steps)]
     return None
 
 
-def _undoes_elsewhere(asked: Asked, step: StepView, own: set[JobId]) -> bool:
+def _under_way(asked: Asked, steps: Sequence[StepOutline]) -> list[tuple[JobId, StepOutline]]:
+    """Runs that are steps and have not ended: they are cancelled with theirs, and undo what they have done. One that has ended stays as it is."""
+    flying = {step.job: step for step in steps if step.state is StepState.RUNNING and step.job is not None}
+    runs = asked.store.workflows.begun([*flying]) if flying else {}
+    return [(id, step) for id, step in flying.items() if id in runs]
+
+
+def _undoes_elsewhere(asked: Asked, step: StepOutline, own: set[JobId]) -> bool:
     """One that is under way may be done by the time that it is undone."""
     never_done = step.state in (StepState.FAILED, StepState.HELD) and not step.place
     if step.undo is None or step.undo_state is Undo.DONE or never_done:
@@ -100,19 +123,20 @@ def _undoes_elsewhere(asked: Asked, step: StepView, own: set[JobId]) -> bool:
     return task is not None and not asked.shows(task.limits.queue)
 
 
-def _refuse(view: RunView, step: StepView | None) -> None:
-    if step is not None:
-        raise Refused(
-            403, "queue-forbidden",
-            f"Step {shown_path(step.path)} {step.name} of the run {view.run.id} would have a job made in a queue that this token is not for.",
-        )  # fmt: skip
+def _said(view: RunView, step: StepOutline) -> str:
+    return f"Step {shown_path(step.path)} {step.name} of the run {view.run.id} would have a job made in a queue that this token is not for."
+
+
+def _refuse(why: str | None) -> None:
+    if why is not None:
+        raise Refused(403, "queue-forbidden", why)
 
 
 def elsewhere(asked: Asked, view: RunView) -> set[str]:
     """The paths of those steps that are jobs of queues for which the token is not, or lists that lead there."""
     if asked.sees_all:
         return set()
-    return _elsewhere(view.steps, _own(asked, view.steps)) | lists_elsewhere(asked, view)
+    return _elsewhere(view.steps, _own(asked, view.steps)) | lists_elsewhere(asked, view, view.steps)
 
 
 def own_view(asked: Asked, view: RunView, *, whole: bool = True) -> RunView:
@@ -120,7 +144,7 @@ def own_view(asked: Asked, view: RunView, *, whole: bool = True) -> RunView:
     if asked.sees_all:
         return view
     own = _own(asked, view.steps)
-    hidden = _elsewhere(view.steps, own) | lists_elsewhere(asked, view)
+    hidden = _elsewhere(view.steps, own) | lists_elsewhere(asked, view, view.steps)
     seen = [own_shape(asked, step, ELSEWHERE) for step in view.steps]
     steps = [_shown(step, own, hide=step.path in hidden) for step in seen]
     tells = not whole or any(_ERROR in (step.error, step.undo_error) for step in steps)
@@ -139,17 +163,17 @@ def listed(asked: Asked, view: RunView) -> RunView:
     return view if asked.sees_all else structs.replace(view, run=structs.replace(view.run, why=None))
 
 
-def _own(asked: Asked, steps: Sequence[StepView]) -> set[JobId]:
+def _own(asked: Asked, steps: Sequence[StepOutline]) -> set[JobId]:
     ids = [id for step in steps for id in (step.job, step.undo_job) if id is not None]
     return {
-        job.id
+        id
         for start in range(0, len(ids), LOOKED_UP)
-        for job in asked.store.reports.named(ids[start : start + LOOKED_UP])
-        if job is not None and asked.shows(job.queue)
+        for id, queue in asked.store.workflows.queues_of(ids[start : start + LOOKED_UP]).items()
+        if asked.shows(queue)
     }
 
 
-def _elsewhere(steps: Iterable[StepView], own: set[JobId]) -> set[str]:
+def _elsewhere(steps: Iterable[StepOutline], own: set[JobId]) -> set[str]:
     return {step.path for step in steps if is_task(step) and step.job not in own}
 
 

@@ -134,7 +134,7 @@ def show(named: str) -> None:
         view = store.reports.job(one(store, named))
         if view is None:
             raise JobUnknown(unknown(store, named))
-        of_run = view.batch is not None and store.workflows.view(view.batch) is not None
+        of_run = view.batch is not None and bool(store.workflows.begun([view.batch]))
         logged = store.logs.of(view.id)
     if wants_json():
         print_json(job_whole(view, of_run=of_run))

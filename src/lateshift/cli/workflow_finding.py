@@ -2,6 +2,7 @@
 
 from lateshift.cli.short_ids import one
 from lateshift.documents.workflows import in_words
+from lateshift.errors import RunUnknown
 from lateshift.model.job import JobView
 from lateshift.model.workflow.run import RunView
 from lateshift.operating import runs
@@ -20,5 +21,14 @@ def nothing_found(store: Store, name: str | None, state: str | None) -> str:
 
 
 def found(store: Store, named: str) -> tuple[RunView, JobView]:
-    """Raises JobUnknown if there is no such job, RunUnknown if it is no run, or none yet."""
+    """Without its steps. Raises JobUnknown if there is no such job, RunUnknown if it is no run, or none yet."""
     return runs.found(store, one(store, named))
+
+
+def found_whole(store: Store, named: str) -> tuple[RunView, JobView]:
+    """With all of its steps, and all that they hold. Raises likewise."""
+    view, job = found(store, named)
+    whole = store.workflows.view(view.run.id)
+    if whole is None:  # it has passed its retention just now
+        raise RunUnknown(runs.no_run(job))
+    return whole, job

@@ -48,7 +48,7 @@ def graph(
 def _of_run(named: str) -> Graph:
     with opened() as store:
         view, _ = found(store, named)
-    return graph_of_run(view, SYSTEM.now())
+        return graph_of_run(store, view, SYSTEM.now())
 
 
 def _of_code(name: str, program: str) -> Graph:

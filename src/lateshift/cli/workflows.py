@@ -18,7 +18,7 @@ from lateshift.cli.output import (
     print_sentences,
 )
 from lateshift.cli.short_ids import one, run_digits
-from lateshift.cli.workflow_finding import found, nothing_found
+from lateshift.cli.workflow_finding import found, found_whole, nothing_found
 from lateshift.cli.workflow_giving import read_arguments, read_json
 from lateshift.cli.workflow_graph import graph
 from lateshift.cli.workflow_resuming import resume
@@ -41,6 +41,7 @@ from lateshift.model.ids import JobId
 from lateshift.model.outcome import MESSAGE_LIMIT
 from lateshift.model.sealed import hidden, masked_view
 from lateshift.model.words import short
+from lateshift.model.workflow.run import SIGNALS_MOST
 from lateshift.model.workflow.step import shown_path
 from lateshift.operating import runs as operating
 from lateshift.operating.steps import refuse_misfit, refuse_unmendable
@@ -87,9 +88,9 @@ def list_runs(name: str | None, state: str | None, limit: int, before: str | Non
 def show(named: str, tracebacks: bool) -> None:
     """One run with all of its steps. The last digits of its id will do."""
     with opened() as store:
-        view, job = found(store, named)
+        view, job = found_whole(store, named)
         view, job = shown_run(store, view), masked_view(job)
-        signals = [signal for loaded in store.workflows.load([view.run.id]) for signal in loaded.signals]
+        signals = store.workflows.told(view.run.id, SIGNALS_MOST)
         of_batch = view.parent is not None and store.batches.view(view.parent) is not None
         waits = waits_of(store, view)
     now = SYSTEM.now()
@@ -162,8 +163,8 @@ def cancel(named: tuple[str, ...]) -> None:
     """End runs: what each has done is undone first."""
     with opened() as store:
         ids, missing = resolved(store, named)
-        runs = [id for id in ids if store.workflows.view(id) is not None]
-        done = store.jobs.cancel(runs, by=operator())
+        runs = store.workflows.begun(ids)
+        done = store.jobs.cancel([id for id in ids if id in runs], by=operator())
         left = {id: store.reports.job(id) for id in ids if id not in set(done)}
         states = {str(id): None if job is None else job.state.label for id, job in left.items()}
         states |= dict.fromkeys(missing)
@@ -211,14 +212,14 @@ def resubmit_step(named: str, number: str, given: str | None, program: str | Non
     app = None if program is None else find_app(program)
     with opened() if app is None else opened_for(app) as store:
         view, _ = found(store, named)
-        step = operating.held_step(view, number)
+        step = operating.held_step(store, view, number)
         refuse_unmendable(step, given=given is not None)
         payload = None if given is None else read_arguments(step, given)
         if app is not None:
             refuse_misfit(store, app, step, payload)
         if not dry_run:
             operating.resubmit_step(store, view, step, payload, by=operator())
-        shown = next(each for each in shown_run(store, view).steps if each.path == step.path)
+        shown = shown_run(store, msgspec.structs.replace(view, steps=[step])).steps[0]
     if shown != step:  # what it is given now is as little to be seen as what it was given before
         step, payload = shown, hidden(payload)
     after = step.payload if payload is None else payload

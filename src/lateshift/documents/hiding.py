@@ -11,8 +11,9 @@ from lateshift.model.job import JobView
 from lateshift.model.sealed import MASK, hidden, hidden_text, masked_log, without_steps
 from lateshift.model.triggering.trigger import RefusedView
 from lateshift.model.workflow.run import RunView
-from lateshift.model.workflow.step import StepView, error_of, written_error
+from lateshift.model.workflow.step import StepOutline, StepView, error_of, written_error
 from lateshift.store.contract import Store
+from lateshift.store.outlines import outlines
 
 _UNSAID = ""  # the queue of what was refused before that was kept
 _LATE = "complete_by"  # a code, where others may be the text of a cancel
@@ -60,15 +61,14 @@ def _shown(store: Store, view: RunView, concealed: Collection[str]) -> RunView:
 
 def _tells_of_another(store: Store, view: RunView, concealed: Collection[str]) -> bool:
     """Whether `why` may be what a step raised that is not among those that were read, in a sensitive queue."""
-    whole = store.workflows.view(view.run.id)
-    return whole is not None and bool(_apart(store, whole.steps, concealed))
+    return any(_apart(store, page, concealed) for page in outlines(store.workflows, view.run.id))
 
 
-def _apart(store: Store, steps: Sequence[StepView], concealed: Collection[str]) -> set[str]:
+def _apart(store: Store, steps: Sequence[StepOutline], concealed: Collection[str]) -> set[str]:
     """The steps whose jobs stand in a sensitive queue, or are gone: then nobody can say where they stood."""
     jobs = [(step.path, id) for step in steps for id in (step.job, step.undo_job) if id is not None]
-    found = store.reports.named([id for _, id in jobs])
-    return {path for (path, _), job in zip(jobs, found, strict=True) if job is None or job.queue in concealed}
+    stands = store.workflows.queues_of([id for _, id in jobs])
+    return {path for path, id in jobs if id not in stands or stands[id] in concealed}
 
 
 def _hidden_step(step: StepView) -> StepView:

@@ -87,12 +87,14 @@ class SignalDocument(Struct, frozen=True, kw_only=True):
 
 
 class WholeRun(RunDocument, frozen=True, kw_only=True):
-    """A run with its steps."""
+    """A run with its steps, or with those of one page, and with the signals of it. `next`: the cursor of the next page, if there are more of
+    either."""
 
     arguments: Any
     result: Any
     signals: list[SignalDocument]
     steps: list[StepDocument]
+    next: str | None
 
 
 def state_of(view: RunView) -> str:
@@ -138,13 +140,15 @@ def run_document(view: RunView, now: datetime) -> RunDocument:
     return RunDocument(**_brief(view, now))
 
 
-def whole_document(view: RunView, job: JobView, signals: Sequence[Signal], now: datetime) -> WholeRun:
+def whole_document(
+    view: RunView, job: JobView, signals: Sequence[Signal], now: datetime, more: str | None = None
+) -> WholeRun:
     """`view`: as everybody may see it."""
     shown = masked_view(job)
     return WholeRun(
         **_brief(view, now), arguments=readable(shown.payload), result=readable(shown.result),
         signals=[signal_document(signal, hide=job.sensitive) for signal in signals],
-        steps=[step_document(step) for step in view.steps],
+        steps=[step_document(step) for step in view.steps], next=more,
     )  # fmt: skip
 
 

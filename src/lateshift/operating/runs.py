@@ -16,6 +16,7 @@ from lateshift.store.contract import Store
 
 PAGE = 200  # runs read at once, where a state is looked for
 LOOKED_AT = 10_000  # runs among which it is
+HELD_NAMED = 5  # held steps, to whoever means another one
 _PHASES = {
     "held": (Phase.HELD, Phase.UNDO_HELD), "undoing": (Phase.UNDOING,), "undone": (Phase.UNDOING,), "failed": (Phase.UNDOING,),
     "compensation_failed": (Phase.UNDOING,),
@@ -50,8 +51,8 @@ def newest(
 
 
 def found(store: Store, id: JobId) -> tuple[RunView, JobView]:
-    """Raises RunUnknown if there is no such job, or it is no run, or none yet."""
-    view, job = store.workflows.view(id), store.reports.job(id)
+    """Without its steps. Raises RunUnknown if there is no such job, or it is no run, or none yet."""
+    view, job = store.workflows.look(id, limit=0), store.reports.job(id)
     if view is not None and job is not None:
         return view, job
     raise RunUnknown(
@@ -78,7 +79,7 @@ def resume(store: Store, view: RunView, *, by: str) -> None:
     id = view.run.id
     if view.state is State.DEAD and _can_go_on(view):
         done = store.jobs.resubmit([id], by=by) == [id]
-    elif not view.state.settled and _waits_for_an_operator(view):
+    elif not view.state.settled and _waits_for_an_operator(store, view):
         done = store.workflows.direct(id, Phase.FORWARD, why="", by=by)
     else:
         raise RunEnded(_nothing_to_resume(view))
@@ -140,11 +141,11 @@ def _can_go_on(view: RunView) -> bool:
     return view.reason in GOES_ON or not view.run.phase.is_undone
 
 
-def _waits_for_an_operator(view: RunView) -> bool:
+def _waits_for_an_operator(store: Store, view: RunView) -> bool:
     """A run goes on when one of its held steps is mended; the others hold their branches still."""
     if state_of(view) in ("cancelling", "undoing"):
         return False
-    return view.run.phase.is_held or any(step.state is StepState.HELD for step in view.steps)
+    return view.run.phase.is_held or bool(store.workflows.outline(view.run.id, limit=1, state=StepState.HELD))
 
 
 def _nothing_to_resume(view: RunView) -> str:
@@ -162,14 +163,14 @@ def _nothing_to_resume(view: RunView) -> str:
     return f"The run {id} is {state}: nothing holds it. `lateshift jobs explain {short(id)}` says more."
 
 
-def held_step(view: RunView, number: str) -> StepView:
-    """Raises RunEnded if it is not to be mended, RunUnknown if there is no such step."""
+def held_step(store: Store, view: RunView, number: str) -> StepView:
+    """With all that it holds. Raises RunEnded if it is not to be mended, RunUnknown if there is no such step."""
     id = view.run.id
     if not _STEP.fullmatch(number):
         raise OptionInvalid(f"{number!r} is no number of a step, such as 3 or 3.1.2.1.")
-    step = next((step for step in view.steps if step.path == path_from(number)), None)
-    held = [step for step in view.steps if step.state is StepState.HELD]
-    named = ", ".join(f"{shown_path(each.path)} {each.name}" for each in held[:5])
+    step = store.workflows.step(id, path_from(number))
+    held = store.workflows.outline(id, limit=HELD_NAMED, state=StepState.HELD)
+    named = ", ".join(f"{shown_path(each.path)} {each.name}" for each in held)
     hint = f"Held: {named}." if held else "None of its steps is held."
     if step is None:
         raise RunUnknown(f"The run {id} has no step {number}. {hint} `lateshift workflows show` lists them.")

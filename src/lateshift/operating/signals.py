@@ -11,8 +11,7 @@ UNDER_WAY = 20  # steps among which those are found that wait for a signal
 
 def awaited(store: Store, id: JobId) -> list[str]:
     """The names of the signals that the run waits for, each once. One page of an index."""
-    view = store.workflows.look(id, limit=UNDER_WAY, state=StepState.RUNNING)
-    steps = [] if view is None else view.steps
+    steps = store.workflows.outline(id, limit=UNDER_WAY, state=StepState.RUNNING)
     return list(dict.fromkeys(step.name for step in steps if step.kind is Kind.SIGNAL))
 
 

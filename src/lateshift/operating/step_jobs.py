@@ -4,21 +4,23 @@ from uuid import UUID
 
 from lateshift.model.words import counted, short
 from lateshift.model.workflow.run import GOES_ON, RunView, is_step
-from lateshift.model.workflow.step import StepState, StepView, shown_path
+from lateshift.model.workflow.step import StepOutline, StepState, shown_path
 from lateshift.store.contract import Store
+from lateshift.store.outlines import outlines
 
 
 def why_step(store: Store, id: str) -> str | None:
     """Why a job was not resubmitted, and what is to be done instead; None if it was no step of a workflow."""
     job = store.reports.job(UUID(id))
-    run = None if job is None or job.batch is None else store.workflows.view(job.batch)
+    run = None if job is None or job.batch is None else store.workflows.look(job.batch, limit=0)
     if job is None or run is None or not is_step(job, (run.run.id,)):
         return None
-    step = next((step for step in run.steps if job.id in (step.job, step.undo_job)), None)
+    steps = (step for page in outlines(store.workflows, run.run.id) for step in page)
+    step = next((step for step in steps if job.id in (step.job, step.undo_job)), None)
     return f"job {id} {_said(run, step, undo=step is not None and step.undo_job == job.id)}"
 
 
-def _said(run: RunView, step: StepView | None, *, undo: bool) -> str:
+def _said(run: RunView, step: StepOutline | None, *, undo: bool) -> str:
     id = short(run.run.id)
     if step is None:
         return f"was a step of the workflow {run.run.name} ({id}), which has another job for it, or has begun anew: it stays as it is."

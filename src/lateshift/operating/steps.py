@@ -7,13 +7,15 @@ import msgspec
 from msgspec import Raw
 
 from lateshift.errors import ArgumentsInvalid, OptionInvalid, RunEnded, TaskUnknown
+from lateshift.model.ids import JobId
 from lateshift.model.pipeline.ahead import beyond, shape_in
 from lateshift.model.pipeline.building import parameter_of
-from lateshift.model.pipeline.shape import Place
-from lateshift.model.workflow.step import Kind, StepView, shown_path
+from lateshift.model.pipeline.shape import SHAPE, Place
+from lateshift.model.workflow.step import Kind, StepOutline, StepView, shown_path
 from lateshift.operating.names import others
 from lateshift.resubmission import refuse_own
 from lateshift.store.contract import Store
+from lateshift.store.outlines import outlines
 
 _elements = msgspec.json.Decoder(list[Raw])
 
@@ -49,10 +51,20 @@ def refuse_misfit(store: Store, app: Any, step: StepView, payload: bytes | None)
         task.arguments.decode(given)
 
 
-def refuse_misfit_list(app: Any, steps: Sequence[StepView], step: StepView, payload: bytes) -> None:
+def leads_of(store: Store, run: JobId, paths: Sequence[str]) -> dict[str, Sequence[Place]]:
+    """Where the lists that these steps of an item stand for lead to, from their fan_out on; nothing where that is not known. Reads all of the
+    run's steps without what they hold, and its shape."""
+    there = {step.path: step for page in outlines(store.workflows, run) for step in page}
+    at = next((path for path, step in there.items() if (step.kind, step.name) == (Kind.FIXED, SHAPE)), None)
+    kept = None if at is None else store.workflows.step(run, at)
+    shape = None if kept is None else shape_in([kept])
+    return {path: beyond(shape or (), there, path) for path in paths}
+
+
+def refuse_misfit_list(store: Store, app: Any, run: JobId, step: StepView, payload: bytes) -> None:
     """Whether the program's task takes each element of a list that a fan_out is given, as far as the run's steps tell which it is. Raises
     ArgumentsInvalid, TaskUnknown if the program has no such task."""
-    leads = beyond(shape_in(steps) or (), {each.path: each for each in steps}, step.path)
+    leads = leads_of(store, run, [step.path])[step.path]
     if leads:
         _refuse_elements(app, leads[0], payload, "")
 
@@ -83,5 +95,5 @@ def _task(app: Any, name: str) -> Any:
     return task
 
 
-def is_task(step: StepView) -> bool:
+def is_task(step: StepOutline) -> bool:
     return step.kind in (Kind.JOB, Kind.CHILD)

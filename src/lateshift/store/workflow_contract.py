@@ -11,7 +11,7 @@ from msgspec import Struct
 from lateshift.model.ids import JobId
 from lateshift.model.pipeline.progress import Tally
 from lateshift.model.workflow.run import Advance, Advanced, Loaded, Phase, RunRow, RunView, Signal
-from lateshift.model.workflow.step import StepState
+from lateshift.model.workflow.step import StepOutline, StepState, StepView
 
 STEPS_LOOKED_AT = 100_000  # of runs that are held or dead, where those are counted at which they are
 
@@ -65,8 +65,9 @@ class Workflows(Protocol):
         """Keep a signal for a run that has not ended, and wake it. One with a key that was used is not kept again, and is told
         whether it is what was kept then; also after the run has ended. A job that has not begun is known to be a run by its attempts, STRETCHES."""
 
-    def told(self, id: JobId, limit: int) -> list[Signal]:
-        """What a run was told and has not taken yet, the first of it."""
+    def told(self, id: JobId, limit: int, *, after: int = 0, most: int | None = None) -> list[Signal]:
+        """What a run was told and has not taken yet, the first of it; behind the one of this number. `most`: so many bytes of data, but
+        the first one in any case."""
 
     def begun(self, ids: Sequence[JobId]) -> dict[JobId, RunRow]:
         """Those of these that are runs of which something was written, as they stand."""
@@ -74,12 +75,31 @@ class Workflows(Protocol):
     def late_steps(self, limit: int) -> list[LateStep]:
         """Steps that are jobs and have not ended by their complete-by, which `overdue` has not come by yet; the latest first."""
 
-    def view(self, id: JobId) -> RunView | None: ...
+    def view(self, id: JobId) -> RunView | None:
+        """A run with all that its steps hold, which may be more than fits into a process: for a command, which is one of its own."""
 
     def look(
-        self, id: JobId, *, after: str = "", limit: int, state: StepState | None = None
+        self,
+        id: JobId,
+        *,
+        after: str = "",
+        limit: int,
+        state: StepState | None = None,
+        most: int | None = None,
     ) -> RunView | None:
-        """A run with up to so many of its steps, in their order: those after a path, and of one state if that is named."""
+        """A run with up to so many of its steps, in their order: those after a path, and of one state if that is named. `most`: so many
+        bytes of what they hold, but the first one in any case."""
+
+    def outline(
+        self, id: JobId, *, after: str = "", limit: int, state: StepState | None = None
+    ) -> list[StepOutline]:
+        """The same steps without what they hold; of all that a run has, see outlines.py."""
+
+    def step(self, id: JobId, path: str) -> StepView | None:
+        """One step of a run, with all that it holds."""
+
+    def queues_of(self, jobs: Sequence[JobId]) -> dict[JobId, str]:
+        """In which queue each of these jobs stands, of those that are there."""
 
     def newest(
         self, before: JobId | None, limit: int, *, name: str | None = None, phase: Phase | None = None

@@ -33,7 +33,7 @@ def draw_run(asked: Asked) -> Answer:
             f"There is no run {asked.id} in the store; it may have passed its retention."
         ) from None
     view, _ = runs.found(asked.store, asked.id)
-    return _drawn(graph_of_run(view, asked.store.clock.now()), asked.query.format)
+    return _drawn(graph_of_run(asked.store, view, asked.store.clock.now()), asked.query.format)
 
 
 def _drawn(graph: Graph, form: str) -> Answer:

@@ -200,25 +200,19 @@ async def show_job(asked: Asked) -> JobDocument:
     `wait`: so many seconds, the answer waits for the job to end; then it is given as it is."""
     left = asyncio.get_running_loop().time() + asked.query.wait
     pause = FIRST_LOOK
-    seen = await _seen(asked)
-    while seen.settled_at is None and (rest := left - asyncio.get_running_loop().time()) > 0:
+    view = await asked.ajob()
+    while not view.state.settled and (rest := left - asyncio.get_running_loop().time()) > 0:
         await asyncio.sleep(min(pause, rest))
         pause = min(pause * 1.5, LAST_LOOK)
-        seen = await _seen(asked)
-    return seen
-
-
-async def _seen(asked: Asked) -> JobDocument:
-    """Those who ask at the same time share a look."""
-    view = await asked.ajob()
-    of_run = view.batch is not None and await aside(asked.store.workflows.view, view.batch) is not None
+        view = await asked.ajob()
+    of_run = view.batch is not None and bool(await aside(asked.store.workflows.begun, [view.batch]))
     return job_whole(view, of_run=of_run)
 
 
 def shown(asked: Asked) -> JobDocument:
     """As it is now."""
     view = asked.job()
-    of_run = view.batch is not None and asked.store.workflows.view(view.batch) is not None
+    of_run = view.batch is not None and bool(asked.store.workflows.begun([view.batch]))
     return job_whole(view, of_run=of_run)
 
 

@@ -1,11 +1,12 @@
 """Runs of workflows: looked at, told things, and how those go on that wait for an operator."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
-from lateshift.api.bounds import PAGE, RUNS_LOOKED_AT, Cursor, PageSize, Text
+from lateshift.api.bounds import PAGE, PAGE_BYTES, PAGE_MOST, RUNS_LOOKED_AT, Cursor, PageSize, Text
 from lateshift.api.owning import owned_key
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Done, Reach, Route
@@ -25,12 +26,13 @@ from lateshift.model.access import Scope
 from lateshift.model.job import JobView
 from lateshift.model.outcome import MESSAGE_LIMIT
 from lateshift.model.sealed import hidden
-from lateshift.model.workflow.run import RunView
+from lateshift.model.workflow.run import RunView, Signal
 from lateshift.model.workflow.step import Kind, StepView, shown_path
 from lateshift.operating import runs
 from lateshift.operating.resuming import RESUMED_AT_ONCE, resume_all
 from lateshift.operating.signals import awaited
 from lateshift.operating.steps import is_task, refuse_misfit, refuse_misfit_list
+from lateshift.store.contract import Store
 from lateshift.workflows import tell
 
 
@@ -46,6 +48,18 @@ class RunsPage(Struct, frozen=True, kw_only=True):
 
     runs: list[RunDocument]
     next: str | None
+
+
+class StepsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    limit: PageSize = PAGE_MOST
+    cursor: Cursor | None = None
+
+
+class StepsPlace(Struct, frozen=True, array_like=True):
+    """Where a page of a run begins: after this step, and after the signal of this number."""
+
+    step: str = ""
+    signal: int = 0
 
 
 class SignalBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -109,14 +123,29 @@ def list_workflows(asked: Asked) -> RunsPage:
 
 
 def show_workflow(asked: Asked) -> WholeRun:
-    """One run with all of its steps.
+    """One run with its steps, and with what it was told and has not taken: all of them, or page by page if they are many or large.
 
     A token that is for some queues sees nothing of what steps hold that are jobs of others."""
-    view, job = _found(asked)
-    signals = [signal for loaded in asked.store.workflows.load([view.run.id]) for signal in loaded.signals]
-    return whole_document(
-        shown_run(asked.store, own_view(asked, view)), job, signals, asked.store.clock.now()
+    job, start, store = _job(asked), asked.cursors.read(asked.query.cursor, StepsPlace), asked.store
+    place = start or StepsPlace()
+    signals = store.workflows.told(job.id, asked.query.limit, after=place.signal, most=PAGE_BYTES)
+    left = max(0, PAGE_BYTES - sum(len(signal.data or b"") for signal in signals))
+    view = store.workflows.look(job.id, after=place.step, limit=asked.query.limit, most=left)
+    if view is None:
+        raise RunUnknown(runs.no_run(job))
+    more = _behind(store, view, signals, place)
+    seen = own_view(asked, view, whole=start is None and more is None)
+    return whole_document(shown_run(store, seen), job, signals, store.clock.now(), asked.cursors.write(more))
+
+
+def _behind(store: Store, view: RunView, signals: Sequence[Signal], place: StepsPlace) -> StepsPlace | None:
+    """Where the next page begins; None if there is nothing more."""
+    last = StepsPlace(
+        view.steps[-1].path if view.steps else place.step, signals[-1].number if signals else place.signal
     )
+    id, workflows = view.run.id, store.workflows
+    more = workflows.outline(id, after=last.step, limit=1) or workflows.told(id, 1, after=last.signal)
+    return last if more else None
 
 
 class Signalled(Done, frozen=True, kw_only=True):
@@ -190,7 +219,7 @@ def cancel_workflow(asked: Asked) -> Done:
     if not view.state.settled:
         allow_undone(asked, view)
     done = bool(asked.store.jobs.cancel([view.run.id], by=asked.by))
-    after = asked.store.workflows.view(view.run.id)
+    after = asked.store.workflows.look(view.run.id, limit=0)
     return Done(
         subject=f"run {view.run.id}", action="cancelled", changed=done and view.run.cancel_by is None,
         state=None if after is None else state_of(after),
@@ -202,14 +231,14 @@ def resubmit_step(asked: Asked) -> StepDone:
 
     Other arguments ask for the scope `enqueue` too."""
     view, _ = _found(asked)
-    step = runs.held_step(view, asked.step)
+    step = runs.held_step(asked.store, view, asked.step)
     allow_step(asked, view, step, changed=asked.body.arguments is not None)
     payload = runs.new_arguments(step, asked.body.arguments)
     _refuse_misfit(asked, view, step, payload)
     if not asked.body.preview:
         runs.resubmit_step(asked.store, view, step, payload, by=asked.by)
-    seen = shown_run(asked.store, own_view(asked, view)).steps
-    shown = next(each for each in seen if each.path == step.path)
+    alone = structs.replace(view, steps=[step])
+    [shown] = shown_run(asked.store, own_view(asked, alone, whole=False)).steps
     given = shown.payload if payload is None else payload if shown == step else hidden(payload)
     subject = f"step {shown_path(step.path)} of run {view.run.id}"
     return StepDone(
@@ -223,7 +252,7 @@ def _refuse_misfit(asked: Asked, view: RunView, step: StepView, payload: bytes |
         if is_task(step):
             refuse_misfit(asked.store, asked.app, step, payload)
         elif step.kind is Kind.GATHER and payload is not None:
-            refuse_misfit_list(asked.app, view.steps, step, payload)
+            refuse_misfit_list(asked.store, asked.app, view.run.id, step, payload)
     except TaskUnknown:
         if asked.sees_all:
             raise
@@ -240,6 +269,7 @@ def _job(asked: Asked) -> JobView:
 
 
 def _found(asked: Asked) -> tuple[RunView, JobView]:
+    """Without its steps."""
     _job(asked)
     return runs.found(asked.store, asked.id)
 
@@ -248,7 +278,8 @@ ROUTES = (
     Route(method="GET", path="/v1/workflows", handler=list_workflows, asks=RunQuery, gives=RunsPage, dear=True, scope=Scope.READ,
           reach=Reach.OWN,
           links={"show_workflow": "runs/0/id", "signal_workflow": "runs/0/id", "undo_workflow": "runs/0/id", "cancel_workflow": "runs/0/id", "draw_run": "runs/0/id"}),
-    Route(method="GET", path="/v1/workflows/{id}", handler=show_workflow, gives=WholeRun, scope=Scope.READ, reach=Reach.ONE),
+    Route(method="GET", path="/v1/workflows/{id}", handler=show_workflow, asks=StepsQuery, gives=WholeRun, dear=True, scope=Scope.READ,
+          reach=Reach.ONE),
     Route(method="POST", path="/v1/workflows/{id}/signal", handler=signal_workflow, takes=SignalBody, gives=Signalled,
           scope=Scope.OPERATE, reach=Reach.ONE, keyed=True),
     Route(method="POST", path="/v1/workflows/{id}/resume", handler=resume_workflow, gives=Done, scope=Scope.OPERATE,

@@ -41,12 +41,14 @@ def job_page(asked: Asked) -> Context:
 
 
 def _held_by(asked: Asked, view: JobView) -> UUID | None:
-    """The run that the dead job of its step holds: there it is mended. One look at the held steps of that run."""
+    """The run that the dead job of its step holds: there it is mended. One look at the held steps of that run, without what they hold."""
     if view.state is not State.DEAD or view.batch is None:
         return None
-    run = asked.store.workflows.look(view.batch, limit=HELD_LOOKED_AT, state=StepState.HELD)
-    held = run is not None and not run.state.settled and any(step.job == view.id for step in run.steps)
-    return view.batch if held else None
+    steps = asked.store.workflows.outline(view.batch, limit=HELD_LOOKED_AT, state=StepState.HELD)
+    if not any(step.job == view.id for step in steps):
+        return None
+    run = asked.store.workflows.look(view.batch, limit=0)
+    return None if run is None or run.state.settled else view.batch
 
 
 def _family(asked: Asked, view: JobView) -> dict[str, Any]:

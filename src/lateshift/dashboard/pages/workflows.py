@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
-from lateshift.api.bounds import Cursor
+from lateshift.api.bounds import PAGE_BYTES, Cursor
 from lateshift.api.route import Asked, Done, Reach
 from lateshift.api.routes import workflows
 from lateshift.api.steps import elsewhere, listed, made_elsewhere, own_view
@@ -64,23 +64,22 @@ def _late(asked: Asked) -> workflows.RunsPage:
 
 def run_page(asked: Asked) -> Context:
     """One run. Reads the run, its job, STEPS_SHOWN of its steps, HELD_SHOWN of those that are held, UNDER_WAY of those that are, SIGNALS_SHOWN
-    signals, and the jobs of up to 20 steps under way: all by primary keys."""
+    signals, of each no more than PAGE_BYTES, and the jobs of up to 20 steps under way: all by primary keys. For a token that is for some queues, up to
+    STEPS_JUDGED steps besides, of the run and of those below it, without what they hold."""
     job, store, now = asked.job(), asked.store, asked.store.clock.now()
     after = asked.cursors.read(asked.query.cursor, str) or ""
-    view = store.workflows.look(job.id, after=after, limit=STEPS_SHOWN + 1)
-    held = store.workflows.look(job.id, limit=HELD_SHOWN, state=StepState.HELD)
+    view = store.workflows.look(job.id, after=after, limit=STEPS_SHOWN, most=PAGE_BYTES)
+    held = store.workflows.look(job.id, limit=HELD_SHOWN, state=StepState.HELD, most=PAGE_BYTES)
     if view is None or held is None:
         raise RunUnknown(runs.no_run(job))
-    seen = structs.replace(
-        view, steps=[*view.steps, *held.steps]
-    )  # a form that is shown may still be refused
+    last = view.steps[-1].path if view.steps else after
+    more = last if store.workflows.outline(job.id, after=last, limit=1) else None
     advice = _advice(view, alone=not held.steps)
     view, held, job = shown_run(store, view), shown_run(store, held), masked_view(job)
-    more = view.steps[STEPS_SHOWN - 1].path if len(view.steps) > STEPS_SHOWN else None
-    del view.steps[STEPS_SHOWN:]
     first = not after
     state, over = state_of(view), view.state.settled
-    again, back = (made_elsewhere(asked, seen, forth=forth) is None for forth in (True, False))
+    resumable = state in ("held", "compensation_failed", "worker_lost") or (bool(held.steps) and not over)
+    back = not over and made_elsewhere(asked, view, forth=False) is None
     view, others = own_view(asked, view, whole=first and more is None), elsewhere(asked, held)
     return {
         "run": run_document(view, now), "arguments": readable(job.payload), "result": readable(job.result),
@@ -88,11 +87,10 @@ def run_page(asked: Asked) -> Context:
         "held": [] if over else [step_document(step) for step in own_view(asked, held).steps],
         "others": {shown_path(path) for path in others},
         "mendable": {kind.label for kind in Kind if kind is not Kind.FIXED},
-        "signals": [signal_document(each, hide=job.sensitive) for each in store.workflows.told(job.id, SIGNALS_SHOWN)],
+        "signals": [signal_document(each, hide=job.sensitive) for each in store.workflows.told(job.id, SIGNALS_SHOWN, most=PAGE_BYTES)],
         "awaited": [] if over else awaited(store, job.id), "next": asked.cursors.write(more), "first": first, "over": over,
-        "advice": advice, "may_resume": (state in ("held", "compensation_failed", "worker_lost") or (bool(held.steps) and not over)) and again,
-        "may_undo": not over and state not in ("undoing", "cancelling") and back,
-        "may_cancel": not over and view.run.cancel_by is None and back,
+        "advice": advice, "may_resume": resumable and made_elsewhere(asked, view, forth=True) is None,
+        "may_undo": state not in ("undoing", "cancelling") and back, "may_cancel": view.run.cancel_by is None and back,
     }  # fmt: skip
 
 

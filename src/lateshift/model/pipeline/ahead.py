@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lateshift.model.pipeline.shape import FAN_OUT, SHAPE, Place, filters, read
-from lateshift.model.workflow.step import Kind, StepState, StepView, path_of
+from lateshift.model.workflow.step import Kind, StepOutline, StepState, StepView, path_of
 
 FIRST = 2  # the number of the first part's step: the shape has one before it
 
@@ -19,18 +19,18 @@ def ahead(shape: Sequence[Place], steps: Mapping[str, StepView]) -> Iterator[Pla
     return _of_line(shape, steps, "", FIRST)
 
 
-def is_list(step: StepView) -> bool:
+def is_list(step: StepOutline) -> bool:
     """Whether it stands for the list of a fan_out, which an operator gives where the filters before gave none."""
     return (step.kind, step.name) == (Kind.GATHER, FAN_OUT)
 
 
-def beyond(shape: Sequence[Place], steps: Mapping[str, StepView], path: str) -> Sequence[Place]:
+def beyond(shape: Sequence[Place], steps: Mapping[str, StepOutline], path: str) -> Sequence[Place]:
     """Where the list of the step at this path leads to: its fan_out first, then what comes after that. Nothing if that is not known."""
     return _from_list(shape, steps, "", FIRST, path)
 
 
 def _from_list(
-    line: Sequence[Place], steps: Mapping[str, StepView], prefix: str, number: int, path: str
+    line: Sequence[Place], steps: Mapping[str, StepOutline], prefix: str, number: int, path: str
 ) -> Sequence[Place]:
     for index, place in enumerate(line):
         at = path_of(prefix, number)

@@ -5,7 +5,7 @@ from enum import Enum
 from msgspec import Struct
 
 from lateshift.model.workflow.run import Phase, RunRow, RunView
-from lateshift.model.workflow.step import Kind, StepState, StepView, shown_path
+from lateshift.model.workflow.step import Kind, StepOutline, StepState, shown_path
 
 NO_FIT = "the code does not fit what is recorded: "
 INVALID = "WorkflowInvalid: "
@@ -89,7 +89,7 @@ def held(phase: Phase, why: str | None) -> Held | None:
     return Held(Cause.CODE if why.startswith((NO_FIT, INVALID)) else Cause.SOMEBODY)
 
 
-def holds(run: RunRow, step: StepView) -> bool:
+def holds(run: RunRow, step: StepOutline) -> bool:
     """Whether the run is held at this step: one that failed, or that waits for a signal of which none came as it is wanted."""
     if step.state is StepState.HELD:
         return True
@@ -98,6 +98,6 @@ def holds(run: RunRow, step: StepView) -> bool:
     return found is not None and found.cause is Cause.SIGNAL and waits and step.name == found.signal
 
 
-def is_given_up(step: StepView, view: RunView) -> bool:
+def is_given_up(step: StepOutline, view: RunView) -> bool:
     """Whether nobody waits for it any more: it had not ended when its run did, or had failed and waited for somebody."""
     return view.state.settled and step.state in (StepState.RUNNING, StepState.HELD)

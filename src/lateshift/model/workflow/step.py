@@ -100,16 +100,13 @@ class StepRow(Struct, frozen=True, kw_only=True):
         )
 
 
-class StepView(Struct, frozen=True, kw_only=True):
-    """A step as it stands in the store."""
+class StepOutline(Struct, frozen=True, kw_only=True):
+    """A step as it stands in the store, without what it holds: what it was given, gave and raised may be large."""
 
     path: str
     kind: Kind
     name: str
     state: StepState
-    payload: bytes | None
-    result: bytes | None
-    error: bytes | None
     place: int | None
     failures: int
     job: JobId | None
@@ -120,13 +117,21 @@ class StepView(Struct, frozen=True, kw_only=True):
     undo: str | None
     undo_state: Undo
     undo_failures: int
-    undo_error: bytes | None
     undo_job: JobId | None
     undone_at: datetime | None
     mended: bool  # an operator gave it other arguments than the code has
 
 
-def is_refused(step: StepRow | StepView) -> bool:
+class StepView(StepOutline, frozen=True, kw_only=True):
+    """The same with all that it holds."""
+
+    payload: bytes | None
+    result: bytes | None
+    error: bytes | None
+    undo_error: bytes | None
+
+
+def is_refused(step: StepRow | StepOutline) -> bool:
     """Whether it stands for what an item of a pipeline could not go on with: a list for a fan_out, or the result. The step of a gather has the
     number of its branches for a name."""
     if step.kind is Kind.GATHER:

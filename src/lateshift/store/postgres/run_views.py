@@ -8,7 +8,7 @@ from uuid import UUID
 from lateshift.model.ids import JobId
 from lateshift.model.job import State
 from lateshift.model.workflow.run import Loaded, Phase, RunRow, RunView, Signal
-from lateshift.model.workflow.step import Kind, StepState, StepView, Undo
+from lateshift.model.workflow.step import Kind, StepOutline, StepState, StepView, Undo
 from lateshift.store.postgres.arrays import Uuids
 from lateshift.store.postgres.database import Connection
 
@@ -24,7 +24,28 @@ STEPS_AFTER = f"""SELECT {STEP_COLUMNS}, mended FROM lateshift.step WHERE run = 
  AND (%(state)s::smallint IS NULL OR state = %(state)s::smallint) ORDER BY path LIMIT %(limit)s"""
 SIGNALS = """SELECT run, number, name, data FROM lateshift.signal WHERE run = ANY(%(ids)b::uuid[]) AND taken IS NULL
  ORDER BY run, number"""
-FIRST_SIGNALS = "SELECT number, name, data FROM lateshift.signal WHERE run = %s AND taken IS NULL ORDER BY number LIMIT %s"
+FIRST_SIGNALS = """SELECT number, name, data FROM lateshift.signal WHERE run = %(id)s AND number > %(after)s AND taken IS NULL
+ ORDER BY number LIMIT %(limit)s"""
+# One step of a run; and those of it without what they hold. Primary keys.
+STEP = f"SELECT {STEP_COLUMNS}, mended FROM lateshift.step WHERE run = %s AND path = %s"
+OUTLINE = """SELECT path, kind, name, state, place, failures, job, due_at, complete_by, started_at, ended_at, undo, undo_state,
+ undo_failures, undo_job, undone_at, mended FROM lateshift.step WHERE run = %(id)s AND path > %(after)s
+ AND (%(state)s::smallint IS NULL OR state = %(state)s::smallint) ORDER BY path LIMIT %(limit)s"""
+# As many as hold no more than so many bytes together, and the first one in any case. Primary keys.
+_FIT = """SELECT {0} FROM (SELECT {0}, sum(size) OVER (ORDER BY {0}) AS so_far, row_number() OVER (ORDER BY {0}) AS place
+  FROM ({1}) sized) summed WHERE so_far <= %(most)s::bigint OR place = 1"""
+_SIZES = """SELECT path, coalesce(octet_length(payload), 0) + coalesce(octet_length(result), 0) + coalesce(octet_length(error), 0)
+  + coalesce(octet_length(undo_error), 0) AS size FROM lateshift.step WHERE run = %(id)s AND path > %(after)s
+  AND (%(state)s::smallint IS NULL OR state = %(state)s::smallint) ORDER BY path LIMIT %(limit)s"""
+STEPS_WITHIN = f"""SELECT {STEP_COLUMNS}, mended FROM lateshift.step WHERE run = %(id)s
+ AND path IN ({_FIT.format("path", _SIZES)}) ORDER BY path"""
+_TOLD = """SELECT number, coalesce(octet_length(data), 0) AS size FROM lateshift.signal WHERE run = %(id)s AND number > %(after)s
+  AND taken IS NULL ORDER BY number LIMIT %(limit)s"""
+SIGNALS_WITHIN = f"""SELECT number, name, data FROM lateshift.signal WHERE run = %(id)s
+ AND number IN ({_FIT.format("number", _TOLD)}) ORDER BY number"""
+# Where jobs stand. Primary keys.
+QUEUES_OF = """SELECT id, queue FROM lateshift.job WHERE id = ANY(%(ids)b::uuid[])
+ UNION ALL SELECT id, queue FROM lateshift.settled WHERE id = ANY(%(ids)b::uuid[])"""
 NOW = "SELECT clock_timestamp() + %(skew)s::interval"
 
 # With the job that it is, in whichever table that stands. Primary keys; run_name, run_phase.
@@ -59,39 +80,42 @@ def load(connection: Connection, ids: Sequence[JobId], skew: timedelta) -> list[
     return [Loaded(run, steps.get(run.id, []), signals.get(run.id, []), now) for run in rows]
 
 
+def told(connection: Connection, id: JobId, limit: int, after: int, most: int | None) -> list[Signal]:
+    asked = {"id": id, "limit": limit, "after": after, "most": most}
+    sql = FIRST_SIGNALS if most is None else SIGNALS_WITHIN
+    return [Signal(*row) for row in connection.execute(sql, asked).fetchall()]
+
+
 def begun(connection: Connection, ids: Sequence[JobId]) -> dict[JobId, RunRow]:
     rows = connection.execute(RUNS, {"ids": Uuids(ids)}).fetchall()
     return {run.id: run for run in map(_run_of, rows)}
 
 
-def views(
-    connection: Connection, found: Sequence[RunRow], steps: dict[JobId, list[StepView]]
-) -> list[RunView]:
-    asked = {"ids": Uuids(run.id for run in found)}
-    jobs = {row[0]: row[1:] for row in connection.execute(JOBS, asked).fetchall()}
-    views: list[RunView] = []
-    for run in found:
-        if run.id in jobs:
-            state, reason, queue, parent, due_at, settled_at = jobs[run.id]
-            views.append(
-                RunView(
-                    run=run, state=State(state), reason=reason, queue=queue, parent=parent, due_at=due_at,
-                    settled_at=settled_at, steps=steps.get(run.id, []),
-                )
-            )  # fmt: skip
-    return views
+def view(connection: Connection, id: JobId) -> RunView | None:
+    return _view(connection, id, STEPS, {"ids": Uuids([id])})
 
 
 def look(
-    connection: Connection, id: JobId, after: str, limit: int, state: StepState | None
+    connection: Connection, id: JobId, after: str, limit: int, state: StepState | None, most: int | None
 ) -> RunView | None:
-    asked = {"id": id, "after": after, "limit": limit, "state": None if state is None else int(state)}
-    with connection.pipeline():
-        found = connection.execute(RUNS, {"ids": Uuids([id])})
-        kept = connection.execute(STEPS_AFTER, asked)
-    steps = {id: [_step_of(row) for row in kept.fetchall()]}
-    seen = views(connection, [_run_of(row) for row in found.fetchall()], steps)
-    return seen[0] if seen else None
+    asked = _asked(id, after, limit, state) | {"most": most}
+    return _view(connection, id, STEPS_AFTER if most is None else STEPS_WITHIN, asked)
+
+
+def outline(
+    connection: Connection, id: JobId, after: str, limit: int, state: StepState | None
+) -> list[StepOutline]:
+    rows = connection.execute(OUTLINE, _asked(id, after, limit, state)).fetchall()
+    return [_outline_of(row) for row in rows]
+
+
+def step(connection: Connection, id: JobId, path: str) -> StepView | None:
+    rows = connection.execute(STEP, (id, path)).fetchall()
+    return _step_of(rows[0]) if rows else None
+
+
+def queues_of(connection: Connection, jobs: Sequence[JobId]) -> dict[JobId, str]:
+    return dict(connection.execute(QUEUES_OF, {"ids": Uuids(jobs)}).fetchall())
 
 
 def newest(
@@ -109,7 +133,39 @@ def newest(
     else:
         sql = NEWEST_ALL
     found = [_run_of(row) for row in connection.execute(sql, asked).fetchall()]
-    return views(connection, found, {})
+    return _views(connection, found, {})
+
+
+def _asked(id: JobId, after: str, limit: int, state: StepState | None) -> dict[str, Any]:
+    return {"id": id, "after": after, "limit": limit, "state": None if state is None else int(state)}
+
+
+def _view(connection: Connection, id: JobId, sql: str, asked: dict[str, Any]) -> RunView | None:
+    """`sql`: for which of its steps."""
+    with connection.pipeline():
+        found = connection.execute(RUNS, {"ids": Uuids([id])})
+        kept = connection.execute(sql, asked)
+    steps = {id: [_step_of(row) for row in kept.fetchall()]}
+    seen = _views(connection, [_run_of(row) for row in found.fetchall()], steps)
+    return seen[0] if seen else None
+
+
+def _views(
+    connection: Connection, found: Sequence[RunRow], steps: dict[JobId, list[StepView]]
+) -> list[RunView]:
+    asked = {"ids": Uuids(run.id for run in found)}
+    jobs = {row[0]: row[1:] for row in connection.execute(JOBS, asked).fetchall()}
+    views: list[RunView] = []
+    for run in found:
+        if run.id in jobs:
+            state, reason, queue, parent, due_at, settled_at = jobs[run.id]
+            views.append(
+                RunView(
+                    run=run, state=State(state), reason=reason, queue=queue, parent=parent, due_at=due_at,
+                    settled_at=settled_at, steps=steps.get(run.id, []),
+                )
+            )  # fmt: skip
+    return views
 
 
 def _run_of(row: Sequence[Any]) -> RunRow:
@@ -129,4 +185,12 @@ def _step_of(row: Sequence[Any]) -> StepView:
         place=row[8], failures=row[9], job=row[10], due_at=row[11], complete_by=row[12], started_at=row[13], ended_at=row[14],
         undo=row[15], undo_state=_UNDOS[row[16]], undo_failures=row[17], undo_error=row[18], undo_job=row[19],
         undone_at=row[20], mended=row[21],
+    )  # fmt: skip
+
+
+def _outline_of(row: Sequence[Any]) -> StepOutline:
+    return StepOutline(
+        path=row[0], kind=_KINDS[row[1]], name=row[2], state=_STATES[row[3]], place=row[4], failures=row[5], job=row[6], due_at=row[7],
+        complete_by=row[8], started_at=row[9], ended_at=row[10], undo=row[11], undo_state=_UNDOS[row[12]], undo_failures=row[13],
+        undo_job=row[14], undone_at=row[15], mended=row[16],
     )  # fmt: skip

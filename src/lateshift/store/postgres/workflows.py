@@ -17,7 +17,7 @@ from lateshift.model.workflow.run import (
     RunView,
     Signal,
 )
-from lateshift.model.workflow.step import LATE, StepState
+from lateshift.model.workflow.step import LATE, StepOutline, StepState, StepView
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.postgres import advancing, mending, run_views, runs, tallying
@@ -163,32 +163,42 @@ class PostgresWorkflows:
         self._wakes.hint(woken)
         return told
 
-    def told(self, id: JobId, limit: int) -> list[Signal]:
-        def work(connection: Connection, again: bool) -> list[Signal]:
-            rows = connection.execute(run_views.FIRST_SIGNALS, (id, limit)).fetchall()
-            return [Signal(*row) for row in rows]
-
-        return self._database.run(work)
+    def told(self, id: JobId, limit: int, *, after: int = 0, most: int | None = None) -> list[Signal]:
+        return self._database.run(
+            lambda connection, again: run_views.told(connection, id, limit, after, most)
+        )
 
     def begun(self, ids: Sequence[JobId]) -> dict[JobId, RunRow]:
         return self._database.run(lambda connection, again: run_views.begun(connection, ids))
 
     def view(self, id: JobId) -> RunView | None:
-        def work(connection: Connection, again: bool) -> list[RunView]:
-            loaded = run_views.load(connection, [id], self._clock.offset)
-            return run_views.views(
-                connection, [one.run for one in loaded], {one.run.id: one.steps for one in loaded}
-            )
-
-        found = self._database.run(work)
-        return found[0] if found else None
+        return self._database.run(lambda connection, again: run_views.view(connection, id))
 
     def look(
-        self, id: JobId, *, after: str = "", limit: int, state: StepState | None = None
+        self,
+        id: JobId,
+        *,
+        after: str = "",
+        limit: int,
+        state: StepState | None = None,
+        most: int | None = None,
     ) -> RunView | None:
         return self._database.run(
-            lambda connection, again: run_views.look(connection, id, after, limit, state)
+            lambda connection, again: run_views.look(connection, id, after, limit, state, most)
         )
+
+    def outline(
+        self, id: JobId, *, after: str = "", limit: int, state: StepState | None = None
+    ) -> list[StepOutline]:
+        return self._database.run(
+            lambda connection, again: run_views.outline(connection, id, after, limit, state)
+        )
+
+    def step(self, id: JobId, path: str) -> StepView | None:
+        return self._database.run(lambda connection, again: run_views.step(connection, id, path))
+
+    def queues_of(self, jobs: Sequence[JobId]) -> dict[JobId, str]:
+        return self._database.run(lambda connection, again: run_views.queues_of(connection, jobs))
 
     def newest(
         self, before: JobId | None, limit: int, *, name: str | None = None, phase: Phase | None = None

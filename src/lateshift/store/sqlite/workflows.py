@@ -1,13 +1,11 @@
 """Workflows in SQLite."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from lateshift.model.ids import JobId
-from lateshift.model.instants import to_instant
-from lateshift.model.job import STRETCHES, Line, NewJob, State
+from lateshift.model.job import STRETCHES, Line, NewJob
 from lateshift.model.pipeline.progress import Tally
 from lateshift.model.workflow.run import (
     SIGNALS_MOST,
@@ -19,13 +17,12 @@ from lateshift.model.workflow.run import (
     RunView,
     Signal,
 )
-from lateshift.model.workflow.step import LATE, Kind, StepState, StepView, Undo
+from lateshift.model.workflow.step import LATE, StepOutline, StepState, StepView
 from lateshift.store.contract import Wakes
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
-from lateshift.store.sqlite import advancing, deeds, enqueue, mending, runs, tallying
-from lateshift.store.sqlite.advancing import STEP_COLUMNS
-from lateshift.store.sqlite.database import Connection, Database
+from lateshift.store.sqlite import advancing, deeds, enqueue, mending, run_views, runs, tallying
+from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.locks import TERM
 from lateshift.store.workflow_contract import (
     Kept,
@@ -36,15 +33,6 @@ from lateshift.store.workflow_contract import (
     refused,
     step_resubmitted,
 )
-
-_RUN = "id, name, version, phase, why, news, status, cancel_by, waits_for, started_at"
-# Primary keys.
-RUN = f"SELECT {_RUN} FROM run WHERE id = ?"
-STEPS = f"SELECT {STEP_COLUMNS}, mended FROM step WHERE run = ? ORDER BY path"
-STEPS_AFTER = f"""SELECT {STEP_COLUMNS}, mended FROM step WHERE run = ?1 AND path > ?2 AND (?4 IS NULL OR state = ?4)
- ORDER BY path LIMIT ?3"""
-SIGNALS = "SELECT number, name, data FROM signal WHERE run = ? AND taken IS NULL ORDER BY number"
-FIRST_SIGNALS = f"{SIGNALS} LIMIT ?"
 
 # Primary keys; signal_key.
 # Whether a job that has not ended, or has, is a run: it has begun as one, or has as many attempts as only runs have.
@@ -61,18 +49,6 @@ OVERDUE_STEPS = """SELECT run, path, name, job FROM step WHERE job IS NOT NULL A
  ORDER BY complete_by LIMIT ?"""
 FAIL_LATE = """UPDATE step SET state = 3, error = ?3, failures = failures + 1, ended_at = ?4
  WHERE run = ?1 AND path = ?2 AND state = 1"""
-
-# With the job that it is, in whichever table that stands. Primary keys; run_name, run_phase.
-_JOB = "SELECT state, {}, queue, batch, due_at, {} FROM {} WHERE id = ?"
-JOB = _JOB.format("NULL", "NULL", "job")
-SETTLED_JOB = _JOB.format("reason", "settled_at", "settled")
-NEWEST = f"SELECT {_RUN} FROM run WHERE id < ?1 {{}} ORDER BY id DESC LIMIT ?2"
-NEWEST_ALL = NEWEST.format("")
-NEWEST_OF = NEWEST.format("AND name = ?3")
-NEWEST_IN = NEWEST.format("AND phase = ?3 AND phase > 0")
-NEWEST_FORWARD = NEWEST.format("AND phase = 0")
-NEWEST_OF_IN = NEWEST.format("AND name = ?3 AND phase = ?4")
-_LAST = UUID(int=2**128 - 1)
 
 # What operators do. Primary keys.
 DIRECT = """UPDATE run SET why = CASE WHEN ?2 = 0 AND phase = 3 THEN why ELSE ?3 END,
@@ -121,9 +97,7 @@ class SqliteWorkflows:
 
     def load(self, ids: Sequence[JobId]) -> list[Loaded]:
         with self._database.read() as connection:
-            now = self._clock.now()
-            found = [_loaded(connection, id, now) for id in ids]
-        return [one for one in found if one is not None]
+            return run_views.load(connection, ids, self._clock.now())
 
     def overdue(self, *, term: int, limit: int) -> list[LateStep]:
         now = self._clock.microseconds()
@@ -165,47 +139,49 @@ class SqliteWorkflows:
         self._wakes.hint(lines)
         return Told.KEPT
 
-    def told(self, id: JobId, limit: int) -> list[Signal]:
+    def told(self, id: JobId, limit: int, *, after: int = 0, most: int | None = None) -> list[Signal]:
         with self._database.read() as connection:
-            return [Signal(*row) for row in connection.execute(FIRST_SIGNALS, (id.bytes, limit)).fetchall()]
+            return run_views.told(connection, id, limit, after, most)
 
     def begun(self, ids: Sequence[JobId]) -> dict[JobId, RunRow]:
         with self._database.read() as connection:
-            rows = [
-                row for id in dict.fromkeys(ids) for row in connection.execute(RUN, (id.bytes,)).fetchall()
-            ]
-        return {run.id: run for run in map(run_of, rows)}
+            return run_views.begun(connection, ids)
 
     def view(self, id: JobId) -> RunView | None:
         with self._database.read() as connection:
-            rows = connection.execute(RUN, (id.bytes,)).fetchall()
-            return _view(connection, run_of(rows[0]), (STEPS, (id.bytes,))) if rows else None
+            return run_views.view(connection, id)
 
     def look(
-        self, id: JobId, *, after: str = "", limit: int, state: StepState | None = None
+        self,
+        id: JobId,
+        *,
+        after: str = "",
+        limit: int,
+        state: StepState | None = None,
+        most: int | None = None,
     ) -> RunView | None:
-        asked = STEPS_AFTER, (id.bytes, after, limit, None if state is None else int(state))
         with self._database.read() as connection:
-            rows = connection.execute(RUN, (id.bytes,)).fetchall()
-            return _view(connection, run_of(rows[0]), asked) if rows else None
+            return run_views.look(connection, id, after, limit, state, most)
+
+    def outline(
+        self, id: JobId, *, after: str = "", limit: int, state: StepState | None = None
+    ) -> list[StepOutline]:
+        with self._database.read() as connection:
+            return run_views.outline(connection, id, after, limit, state)
+
+    def step(self, id: JobId, path: str) -> StepView | None:
+        with self._database.read() as connection:
+            return run_views.step(connection, id, path)
+
+    def queues_of(self, jobs: Sequence[JobId]) -> dict[JobId, str]:
+        with self._database.read() as connection:
+            return run_views.queues_of(connection, jobs)
 
     def newest(
         self, before: JobId | None, limit: int, *, name: str | None = None, phase: Phase | None = None
     ) -> list[RunView]:
-        start = ((before or _LAST).bytes, limit)
-        asked: tuple[str, tuple[Any, ...]] = NEWEST_ALL, start
-        if name is not None and phase is not None:
-            asked = NEWEST_OF_IN, (*start, name, int(phase))
-        elif name is not None:
-            asked = NEWEST_OF, (*start, name)
-        elif phase is Phase.FORWARD:
-            asked = NEWEST_FORWARD, start
-        elif phase is not None:
-            asked = NEWEST_IN, (*start, int(phase))
         with self._database.read() as connection:
-            rows = connection.execute(*asked).fetchall()
-            seen = [_view(connection, run_of(row)) for row in rows]
-        return [view for view in seen if view is not None]
+            return run_views.newest(connection, before, limit, name, phase)
 
     def direct(self, id: JobId, phase: Phase, *, why: str, by: str) -> bool:
         with self._database.write() as connection:
@@ -245,55 +221,5 @@ class SqliteWorkflows:
             return tallying.kept(connection, name, limit, after)
 
 
-def _loaded(connection: Connection, id: JobId, now: datetime) -> Loaded | None:
-    rows = connection.execute(RUN, (id.bytes,)).fetchall()
-    if not rows:
-        return None
-    steps = [step_of(row) for row in connection.execute(STEPS, (id.bytes,)).fetchall()]
-    signals = [Signal(*row) for row in connection.execute(SIGNALS, (id.bytes,)).fetchall()]
-    return Loaded(run_of(rows[0]), steps, signals, now)
-
-
 def _late(found: Sequence[Sequence[Any]]) -> list[LateStep]:
     return [LateStep(UUID(bytes=run), path, name, UUID(bytes=job)) for run, path, name, job in found]
-
-
-def _view(
-    connection: Connection, run: RunRow, asked: tuple[str, tuple[Any, ...]] | None = None
-) -> RunView | None:
-    """`asked`: for which of its steps."""
-    id = (run.id.bytes,)
-    rows = connection.execute(JOB, id).fetchall() or connection.execute(SETTLED_JOB, id).fetchall()
-    if not rows:
-        return None
-    [(state, reason, queue, parent, due_at, settled_at)] = rows
-    steps = [] if asked is None else [step_of(row) for row in connection.execute(*asked).fetchall()]
-    return RunView(
-        run=run, state=State(state), reason=reason, queue=queue, parent=None if parent is None else UUID(bytes=parent),
-        due_at=to_instant(due_at), settled_at=_instant(settled_at), steps=steps,
-    )  # fmt: skip
-
-
-def run_of(row: Sequence[Any]) -> RunRow:
-    id, name, version, phase, why, news, status, cancel_by, waits_for, started_at = row
-    return RunRow(
-        id=UUID(bytes=id), name=name, version=version, phase=Phase(phase), why=why, news=news, status=status,
-        cancel_by=cancel_by, waits_for=waits_for, started_at=to_instant(started_at),
-    )  # fmt: skip
-
-
-_KINDS, _STATES, _UNDOS = tuple(Kind), {int(state): state for state in StepState}, tuple(Undo)
-
-
-def step_of(row: Sequence[Any]) -> StepView:
-    return StepView(
-        path=row[1], kind=_KINDS[row[2]], name=row[3], state=_STATES[row[4]], payload=row[5], result=row[6], error=row[7],
-        place=row[8], failures=row[9], job=None if row[10] is None else UUID(bytes=row[10]), due_at=_instant(row[11]),
-        complete_by=_instant(row[12]), started_at=to_instant(row[13]), ended_at=_instant(row[14]), undo=row[15],
-        undo_state=_UNDOS[row[16]], undo_failures=row[17], undo_error=row[18],
-        undo_job=None if row[19] is None else UUID(bytes=row[19]), undone_at=_instant(row[20]), mended=bool(row[21]),
-    )  # fmt: skip
-
-
-def _instant(microseconds: int | None) -> datetime | None:
-    return None if microseconds is None else to_instant(microseconds)
