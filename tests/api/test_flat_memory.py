@@ -55,6 +55,7 @@ class Server:
     def __init__(self, url: str, token: str, pid: int) -> None:
         self.port = int(url.rpartition(":")[2])
         self.token = token
+        self.pid = pid
         self.client = httpx.Client(
             base_url=url, headers={"Authorization": f"Bearer {token}"}, trust_env=False, timeout=60
         )

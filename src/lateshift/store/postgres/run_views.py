@@ -144,7 +144,7 @@ def _view(connection: Connection, id: JobId, sql: str, asked: dict[str, Any]) ->
     """`sql`: for which of its steps."""
     with connection.pipeline():
         found = connection.execute(RUNS, {"ids": Uuids([id])})
-        kept = connection.execute(sql, asked)
+        kept = connection.execute(sql, asked, binary=True)  # as text what they hold is twice as long
     steps = {id: [_step_of(row) for row in kept.fetchall()]}
     seen = _views(connection, [_run_of(row) for row in found.fetchall()], steps)
     return seen[0] if seen else None
