@@ -10,7 +10,7 @@ from lateshift.clock import ManualClock
 from lateshift.errors import StoreUnavailable
 from lateshift.model import reply
 from lateshift.model.depth import JSON_DEPTH
-from lateshift.model.events import JobEvent, Told
+from lateshift.model.events import JobEvent, Told, event_of
 from lateshift.model.ids import new_job_id
 from lateshift.model.job import JobFilter, Spec
 from lateshift.model.outcome import Completed
@@ -128,12 +128,11 @@ def test_an_event_of_which_nothing_can_be_made_is_set_aside_whatever_its_making_
     bad = replying(TO_TASK, TO_CHANNEL, on=("received",))
     for job in [*jobs[:place], bad, *jobs[place:]]:
         added(store, job)
-    make = replying_of_store.event_of
 
     def made(told: Told, *rest: Any, **more: Any) -> JobEvent:
         if told.job == bad.id:
             raise error("no event")
-        return make(told, *rest, **more)
+        return event_of(told, *rest, **more)
 
     monkeypatch.setattr(replying_of_store, "event_of", made)
 
