@@ -20,7 +20,9 @@ from lateshift.worker.current import current
 
 ALERTS = "alert."
 ALERT_WEBHOOK = "lateshift.alert_webhook"
-ALERT_RETRY = Retry(attempts=16, base=timedelta(seconds=5), cap=timedelta(hours=24))  # over about two days
+# After 5 seconds, and twice as long each time: over about two days.
+ALERT_WAITS = tuple(timedelta(seconds=5) * 2**again for again in range(15))
+ALERT_RETRY = Retry(attempts=len(ALERT_WAITS) + 1, waits=ALERT_WAITS, patient=True)
 ALERT_TIME = timedelta(minutes=1)  # of each try, the time in which its name is looked up included
 
 

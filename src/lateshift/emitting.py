@@ -9,6 +9,7 @@ import msgspec
 
 from lateshift.clock import Clock
 from lateshift.errors import EventInvalid, QueueFull
+from lateshift.model.depth import JSON_DEPTH, PAYLOAD_DEPTH, depth_of
 from lateshift.model.ids import JobId, new_job_id
 from lateshift.model.job import PAYLOAD_LIMIT, NewJob
 from lateshift.model.queue import PLAIN, QueueSettings
@@ -100,5 +101,9 @@ def _job(told: Subscription, event: Event) -> NewJob:
     if len(payload) > PAYLOAD_LIMIT:
         raise EventInvalid(
             f"The data of the event {event.name} is {len(payload):,} bytes, over the limit of {PAYLOAD_LIMIT:,}."
+        )
+    if depth_of(payload, PAYLOAD_DEPTH) > PAYLOAD_DEPTH:
+        raise EventInvalid(
+            f"The data of the event {event.name} has more than {JSON_DEPTH} lists and objects inside one another. Write it flat."
         )
     return NewJob(new_job_id(), told.spec, payload, None, True, told.place, tags=told.tags, parent=parent())

@@ -12,6 +12,7 @@ from lateshift.client import Client
 from lateshift.clock import Clock
 from lateshift.errors import KeyConflict, OptionInvalid, PayloadTooLarge, RunEnded, RunUnknown
 from lateshift.model import checks
+from lateshift.model.depth import refuse_deep, too_deep
 from lateshift.model.ids import JobId, id_of
 from lateshift.model.job import PAYLOAD_LIMIT, STRETCHES, NewJob
 from lateshift.model.retry import Retry
@@ -169,10 +170,14 @@ def tell(store: Store, id: JobId, name: str, data: Any, *, key: str | None, by: 
 def _encoded(name: str, data: Any) -> bytes | None:
     try:
         kept = None if data is None else msgspec.json.encode(data)
-    except (TypeError, ValueError, RecursionError, OverflowError) as error:
+    except RecursionError as error:
+        raise too_deep(f"The data of the signal {name!r} has") from error
+    except (TypeError, ValueError, OverflowError) as error:
         raise OptionInvalid(f"The data of the signal {name!r} cannot be written as JSON: {error}") from error
     if kept is not None and len(kept) > PAYLOAD_LIMIT:
         raise PayloadTooLarge(
             f"The data of the signal {name!r} is {len(kept):,} bytes, over the limit of {PAYLOAD_LIMIT:,}."
         )
+    if kept is not None:
+        refuse_deep(kept, f"The data of the signal {name!r} has")
     return kept

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,9 +14,11 @@ from lateshift.api.serving import listening, serve, server_of
 
 
 @contextmanager
-def running(api: ASGIApp, certificate: Path | None = None, key: Path | None = None) -> Iterator[int]:
+def running(
+    api: ASGIApp, certificate: Path | None = None, key: Path | None = None, *, proxies: Sequence[str] = ()
+) -> Iterator[int]:
     """Gives the port."""
-    binding = binding_of("127.0.0.1", 0, certificate=certificate, key=key)
+    binding = binding_of("127.0.0.1", 0, certificate=certificate, key=key, proxies=proxies)
     with listening(binding) as at:
         server = server_of(api, binding)
         stopping = asyncio.Event()

@@ -128,6 +128,29 @@ def test_requests_over_so_many_at_once_are_answered_503(kit: Kit, monkeypatch: p
         assert status(answered(port, GET + b"\r\n")) == 200
 
 
+@pytest.mark.parametrize("how", [b"Connection: close\r\n\r\n", b"Host: twice\r\n\r\n"], ids=["told", "malformed"])
+def test_a_connection_that_has_ended_has_no_place_any_more(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, how: bytes
+) -> None:
+    monkeypatch.setattr(serving, "Places", partial(Places, most=2, of_address=2, spare=1))
+    with running(make_api(kit.app)) as port:
+        for _ in range(5):
+            with connected(port) as one:
+                one.sendall(GET + how)
+                assert status(heard(one)) in (200, 400)
+                assert one.recv(1) == b""  # the server has let go of it
+        assert status(answered(port, QUEUES)) == 401
+
+
+@pytest.mark.parametrize(("proxies", "told"), [((), 429), (("127.0.0.1",), 401)], ids=["alone", "behind a proxy"])
+def test_the_clients_of_a_proxy_do_not_share_the_part_of_its_address(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, proxies: tuple[str, ...], told: int
+) -> None:
+    monkeypatch.setattr(serving, "Places", partial(Places, most=9, of_address=1, spare=1))
+    with running(make_api(kit.app), proxies=proxies) as port, holding(port, 1):
+        assert status(answered(port, QUEUES)) == told
+
+
 class Caller:
     """A connection, and whether it gave way."""
 

@@ -228,7 +228,7 @@ def test_members_are_shown_with_what_they_run_and_the_lost_first(browser: Browse
 
     assert said.index("lost") < said.index("1.4")
     assert "shop 1.4 all queues 2 12,345 4" in said
-    assert "Does not turn: Worker for 17 s." in said
+    assert "Has not turned well: Worker for 17 s." in said
 
 
 def test_a_breaker_is_opened_and_closed_by_a_button(browser: Browser, shop: Shop, kit: Kit) -> None:

@@ -195,6 +195,7 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("STOP_ORDERS", postgres.jobs.STOP_ORDERS, (ONE,), {"job_stopping"}),
     ("ORDER_STOP", postgres.cancelling.ORDER_STOP, ("me", IDS), set()),
     ("REVIVE", postgres.jobs.REVIVE, REVIVED, {"settled_pkey"}),
+    ("GIVE_BACK", postgres.jobs.GIVE_BACK, (IDS, ["[]"] * 100), {"job_pkey"}),
     ("READ_SETTLED", postgres.editing.READ_SETTLED, (IDS,), {"settled_pkey"}),
     ("EDIT", postgres.editing.EDIT, (b"", b"", ONE), {"settled_pkey"}),
     (

@@ -224,6 +224,34 @@ def test_a_resubmitted_job_goes_on_telling(store: Store, worker: Worker, courier
     assert courier.kinds() == ["received", "started", "failed", "started", "completed"]
 
 
+@pytest.mark.parametrize("later", [None, timedelta(hours=1)], ids=["ready", "scheduled"])
+def test_a_job_that_never_ran_is_received_once_however_often_it_is_resubmitted(
+    store: Store, worker: Worker, courier: Courier, clock: ManualClock, later: timedelta | None
+) -> None:
+    jobs = [replying(TO_CHANNEL, TO_TASK, correlation=f"order {number}") for number in range(3)]
+    ids = added(store, *jobs)
+    for _ in range(2):
+        store.jobs.cancel(ids, by="ada")
+        assert store.jobs.resubmit(ids, by="ada", delays=dict.fromkeys(ids, later) if later else None) == ids
+    clock.move(hours=2)
+    store.jobs.promote(limit=10)
+    for lease in worker.lease(3, GUARDED):
+        worker.settle(lease)
+
+    told = courier.read()
+    for id, job in zip(ids, jobs, strict=True):
+        mine = [event for event in told if event.job_id == id]
+        assert [event.kind for event in mine] == [
+            "received",
+            "cancelled",
+            "cancelled",
+            "started",
+            "completed",
+        ]
+        assert {event.correlation_id for event in mine} == {f"order {jobs.index(job)}"}
+        assert [event.at for event in mine] == sorted(event.at for event in mine)
+
+
 def test_an_enqueue_that_is_repeated_is_told_of_once(store: Store, worker: Worker, courier: Courier) -> None:
     job = replying()
     added(store, job)

@@ -7,12 +7,17 @@ import pytest
 from msgspec.structs import replace
 
 from lateshift.clock import ManualClock
+from lateshift.errors import StoreUnavailable
 from lateshift.model import reply
+from lateshift.model.depth import JSON_DEPTH
+from lateshift.model.events import JobEvent, Told, event_of
 from lateshift.model.ids import new_job_id
 from lateshift.model.job import JobFilter, Spec
+from lateshift.model.outcome import Completed
 from lateshift.model.reply import Target
+from lateshift.store import replying as replying_of_store
 from lateshift.store.contract import COUNT_LIMIT, Store
-from tests.store_contract.driving import added
+from tests.store_contract.driving import DAY, GUARDED, Worker, added
 from tests.store_contract.test_replies import HEARD, TO_CHANNEL, TO_TASK, Courier, replying
 
 BAD: list[dict[str, Any]] = [
@@ -91,6 +96,68 @@ def test_an_event_that_the_store_refuses_is_set_aside_and_the_others_go_on_in_or
     assert caplog.text.count("is set aside") == 1
     assert str(bad.id) in caplog.text
     assert store.replies.waiting() == (0, None)
+
+
+@pytest.mark.parametrize("depth", [JSON_DEPTH + 1, 950, 985, 5_000])
+def test_a_result_that_is_deeper_than_any_that_is_kept_today_is_left_out_of_its_event(
+    store: Store, courier: Courier, depth: int
+) -> None:
+    """An older release may have kept one."""
+    jobs = [replying(TO_TASK, TO_CHANNEL, on=("completed",)) for _ in range(3)]
+    added(store, *jobs)
+    worker = Worker(store)
+    for lease in worker.lease(3, GUARDED):
+        deep = lease.id == jobs[1].id
+        worker.settle(lease, Completed(b"[" * depth + b"]" * depth if deep else b"1", DAY))
+
+    events = courier.read()
+
+    assert {(event.job_id, event.result_left_out) for event in events} == {
+        (jobs[0].id, False), (jobs[1].id, True), (jobs[2].id, False),
+    }  # fmt: skip
+    assert len(store.reports.jobs(JobFilter(queue="replies"), 100)) == 3
+
+
+@pytest.mark.parametrize("error", [RecursionError, KeyError, AssertionError, AttributeError, RuntimeError])
+@pytest.mark.parametrize("place", [0, 3, 10])
+def test_an_event_of_which_nothing_can_be_made_is_set_aside_whatever_its_making_raises(
+    store: Store, courier: Courier, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch,
+    error: type[Exception], place: int,
+) -> None:  # fmt: skip
+    jobs = [replying(TO_TASK, TO_CHANNEL, on=("received",)) for _ in range(10)]
+    bad = replying(TO_TASK, TO_CHANNEL, on=("received",))
+    for job in [*jobs[:place], bad, *jobs[place:]]:
+        added(store, job)
+
+    def made(told: Told, *rest: Any, **more: Any) -> JobEvent:
+        if told.job == bad.id:
+            raise error("no event")
+        return event_of(told, *rest, **more)
+
+    monkeypatch.setattr(replying_of_store, "event_of", made)
+
+    assert [event.job_id for event in courier.read()] == [job.id for job in jobs]
+    assert len(store.reports.jobs(JobFilter(queue="replies"), 100)) == 10
+    assert caplog.text.count("is set aside") == 1
+    assert f"{error.__name__}" in caplog.text
+    assert store.replies.waiting() == (0, None)
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable, MemoryError])
+def test_no_event_is_set_aside_for_what_is_not_its_fault(
+    store: Store, courier: Courier, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    added(store, replying(on=("received",)))
+    with monkeypatch.context() as away:
+
+        def nothing(*_: Any, **__: Any) -> JobEvent:
+            raise error("not now")
+
+        away.setattr(replying_of_store, "event_of", nothing)
+        with pytest.raises(error):
+            courier.forward()
+    assert store.replies.waiting()[0] == 1
+    assert courier.forward() == 1
 
 
 def test_what_is_refused_is_set_aside_by_the_courier_of_the_present_term_alone(

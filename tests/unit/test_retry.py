@@ -74,6 +74,21 @@ def test_an_exception_may_name_its_own_wait(wish: object, wait: timedelta) -> No
     assert Retry(base=timedelta(0)).delay(1, Busy(wish)) == wait
 
 
+@pytest.mark.parametrize("wish", [None, -3, 0, 1, 59, timedelta(0), math.nan, "soon"])
+def test_one_that_is_patient_waits_no_shorter_for_a_wish(wish: object) -> None:
+    fixed = Retry(waits=(60 * SECOND,), patient=True)
+    for _ in range(50):
+        assert 60 * SECOND <= fixed.delay(1, Busy(wish)) <= 60 * SECOND * (1 + JITTER)
+
+
+def test_one_that_is_patient_waits_longer_for_a_wish() -> None:
+    assert Retry(waits=(60 * SECOND,), patient=True).delay(1, Busy(600)) == 600 * SECOND
+    assert Retry(base=SECOND, patient=True).delay(1, Busy(7)) == 7 * SECOND
+    rules = Retry(rules={Busy: Retry(waits=(60 * SECOND,), patient=True)})
+    assert rules.delay(1, Busy(0)) >= 60 * SECOND
+    assert rules.delay(1, Busy(600)) == 600 * SECOND
+
+
 @pytest.mark.parametrize("wish", [None, "soon", True, math.nan, object])
 def test_a_wish_that_is_no_time_is_no_wish(wish: object) -> None:
     assert Retry(base=timedelta(0)).delay(1, Busy(wish)) == timedelta(0)

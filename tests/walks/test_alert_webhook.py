@@ -91,6 +91,24 @@ def test_one_that_is_never_taken_is_a_dead_letter_after_days(
     assert "answered 500" in (letter.history[-1].message or "")
 
 
+def test_it_is_tried_again_over_two_days_whatever_its_receiver_wishes(
+    app: Lateshift, kit: Kit, receiver: Receiver
+) -> None:
+    waits = [ALERT_RETRY.delay(attempt) for attempt in range(1, ALERT_RETRY.attempts)]
+    assert waits == sorted(waits)
+    assert timedelta(hours=44) < sum(waits, timedelta(0)) < timedelta(hours=52)
+
+    receiver.answers = [(503, {"Retry-After": "0"}, b"")]
+    app.find_task("paying").enqueue()
+    kit.drain()
+    assert len(receiver.taken) == 1
+    kit.travel(hours=40)
+    assert kit.dead_letters() == []
+    kit.travel(hours=12)
+    assert len(kit.dead_letters()) == 1
+    assert len(receiver.taken) == ALERT_RETRY.attempts
+
+
 def test_the_secret_is_in_no_job_no_history_and_no_log(
     app: Lateshift, kit: Kit, receiver: Receiver, cli: Cli, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -142,4 +160,3 @@ def test_a_run_goes_on_though_nobody_takes_its_alert(app: Lateshift, kit: Kit, r
     assert run.cancel()
     kit.drain()
     assert run.state is State.CANCELLED
-    assert ALERT_RETRY.cap == timedelta(hours=24)

@@ -375,6 +375,24 @@ def test_the_delays_between_tries_are_those_of_standard_webhooks() -> None:
     assert DELIVERY_RETRY.attempts == len(DELAYS) + 1 == 10
 
 
+def test_a_receiver_that_wants_all_at_once_gets_its_tries_no_sooner(
+    app: Lateshift, kit: Kit, receiver: Receiver
+) -> None:
+    """A small Retry-After would use up in a moment what is for three days."""
+    app.reply_webhook(receiver.url, secret=SECRET, internal=True, name="shop")
+    receiver.answers = [(503, {"Retry-After": "0"}, b"")]
+    charge(app, 1, reply_to=f"http://127.0.0.1:{receiver.port}/", reply_on=["completed"])
+    kit.drain()
+    assert len(receiver.taken) == 1
+    kit.travel(seconds=6)
+    assert len(receiver.taken) == 2
+    kit.travel(minutes=4)
+    assert len(receiver.taken) == 2
+    assert kit.dead_letters() == []
+    kit.travel(days=5)
+    assert len(receiver.taken) == DELIVERY_RETRY.attempts
+
+
 def test_after_the_last_try_it_is_a_dead_letter_and_an_alert(
     app: Lateshift, kit: Kit, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,6 @@ from datetime import timedelta
 from typing import Any
 
 import click
-import msgspec
 
 from lateshift.cli.acting import complain, report, resolved, untouched
 from lateshift.cli.dead import dead
@@ -28,7 +27,7 @@ from lateshift.cli.resubmit import resubmit
 from lateshift.cli.short_ids import batch_digits, digits, one, one_batch, unknown
 from lateshift.clock import SYSTEM
 from lateshift.documents.jobs import job_brief, job_whole
-from lateshift.documents.reading import readable
+from lateshift.documents.reading import in_one_line, readable
 from lateshift.documents.workflows import at_what
 from lateshift.errors import JobUnknown
 from lateshift.model.ids import JobId
@@ -233,18 +232,15 @@ def _print_job(view: JobView, of_run: bool) -> None:
 
 
 def _facts(view: JobView, of_run: bool) -> Iterator[tuple[str, str]]:
-    def as_json(encoded: bytes | None) -> str:
-        return "" if encoded is None else msgspec.json.format(encoded, indent=0).decode()
-
     yield "job", str(view.id)
     yield "queue", f"{view.queue}, priority {view.priority}"
     yield (
         "fence" if view.is_run else "attempt",
         f"{view.fence}" if view.is_run else f"{view.attempt} of {view.attempts}, fence {view.fence}",
     )
-    yield "arguments", as_json(view.payload)
-    yield "result", as_json(view.result) if readable(view.result) is not None else ""
-    yield "checkpoint", as_json(view.checkpoint)
+    yield "arguments", in_one_line(view.payload)
+    yield "result", in_one_line(view.result) if readable(view.result) is not None else ""
+    yield "checkpoint", in_one_line(view.checkpoint)
     if view.progress is not None:
         total = f" of {view.progress.total:g}" if view.progress.total else ""
         yield "progress", f"{view.progress.done:g}{total} {view.progress.note or ''}"

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from lateshift.errors import OptionInvalid, PayloadTooLarge
+from lateshift.model.depth import PAYLOAD_DEPTH, refuse_deep, too_deep
 from lateshift.model.job import PAYLOAD_LIMIT
 from lateshift.model.workflow.step import Kind, StepView
 
@@ -13,6 +14,8 @@ def read_json(option: str, text: str) -> Any:
     """Raises OptionInvalid, which says how text is quoted, or where an object or a list is wrong."""
     try:
         return msgspec.json.decode(text)
+    except RecursionError as error:
+        raise too_deep(f"{option} has") from error
     except (msgspec.DecodeError, ValueError) as error:
         if text.lstrip().startswith(("{", "[")):
             wrong = str(error).removeprefix("JSON is malformed: ")
@@ -41,4 +44,5 @@ def read_arguments(step: StepView, text: str) -> bytes:
     payload = msgspec.json.encode(found)
     if len(payload) > PAYLOAD_LIMIT:
         raise PayloadTooLarge(f"--args is {len(payload):,} bytes, over the limit of {PAYLOAD_LIMIT:,}.")
+    refuse_deep(payload, "--args has", PAYLOAD_DEPTH)
     return payload

@@ -10,8 +10,9 @@ from uuid import UUID
 import msgspec
 
 from lateshift.cli.output import counted, duration, instant, short
-from lateshift.documents.reading import readable
+from lateshift.documents.reading import in_one_line, readable
 from lateshift.documents.workflows import in_words, next_look, state_of, waits_for
+from lateshift.model.depth import shown
 from lateshift.model.explaining.words import one_line
 from lateshift.model.job import JobView
 from lateshift.model.workflow import holding
@@ -59,8 +60,8 @@ def facts(
     yield "version", run.version
     yield "queue", view.queue
     yield "batch" if of_batch else "parent", str(view.parent or "")
-    yield "arguments", _as_json(job.payload)
-    yield "result", "" if readable(job.result) is None else _as_json(job.result)
+    yield "arguments", in_one_line(job.payload)
+    yield "result", "" if readable(job.result) is None else in_one_line(job.result)
     yield "began", instant(run.started_at)
     ended = view.settled_at
     yield "ended", "" if ended is None else f"{instant(ended)}, after {duration(ended - run.started_at)}"
@@ -135,7 +136,7 @@ def arguments_in_words(step: StepView) -> str:
     """As in a call: 7, "EU", card="new"."""
     if step.payload is None:
         return "…"
-    found = msgspec.json.decode(step.payload)
+    found = shown(step.payload)
     if step.kind is Kind.CALL and not step.mended and isinstance(found, dict):
         parts = [_plain(value) for value in found["args"]]
         found = found.get("kwargs", {})
@@ -175,10 +176,6 @@ def _time(moment: datetime, began: datetime) -> str:
     there = moment.astimezone()
     same = there.date() == began.astimezone().date()
     return there.strftime("%H:%M:%S" if same else "%Y-%m-%d %H:%M:%S")
-
-
-def _as_json(encoded: bytes | None) -> str:
-    return "" if encoded is None else msgspec.json.format(encoded, indent=0).decode()
 
 
 def _plain(value: Any) -> str:

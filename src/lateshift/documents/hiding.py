@@ -7,6 +7,7 @@ import msgspec
 from msgspec import structs
 
 from lateshift.model.attempt_log import AttemptLog
+from lateshift.model.depth import shown
 from lateshift.model.job import JobView
 from lateshift.model.sealed import MASK, hidden, hidden_text, masked_log, without_steps
 from lateshift.model.triggering.trigger import RefusedView
@@ -40,7 +41,9 @@ def shown_logs(store: Store, job: JobView, logs: Sequence[AttemptLog]) -> list[A
 
 def shown_refused(view: RefusedView, concealed: Collection[str]) -> RefusedView:
     """`concealed`: the queues that are sensitive. One that does not say for which queue it was is hidden as soon as there is one."""
-    if not concealed or msgspec.json.decode(view.rest).get("queue", _UNSAID) not in {*concealed, _UNSAID}:
+    told = shown(view.rest) if concealed else {}
+    queue = told.get("queue", _UNSAID) if isinstance(told, dict) else _UNSAID
+    if not concealed or queue not in {*concealed, _UNSAID}:
         return view
     rest = msgspec.json.encode({"seen": MASK})
     return structs.replace(view, event=MASK, raw=MASK.encode(), rest=rest, reason=MASK)

@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import msgspec
 from msgspec import Struct
 
+from lateshift.model.depth import shown
+from lateshift.model.edit import named
 from lateshift.model.scheduling.plan import SKIPS_COUNTED, Outcome
 from lateshift.model.scheduling.schedule import ScheduleView, Tick
 from lateshift.model.scheduling.zones import zone
@@ -71,9 +72,9 @@ def coming_document(view: ScheduleView, upcoming: list[datetime], hidden: Collec
 
 def arguments_of(view: ScheduleView, hidden: Collection[str]) -> dict[str, Any]:
     """Without the one that only holds the place of the tick's time. Of a schedule in a sensitive queue, no more than their names."""
-    told: dict[str, Any] = msgspec.json.decode(view.job.payload)
+    told = named(view.job.payload)
     hide = view.job.spec.queue in hidden
-    return {name: MASK if hide else value for name, value in told.items() if name != view.plan.tick_as}
+    return {name: MASK if hide else shown(value) for name, value in told.items() if name != view.plan.tick_as}
 
 
 def tick_document(tick: Tick) -> TickDocument:

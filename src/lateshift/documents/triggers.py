@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import msgspec
 from msgspec import Struct
 
 from lateshift.documents.hiding import shown_refused
+from lateshift.model.depth import shown
 from lateshift.model.triggering.trigger import RefusedView, TriggerView
 
 
@@ -68,5 +68,10 @@ def refused_document(kept: RefusedView, hidden: Collection[str]) -> RefusedDocum
     view = shown_refused(kept, hidden)
     return RefusedDocument(
         id=view.id, trigger=view.trigger, event=view.event, at=view.at, reason=view.reason,
-        raw_base64=b64encode(view.raw).decode(), came_with=msgspec.json.decode(view.rest)["seen"],
+        raw_base64=b64encode(view.raw).decode(), came_with=_came_with(view.rest),
     )  # fmt: skip
+
+
+def _came_with(rest: bytes) -> Any:
+    told = shown(rest)
+    return told["seen"] if isinstance(told, dict) else told

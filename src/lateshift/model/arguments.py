@@ -15,6 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from lateshift.errors import ArgumentsInvalid, PayloadTooLarge, ResultInvalid, TaskInvalid
 from lateshift.model import mismatch
+from lateshift.model.depth import PAYLOAD_DEPTH, refuse_deep, too_deep
 from lateshift.model.edit import named, written
 from lateshift.model.job import PAYLOAD_LIMIT, RESULT_LIMIT
 
@@ -111,14 +112,17 @@ class Arguments:
         if len(payload) > PAYLOAD_LIMIT:
             raise self._too_large(payload)
         if not exact:
+            self._refuse_deep(payload)
             self._read(payload)
         return payload
 
     def given(self, raw: bytes) -> bytes:
         """The payload of a call whose arguments came as JSON, by name. Raises ArgumentsInvalid or PayloadTooLarge."""
+        self._refuse_deep(raw)
         payload = _encoder.encode(self._read(raw))
         if len(payload) > PAYLOAD_LIMIT:
             raise self._too_large(payload)
+        self._refuse_deep(payload)
         return payload
 
     def edit(self, payload: bytes, change: Change) -> bytes:
@@ -139,6 +143,7 @@ class Arguments:
         edited = written(new)
         if len(edited) > PAYLOAD_LIMIT:
             raise self._too_large(edited)
+        self._refuse_deep(edited)
         self._read(edited)
         return edited
 
@@ -189,7 +194,12 @@ class Arguments:
         except _UNENCODABLE as error:
             raise self._unwritable(error) from error
 
-    def _unwritable(self, error: Exception) -> ArgumentsInvalid:
+    def _refuse_deep(self, payload: bytes) -> None:
+        refuse_deep(payload, f"{self.task}: the arguments have", PAYLOAD_DEPTH)
+
+    def _unwritable(self, error: Exception) -> ArgumentsInvalid | PayloadTooLarge:
+        if isinstance(error, RecursionError):
+            return too_deep(f"{self.task}: the arguments have", PAYLOAD_DEPTH)
         return ArgumentsInvalid(f"{self.task}: an argument cannot be written as JSON: {error}.")
 
     def _too_large(self, payload: bytes) -> PayloadTooLarge:
@@ -210,7 +220,7 @@ class Arguments:
         where, what = mismatch.told(error, self._struct)
         if where:
             return f"argument {where!r}: {what}.", where
-        with suppress(msgspec.DecodeError):
+        with suppress(msgspec.DecodeError, RecursionError):
             given = msgspec.json.decode(payload)
             if isinstance(given, dict) and (wrong := self._unknown(given) or self._missing(given)):
                 return self._what_is_wrong((), given), wrong[0]
@@ -269,12 +279,16 @@ class Results:
         """None stays None, so that a task without a result costs nothing to keep."""
         if value is None:
             return None
-        result = _encoder.encode(value)
+        try:
+            result = _encoder.encode(value)
+        except RecursionError as error:
+            raise too_deep(f"{self.task}: the result has") from error
         if len(result) > RESULT_LIMIT:
             raise PayloadTooLarge(
                 f"{self.task}: the result is {len(result):,} bytes, over the limit of {RESULT_LIMIT:,}. Put the data in "
                 "a file, a table or a bucket, and return its name."
             )
+        refuse_deep(result, f"{self.task}: the result has")
         self._decoder.decode(result)  # what its caller cannot read is said where it was made
         return result
 

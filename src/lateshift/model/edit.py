@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
+from lateshift.model.depth import shown
 from lateshift.model.job import RESUBMITTED, WITH_OTHERS, AttemptRecord
 from lateshift.model.outcome import MESSAGE_LIMIT, clip
 from lateshift.model.sealed import is_sealed
@@ -56,10 +57,10 @@ def line_of(edit: Edit, *, by: str, attempt: int, fence: int, at: datetime) -> A
 
 
 def named(payload: bytes) -> dict[str, bytes]:
-    """The arguments by name, each as the JSON it is written in. Empty if the payload is no JSON object."""
+    """The arguments by name, each as the JSON it is written in. Empty if the payload is no JSON object, or one that nobody can read."""
     try:
         return {name: bytes(value) for name, value in _raw.decode(payload).items()}
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return {}
 
 
@@ -72,7 +73,7 @@ def _was(changed: list[Changed]) -> dict[str, Any]:
     """The old values. Where they are too large for a history, the beginning of each."""
     old = {each.name: each.old for each in changed if each.old is not None}
     if sum(map(len, old.values())) <= WAS_LIMIT:
-        return {name: msgspec.json.decode(value) for name, value in old.items()}
+        return {name: shown(value) for name, value in old.items()}
     each = WAS_LIMIT // len(old)
     return {name: clip(value.decode(), each) for name, value in old.items()}
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lateshift.model import history, saying
+from lateshift.model.depth import JSON_DEPTH, depth_of
 from lateshift.model.job import AttemptRecord, Progress
 from lateshift.model.sealed import MASK, hidden_record, hidden_text, is_sealed, masked_progress, masked_text
 
@@ -129,6 +130,6 @@ def result_told(kept: bytes | None, *, hide: bool) -> tuple[Any, bool]:
     """A sealed one, or one that is to be hidden, is for those who hold the key, and is read with the job."""
     if kept is None:
         return None, False
-    if hide or len(kept) > RESULT_TOLD or is_sealed(kept):
+    if hide or len(kept) > RESULT_TOLD or is_sealed(kept) or depth_of(kept) > JSON_DEPTH:
         return None, True
     return msgspec.json.decode(kept), False

@@ -11,7 +11,10 @@ _encoder = msgspec.json.Encoder()
 
 
 def read(history: bytes | None) -> list[AttemptRecord]:
-    return _decoder.decode(history) if history else []
+    try:
+        return _decoder.decode(history) if history else []
+    except RecursionError:  # old arguments that an older release kept, deeper than can be read here
+        return []
 
 
 def append(history: bytes | None, record: AttemptRecord) -> bytes:

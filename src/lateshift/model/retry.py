@@ -21,7 +21,7 @@ class Retry:
 
     `never` lists exceptions that make the job a dead letter at once. `rules` gives an exception type a Retry of its
     own; the most derived type that fits wins. An exception with an attribute `retry_after` (a timedelta or
-    seconds) names its own wait.
+    seconds) names its own wait; where somebody else says it, `patient` makes of that a wish which may have a wait longer, never shorter.
     """
 
     attempts: int = 5
@@ -30,6 +30,7 @@ class Retry:
     never: tuple[type[BaseException], ...] = ()
     rules: Mapping[type[BaseException], "Retry"] = field(default_factory=dict)
     waits: tuple[timedelta, ...] = ()
+    patient: bool = False
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
@@ -52,18 +53,18 @@ class Retry:
 
     def delay(self, attempt: int, error: BaseException | None = None) -> timedelta:
         """How long to wait after attempt number `attempt` failed with `error`."""
-        wish = _wish(error)
-        if isinstance(wish, int | float) and not isinstance(wish, bool) and wish == wish:  # not a NaN
-            wish = timedelta(seconds=min(max(0, wish), LONGEST_DELAY.total_seconds()))
-        if isinstance(wish, timedelta):
-            return min(max(wish, timedelta(0)), LONGEST_DELAY)
-        rule = self.rule_for(error)
-        if rule.waits:
-            fixed = rule.waits[min(attempt, len(rule.waits)) - 1].total_seconds()
+        rule, wish = self.rule_for(error), _wish(error)
+        if wish is not None and not rule.patient:
+            return wish
+        return max(rule._own_delay(attempt), wish or timedelta(0))
+
+    def _own_delay(self, attempt: int) -> timedelta:
+        if self.waits:
+            fixed = self.waits[min(attempt, len(self.waits)) - 1].total_seconds()
             return timedelta(
                 seconds=min(fixed * random.uniform(1, 1 + JITTER), LONGEST_DELAY.total_seconds())
             )
-        ceiling = min(rule.base.total_seconds() * 2.0 ** min(attempt - 1, 64), rule.cap.total_seconds())
+        ceiling = min(self.base.total_seconds() * 2.0 ** min(attempt - 1, 64), self.cap.total_seconds())
         return min(timedelta(seconds=ceiling * random.random()), LONGEST_DELAY)
 
     def exhausted(self, attempt: int, attempts: int, error: BaseException | None = None) -> bool:
@@ -81,12 +82,15 @@ class Retry:
         return self
 
 
-def _wish(error: BaseException | None) -> object:
-    """The exception's own `retry_after`; it is user code, and may raise."""
+def _wish(error: BaseException | None) -> timedelta | None:
+    """The exception's own `retry_after`, if that is a time; it is user code, and may raise."""
     try:
-        return getattr(error, "retry_after", None)
+        wish: object = getattr(error, "retry_after", None)
     except Exception:
         return None
+    if isinstance(wish, int | float) and not isinstance(wish, bool) and wish == wish:  # not a NaN
+        wish = timedelta(seconds=min(max(0, wish), LONGEST_DELAY.total_seconds()))
+    return min(max(wish, timedelta(0)), LONGEST_DELAY) if isinstance(wish, timedelta) else None
 
 
 NO_RETRY = Retry(attempts=1)

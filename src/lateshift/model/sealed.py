@@ -145,7 +145,7 @@ def without_path(payload: bytes) -> bytes:
     try:
         given = msgspec.json.decode(payload, type=dict[str, Any])
         origin = urlsplit(str(given["url"]))
-    except (msgspec.DecodeError, KeyError, ValueError):
+    except (msgspec.DecodeError, KeyError, ValueError, RecursionError):
         return _MASKED
     return msgspec.json.encode({**given, "url": f"{origin.scheme}://{origin.netloc.rpartition('@')[2]}/…"})
 

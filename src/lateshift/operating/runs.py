@@ -7,6 +7,7 @@ import msgspec
 
 from lateshift.documents.workflows import in_words, state_of, waits_for
 from lateshift.errors import OptionInvalid, PayloadTooLarge, RunEnded, RunUnknown
+from lateshift.model.depth import PAYLOAD_DEPTH, refuse_deep
 from lateshift.model.ids import JobId
 from lateshift.model.job import PAYLOAD_LIMIT, JobView, State
 from lateshift.model.words import short
@@ -134,6 +135,7 @@ def new_arguments(step: StepView, given: Any) -> bytes | None:
         raise PayloadTooLarge(
             f"The arguments are {len(payload):,} bytes, over the limit of {PAYLOAD_LIMIT:,}."
         )
+    refuse_deep(payload, "The arguments have", PAYLOAD_DEPTH)
     return payload
 
 

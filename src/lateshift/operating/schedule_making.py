@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
 from msgspec import structs
 
 from lateshift.errors import OptionInvalid, ScheduleUnknown
+from lateshift.model.depth import shown
+from lateshift.model.edit import named
 from lateshift.model.scheduling.plan import CATCH_UP_MOST, GRACE, Plan, plan_of
 from lateshift.model.scheduling.schedule import NewSchedule, ScheduleView
 from lateshift.model.scheduling.timing import timing_of
@@ -63,8 +64,8 @@ def _edited(
 
 def _values(view: ScheduleView) -> dict[str, Any]:
     """The arguments as they are; not the one that only holds the place of the tick's time."""
-    told: dict[str, Any] = msgspec.json.decode(view.job.payload)
-    return {name: value for name, value in told.items() if name != view.plan.tick_as}
+    told = named(view.job.payload)
+    return {name: shown(value) for name, value in told.items() if name != view.plan.tick_as}
 
 
 def _as_it_was(view: ScheduleView, given: Mapping[str, Any]) -> dict[str, Any]:

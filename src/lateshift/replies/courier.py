@@ -10,6 +10,7 @@ from lateshift.runtime.aside import aside
 from lateshift.runtime.leadership import TTL, Leadership
 from lateshift.runtime.log import log
 from lateshift.store.contract import Store
+from lateshift.telemetry.liveness import has_failed
 
 COURIER_BATCH = 500  # events in one transaction
 FIRST_PAUSE = timedelta(seconds=0.05)
@@ -32,6 +33,7 @@ class Courier:
             sent = await aside(self.round)
         except StoreError as error:
             log.warning("replies wait, for the store does not answer: %s", error)
+            has_failed()
             return STAND_BY
         if sent is None:
             return STAND_BY

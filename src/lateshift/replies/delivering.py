@@ -10,7 +10,7 @@ from lateshift.model.retry import Retry
 DELAYS = tuple(
     timedelta(seconds=seconds) for seconds in (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 )
-DELIVERY_RETRY = Retry(attempts=len(DELAYS) + 1, waits=DELAYS)
+DELIVERY_RETRY = Retry(attempts=len(DELAYS) + 1, waits=DELAYS, patient=True)
 DELIVERY_TIME = timedelta(minutes=1)  # of each try
 BROKER_ANSWERS = DELIVERY_TIME / 6  # within that, to each thing that it is asked, or the try has failed
 DELIVERED_KEPT = timedelta(hours=1)

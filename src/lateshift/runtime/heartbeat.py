@@ -12,7 +12,7 @@ from lateshift.model.ids import MemberId
 from lateshift.model.member import Loops
 from lateshift.runtime.log import log
 from lateshift.store.contract import Members
-from lateshift.telemetry.liveness import living
+from lateshift.telemetry.liveness import has_failed, living
 
 BEATS = 3  # in each lifetime
 SOONER = 10  # parts of a beat after which one that failed is tried again
@@ -104,8 +104,11 @@ class Heartbeat:
             while not self._stopping.wait(self.pause):
                 try:
                     self.beat()
+                    if self._failed:
+                        has_failed()
                 except Exception:  # whatever it is, the others' leases hang on the next beat
                     log.exception("a heartbeat failed; the next one follows")
+                    has_failed()
                 loop.has_turned(self.pause)
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
-from lateshift.telemetry.liveness import living
+from lateshift.telemetry.liveness import has_failed, living
 
 AFTER_A_FAULT = timedelta(seconds=1)
 
@@ -17,7 +17,7 @@ class Part(Protocol):
 
 
 async def drive(part: Part, stopping: asyncio.Event) -> None:
-    """Turn until told to stop. A turn that raises is logged and tried again: no loop stops in silence."""
+    """Turn until told to stop. A turn that raises is logged and tried again: no loop stops in silence, and one that always fails is late."""
     with living(type(part).__name__) as loop:
         while not stopping.is_set():
             try:
@@ -25,6 +25,7 @@ async def drive(part: Part, stopping: asyncio.Event) -> None:
             except Exception:
                 log.exception("%s failed; it goes on in %s", type(part).__name__, AFTER_A_FAULT)
                 pause = AFTER_A_FAULT
+                has_failed()
             loop.has_turned(pause.total_seconds())
             if pause <= timedelta(0):
                 await asyncio.sleep(0)

@@ -11,6 +11,7 @@ from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
 from lateshift.store.contract import Store
 from lateshift.store.schedule_contract import Fired
+from lateshift.telemetry.liveness import has_failed
 
 AT_ONCE = 2000  # schedules decided in one commit
 HANDS = 2  # that decide beside each other while more are due than that
@@ -37,6 +38,7 @@ class Ticker:
             if not self._store_away:  # once, until it is there again
                 log.warning("the scheduler cannot reach the store: %s", error)
             self._store_away = True
+            has_failed()
             return STAND_BY
         self._store_away = False
         return pause

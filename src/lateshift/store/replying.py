@@ -10,15 +10,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lateshift.errors import StoreError
 from lateshift.model import reply
 from lateshift.model.events import Told, event_of
 from lateshift.model.ids import new_job_id
 from lateshift.model.job import NewJob, Place
 
 EVENTS_KEPT = timedelta(hours=1)  # how long what was told to a channel can be read again
-
-# What building the jobs and messages of an event may raise; each store adds what it refuses.
-UNFIT = (ValueError, OverflowError, TypeError, msgspec.MsgspecError)
 
 T = TypeVar("T")
 
@@ -84,6 +82,23 @@ def halving(send: Callable[[int], T], limit: int) -> T:
             limit //= 2
 
 
+def is_fault_of_event(
+    error: Exception, *, said: type[Exception], refused: tuple[type[Exception], ...]
+) -> bool:
+    """Whether what was raised while jobs and messages were made of events is theirs, and would be raised again for ever, with all that stands
+    behind them. `said`: by the database, of which only what it refuses is theirs. Of the rest nothing is, that is over when the store or the
+    memory is there again."""
+    if isinstance(error, said):
+        return isinstance(error, refused)
+    return not isinstance(error, StoreError | MemoryError)
+
+
 def set_aside(number: int, job: object, error: Exception) -> None:
     """Tell of an event that is not sent on, for everything behind it would wait for ever."""
-    log.error("the event %s of the job %s is set aside, for it cannot be kept: %s", number, job, error)
+    log.error(
+        "the event %s of the job %s is set aside, for it cannot be kept: %s: %s",
+        number,
+        job,
+        type(error).__name__,
+        error,
+    )

@@ -8,6 +8,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
+from lateshift.model.depth import JSON_DEPTH, depth_of
 from lateshift.model.ids import JobId
 from lateshift.model.pipeline.progress import Tally
 from lateshift.model.workflow.run import Advance, Advanced, Loaded, Phase, RunRow, RunView, Signal
@@ -144,7 +145,9 @@ def known_by_key(kept: Sequence[tuple[str, bytes | None]], name: str, data: byte
 
 
 def _in_order(data: bytes | None) -> bytes | None:
-    return None if data is None else msgspec.json.encode(msgspec.json.decode(data), order="deterministic")
+    if data is None or depth_of(data) > JSON_DEPTH:
+        return data
+    return msgspec.json.encode(msgspec.json.decode(data), order="deterministic")
 
 
 def refused(waiting: Sequence[tuple[bool]], ended: Sequence[tuple[bool]]) -> Told | None:

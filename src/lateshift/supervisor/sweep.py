@@ -15,6 +15,7 @@ from lateshift.runtime.leadership import TTL, Leadership
 from lateshift.runtime.log import log
 from lateshift.store.contract import Gap, Store, TakenBack
 from lateshift.supervisor.losses import Losses
+from lateshift.telemetry.liveness import has_failed
 
 EVERY = timedelta(seconds=1)
 STAND_BY = timedelta(seconds=2)
@@ -67,6 +68,7 @@ class Sweep:
         except StoreError as error:
             self._stay_quiet()
             log.warning("the supervisor cannot reach the store: %s", error)
+            has_failed()
             return STAND_BY
 
     def _clocks_apart(self) -> float:

@@ -1,7 +1,9 @@
-"""How long ago each loop of this process last turned. A loop that has stopped in silence grows old, whatever keeps it."""
+"""How long ago each loop of this process last turned well. A loop that has stopped in silence grows old, whatever keeps it, and so does one
+that fails at every turn."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from msgspec import Struct
 
@@ -14,17 +16,27 @@ LEAST_INTERVAL = 5.0  # seconds: a busy loop asks for no pause at all, and one t
 class Loop:
     """Turned by whoever drives it, on any thread."""
 
-    __slots__ = ("interval", "name", "turned")
+    __slots__ = ("failed", "interval", "name", "turned")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.interval = 0.0
         self.turned = SYSTEM.monotonic()
+        self.failed = False  # the turn that is under way
 
     def has_turned(self, pause: float) -> None:
-        """Its next turn follows after `pause` seconds, or sooner."""
-        self.interval = pause
-        self.turned = SYSTEM.monotonic()
+        """Its next turn follows after `pause` seconds, or sooner. One that has failed leaves all as it was."""
+        if not self.failed:
+            self.interval = pause
+            self.turned = SYSTEM.monotonic()
+        self.failed = False
+
+
+def has_failed() -> None:
+    """Of the turn that is under way here: whatever pause it gives, it is none that counts."""
+    loop = _turning.get()
+    if loop is not None:
+        loop.failed = True
 
 
 class Age(Struct, frozen=True):
@@ -40,6 +52,7 @@ class Age(Struct, frozen=True):
 
 
 _loops: set[Loop] = set()
+_turning: ContextVar[Loop | None] = ContextVar("turning", default=None)
 
 
 @contextmanager
@@ -47,9 +60,11 @@ def living(name: str) -> Iterator[Loop]:
     """While the block runs, a loop of this name should turn."""
     loop = Loop(name)
     _loops.add(loop)
+    before = _turning.set(loop)
     try:
         yield loop
     finally:
+        _turning.reset(before)
         _loops.discard(loop)
 
 

@@ -9,6 +9,7 @@ from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
 from lateshift.store.contract import Store
 from lateshift.store.schedule_contract import Declared
+from lateshift.telemetry.liveness import has_failed
 from lateshift.triggers.trigger import Trigger
 
 STAND_BY = timedelta(seconds=2)
@@ -36,6 +37,7 @@ class Declaring:
             await aside(self.say)
         except StoreError as error:
             log.warning("the triggers cannot be declared yet: %s", error)
+            has_failed()
             return STAND_BY
         return NOT_YET if self._wrong else LOOK_EVERY
 

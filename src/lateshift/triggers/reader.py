@@ -16,6 +16,7 @@ from lateshift.runtime.own_thread import OwnThread
 from lateshift.store.contract import Store
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.trigger_contract import Standing
+from lateshift.telemetry.liveness import has_failed
 from lateshift.triggers.source import Incoming, Read, Source, SourceAway
 from lateshift.triggers.trigger import Trigger
 
@@ -65,6 +66,7 @@ class Reader:
             if not self._store_away:
                 log.warning("trigger %s cannot reach the store: %s", self._name, error)
             self._store_away = True
+            has_failed()
             return STAND_BY
         self._store_away = False
         return pause

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from lateshift.errors import EventInvalid
+from lateshift.model.depth import PAYLOAD_DEPTH, refuse_deep, shown
 from lateshift.model.ids import new_job_id
 from lateshift.model.outcome import clip
 from lateshift.model.triggering.events import KINDS, Message, Seen
@@ -38,7 +39,10 @@ def seen_again(raw: bytes, rest: bytes) -> Seen:
     if told["kind"] == Message.__name__:
         return Message(body=_body(raw, told), **told["seen"])
     [kind] = [kind for kind in KINDS if kind.__name__ == told["kind"]]
-    return msgspec.json.decode(raw, type=kind)
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except RecursionError as error:
+        raise EventInvalid("it is too deep to be read: discard it.") from error
 
 
 def _body(raw: bytes, told: dict[str, Any]) -> bytes:
@@ -63,7 +67,8 @@ def _raw(incoming: Incoming) -> bytes:
 
 def for_sender(view: RefusedView) -> str | None:
     """Why, as whoever sent it may be told; None where nothing is to be told, or an older release does not say whose words they are."""
-    return view.reason if msgspec.json.decode(view.rest).get("ours") else None
+    told = shown(view.rest)
+    return view.reason if isinstance(told, dict) and told.get("ours") else None
 
 
 def _rest(incoming: Incoming, queue: str, ours: bool) -> bytes:
@@ -73,6 +78,8 @@ def _rest(incoming: Incoming, queue: str, ours: bool) -> bytes:
     }  # headers may hold anything
     more = {"queue": queue, "ours": ours} | ({} if incoming.how is None else {"how": incoming.how})
     try:
-        return msgspec.json.encode({"kind": type(seen).__name__, "seen": told, **more}, enc_hook=str)
+        rest = msgspec.json.encode({"kind": type(seen).__name__, "seen": told, **more}, enc_hook=str)
+        refuse_deep(rest, "what came with it has", PAYLOAD_DEPTH)
+        return rest
     except Exception:
         return msgspec.json.encode({"kind": type(seen).__name__, "seen": {}, **more})

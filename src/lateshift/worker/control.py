@@ -11,7 +11,7 @@ from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
 from lateshift.sealing.jobs import sealed_log
 from lateshift.store.contract import Store
-from lateshift.telemetry.liveness import ages
+from lateshift.telemetry.liveness import ages, has_failed
 from lateshift.telemetry.measures import RUNS_TOLD, STARTS_TOLD
 from lateshift.worker.attempt import Attempt
 from lateshift.worker.counting import TOLD_EVERY
@@ -38,6 +38,7 @@ class Control:
         self._clock = clock
         self._introduction = introduction
         self._turns = 0
+        self._store_away = False
         self._reported: dict[str, object] = {}
         self._told_at = clock.monotonic()
         self._ends = Ends(clock.monotonic)
@@ -54,8 +55,13 @@ class Control:
                 await self._speak()
                 if self._turns % STRAYS_EVERY == 0:
                     await self._worker.return_strays()
+                self._store_away = False
             except StoreError as error:
                 log.warning("the store is away: %s", error)
+                self._store_away = True
+                has_failed()
+        elif self._store_away:  # no turn is well until the store has answered one
+            has_failed()
         return EVERY
 
     async def _speak(self) -> None:

@@ -9,6 +9,7 @@ import msgspec
 from lateshift.errors import Cancel, LateshiftError, LeaseLost, OptionInvalid, PayloadTooLarge, StateInvalid
 from lateshift.model import mismatch
 from lateshift.model.batch import BatchId
+from lateshift.model.depth import refuse_deep, too_deep
 from lateshift.model.ids import JobId
 from lateshift.model.job import PAYLOAD_LIMIT, Lease, Progress
 from lateshift.model.outcome import clip
@@ -177,9 +178,13 @@ def _lose(attempt: Running) -> None:
 
 
 def _encode(state: Any, what: str = "checkpoint") -> bytes:
-    encoded = msgspec.json.encode(state)
+    try:
+        encoded = msgspec.json.encode(state)
+    except RecursionError as error:
+        raise too_deep(f"The {what} has") from error
     if len(encoded) > PAYLOAD_LIMIT:
         raise PayloadTooLarge(f"The {what} is {len(encoded):,} bytes, over the limit of {PAYLOAD_LIMIT:,}.")
+    refuse_deep(encoded, f"The {what} has")
     return encoded
 
 

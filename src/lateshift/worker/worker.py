@@ -4,6 +4,7 @@ exchange with the store does both, while the jobs of the one before are running.
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -36,6 +37,7 @@ from lateshift.store.crashpoints import crashpoint
 from lateshift.store.lines import served
 from lateshift.task import Task
 from lateshift.telemetry.keeping import keep_from
+from lateshift.telemetry.liveness import has_failed
 from lateshift.telemetry.measures import PROCESS
 from lateshift.telemetry.tracing import spans
 from lateshift.worker.attempt import Attempt
@@ -135,11 +137,9 @@ class Worker:
 
     async def wait(self, pause: timedelta) -> None:
         """Until woken, at most `pause`."""
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(pause.total_seconds()):
                 await self._wake.wait()
-        except TimeoutError:
-            pass
 
     async def turn(self) -> timedelta:
         """One exchange with the store. Gives how long to pause; waking is a hint, the pause is the truth."""
@@ -157,6 +157,7 @@ class Worker:
             return await self._exchange()
         except StoreError as error:
             log.warning("the store is away: %s", error)
+            has_failed()
             return AFTER_A_FAULT
 
     def _declare(self) -> None:

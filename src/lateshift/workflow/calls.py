@@ -16,6 +16,7 @@ import msgspec
 
 from lateshift.errors import PayloadTooLarge, WorkflowInvalid
 from lateshift.model.arguments import Arguments, Results
+from lateshift.model.depth import PAYLOAD_DEPTH, depth_of
 from lateshift.model.job import PAYLOAD_LIMIT
 from lateshift.model.outcome import MESSAGE_LIMIT, ResultNotKept, clip, plain, said, trace_of
 from lateshift.model.remote import name_of
@@ -44,7 +45,8 @@ class Inline:
             )
         except (TypeError, ValueError, RecursionError, OverflowError):
             return None
-        return payload if len(payload) <= PAYLOAD_LIMIT else None
+        shown = len(payload) <= PAYLOAD_LIMIT and depth_of(payload, PAYLOAD_DEPTH) <= PAYLOAD_DEPTH
+        return payload if shown else None
 
     def mended(self, payload: bytes) -> "Inline":
         """The same function with the arguments that an operator gave it, by name."""

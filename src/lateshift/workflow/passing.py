@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from lateshift.errors import PayloadTooLarge, PipelineInvalid
+from lateshift.model.depth import JSON_DEPTH, PAYLOAD_DEPTH, depth_of, refuse_deep, too_deep
 from lateshift.model.ids import new_job_id
 from lateshift.model.job import PAYLOAD_LIMIT, RESULT_LIMIT, NewJob
 from lateshift.model.outcome import clip
@@ -83,6 +84,8 @@ class Passing(Flow):
             value = await self._through(station, value, first=number == 1, at=at)
         if len(value) > RESULT_LIMIT:
             await self._refuse(Kind.FIXED, RESULT, _too_large("the result", value, RESULT_LIMIT))
+        if depth_of(value) > JSON_DEPTH:
+            await self._refuse(Kind.FIXED, RESULT, too_deep("the result has"))
         return None if value == b"null" else Raw(value)
 
     async def _line(self, line: Sequence[Station], value: bytes) -> bytes:
@@ -188,6 +191,7 @@ class Passing(Flow):
         payload = b"{" + msgspec.json.encode(parameter_of(task)) + b":" + value + b"}"
         if len(payload) > PAYLOAD_LIMIT:
             raise _too_large(f"what {task.name} would get", payload, PAYLOAD_LIMIT)
+        refuse_deep(payload, f"what {task.name} would get has", PAYLOAD_DEPTH)
         return payload
 
 

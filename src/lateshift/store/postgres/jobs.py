@@ -58,21 +58,26 @@ NEXT_DUE = """SELECT greatest(due_at - (clock_timestamp() + %s::interval), inter
 STOP_ORDERS = """SELECT id, fence, cancel_by FROM lateshift.job
  WHERE holder = %s AND state = 2 AND cancel_by IS NOT NULL"""
 
-# Dead and cancelled jobs are ready again, or scheduled, with fresh attempts and the fence they had. Primary key.
+# Dead and cancelled jobs are ready again, or scheduled, with fresh attempts and the fence they had. What is inserted with the fence of a
+# new job is told of as received: so one that was never leased gets its reply back afterwards. Primary key.
 REVIVE = f"""WITH gone AS (DELETE FROM lateshift.settled s WHERE id = ANY(%(ids)s) AND state IN (5, 6)
  AND (SELECT true FROM lateshift.job j WHERE j.session IS NOT NULL AND j.sequence IS NOT NULL AND j.queue = s.queue
   AND j.session = s.session AND j.sequence = s.sequence LIMIT 1) IS NULL RETURNING *),
-{settling.counted("-count(*)", "gone.state", "0")}
-INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, fence, due_at, created_at, time_limit,
+{settling.counted("-count(*)", "gone.state", "0")},
+back AS (INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, fence, due_at, created_at, time_limit,
  exclusive, task, payload, checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch, trace,
  reply)
 SELECT id, queue, lane, CASE WHEN delay > interval '0' THEN 0 ELSE 1 END, priority, attempts, fence,
  clock_timestamp() + %(skew)s::interval + coalesce(delay, interval '0'), created_at, time_limit,
  exclusive, task, payload, checkpoint, history, session,
  CASE WHEN session IS NOT NULL THEN greatest(turn, coalesce(sequence, 1)) END, sequence, gap_after, holds, tenant,
- limit_key, batch, trace, reply
+ limit_key, batch, trace, CASE WHEN fence > 0 THEN reply END
 FROM gone LEFT JOIN unnest(%(late)s::uuid[], %(delays)s::interval[]) AS later (id, delay) USING (id)
-RETURNING id, queue, lane"""
+RETURNING id, queue, lane, fence)
+SELECT back.id, back.queue, back.lane, CASE WHEN back.fence = 0 THEN gone.reply END FROM back JOIN gone ON gone.id = back.id"""
+# The replies of those. Primary key.
+GIVE_BACK = """UPDATE lateshift.job SET reply = mine.reply
+ FROM unnest(%s::uuid[], %s::text[]) AS mine (id, reply) WHERE job.id = mine.id"""
 # The queues in whose sessions these stood. Primary key.
 DEAD_QUEUES = "SELECT DISTINCT queue FROM lateshift.settled WHERE id = ANY(%s) AND tenant IS NOT NULL"
 
@@ -268,12 +273,15 @@ class PostgresJobs:
             late = {id: delays[id] for id in wanted if id in delays} if delays else {}
             times = {"late": list(late), "delays": list(late.values()), "skew": self._clock.offset}
             rows = connection.execute(REVIVE, {"ids": wanted, **times}).fetchall()
-            found = {id for id, _, _ in rows}
+            found = {id for id, _, _, _ in rows}
+            replies = {id: reply for id, _, _, reply in rows if reply is not None}
+            if replies:
+                connection.execute(GIVE_BACK, (list(replies), list(replies.values())))
             if dead:
                 sessions.let_go(connection, found, self._clock.offset)
             batches.reopen(connection, sorted(found))
             told.write("resubmit", map(str, found), by)
-            return found, {Line(queue, lane_of(lane)) for _, queue, lane in rows}
+            return found, {Line(queue, lane_of(lane)) for _, queue, lane, _ in rows}
 
         found, lines = do(self._database, deed)
         self._wakes.hint(lines)

@@ -17,7 +17,7 @@ from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.queues import concealed
 from lateshift.store.postgres.wakes import NotifyWakes
 from lateshift.store.reply_contract import Published
-from lateshift.store.replying import EVENTS_KEPT, UNFIT, Refused, Sent, halving, sent, set_aside
+from lateshift.store.replying import EVENTS_KEPT, Refused, Sent, halving, is_fault_of_event, sent, set_aside
 
 # Shared with nobody: whoever would take the term over waits for the commit. So numbers appear in their order.
 TERM = "SELECT 1 FROM lateshift.lock WHERE name = 'courier' AND fence = %s AND owner IS NOT NULL FOR UPDATE"
@@ -46,7 +46,7 @@ PURGE_EVENTS = """DELETE FROM lateshift.event WHERE number = ANY(ARRAY(
  AND number < (SELECT max(number) FROM lateshift.event) LIMIT %(limit)s))"""
 
 
-REFUSED = (*UNFIT, psycopg.DataError, psycopg.IntegrityError, pg.ProgramLimitExceeded)
+REFUSED = (psycopg.DataError, psycopg.IntegrityError, pg.ProgramLimitExceeded)
 
 
 class PostgresReplies:
@@ -90,7 +90,9 @@ class PostgresReplies:
                     columns = [list(column) for column in zip(*made.published, strict=True)]
                     connection.execute(PUBLISH, (EVENTS_KEPT + self._clock.offset, *columns))
                 return made
-        except REFUSED as error:
+        except Exception as error:
+            if not is_fault_of_event(error, said=psycopg.Error, refused=REFUSED):
+                raise
             if len(rows) > 1:
                 raise Refused from error
             number, job, *_ = rows[0]

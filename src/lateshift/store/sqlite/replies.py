@@ -13,7 +13,7 @@ from lateshift.store.contract import COUNT_LIMIT, Wakes
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.reply_contract import Published
-from lateshift.store.replying import EVENTS_KEPT, UNFIT, Refused, Sent, halving, sent, set_aside
+from lateshift.store.replying import EVENTS_KEPT, Refused, Sent, halving, is_fault_of_event, sent, set_aside
 from lateshift.store.sqlite import enqueue
 from lateshift.store.sqlite.blocks import blocks
 from lateshift.store.sqlite.database import Connection, Database
@@ -43,7 +43,7 @@ NEWEST = "SELECT seq FROM sqlite_sequence WHERE name = 'event'"
 PURGE_EVENTS = "DELETE FROM event WHERE number IN (SELECT number FROM event WHERE expires_at <= ? LIMIT ?)"
 
 
-REFUSED = (*UNFIT, apsw.ConstraintError, apsw.MismatchError, apsw.TooBigError)
+REFUSED = (apsw.ConstraintError, apsw.MismatchError, apsw.TooBigError)
 
 
 def tell_ended(connection: Connection, ids: Sequence[Any]) -> None:
@@ -92,7 +92,9 @@ class SqliteReplies:
             enqueue.run(connection, enqueue.statements(made.jobs, now))
             until = now + EVENTS_KEPT // MICROSECOND
             connection.executemany(PUBLISH, [(*message, until) for message in made.published])
-        except REFUSED as error:
+        except Exception as error:
+            if not is_fault_of_event(error, said=apsw.Error, refused=REFUSED):
+                raise
             if len(rows) > 1:
                 raise Refused from error
             connection.execute("ROLLBACK TO made")
