@@ -12,13 +12,13 @@ from lateshift.errors import OptionInvalid
 from lateshift.model.job import NewJob
 from lateshift.model.retry import Retry
 from lateshift.model.triggering.events import Event
+from lateshift.model.triggering.naming import ALERTS
 from lateshift.replies.webhook import Endpoint
 from lateshift.store.contract import Store
 from lateshift.supervisor.losses import Losses
 from lateshift.task import Limits, Task
 from lateshift.worker.current import current
 
-ALERTS = "alert."
 ALERT_WEBHOOK = "lateshift.alert_webhook"
 ALERT_RETRY = Retry(attempts=16, base=timedelta(seconds=5), cap=timedelta(hours=24))  # over about two days
 ALERT_TIME = timedelta(minutes=1)  # of each try, the time in which its name is looked up included
