@@ -11,7 +11,7 @@ _MADE = "LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 
 # What a submitter may not do by itself: see enqueue.UNDO_REPEAT.
 UNDO_REPEAT = f"""CREATE OR REPLACE FUNCTION lateshift.undo_repeat(ids uuid[]) RETURNS void {_MADE}
- AS $${enqueue.UNDONE.format(ids="ids")}$$"""
+ AS $${enqueue.undone("ids")}$$"""
 
 # What a supervisor with a worker's rights purges: the time is the function's own, so that whoever runs the worker's code cannot take anything
 # younger. See upkeep.
