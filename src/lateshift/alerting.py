@@ -12,13 +12,13 @@ from lateshift.errors import OptionInvalid
 from lateshift.model.job import NewJob
 from lateshift.model.retry import Retry
 from lateshift.model.triggering.events import Event
+from lateshift.model.triggering.naming import ALERTS
 from lateshift.replies.webhook import Endpoint
 from lateshift.store.contract import Store
 from lateshift.supervisor.losses import Losses
 from lateshift.task import Limits, Task
 from lateshift.worker.current import current
 
-ALERTS = "alert."
 ALERT_WEBHOOK = "lateshift.alert_webhook"
 # After 5 seconds, and twice as long each time: over about two days.
 ALERT_WAITS = tuple(timedelta(seconds=5) * 2**again for again in range(15))

@@ -32,6 +32,7 @@ from lateshift.model.limit import Limit
 from lateshift.model.member import VERSION_LIMIT, Program, program_of
 from lateshift.model.placing import Then
 from lateshift.model.queue import QueueSettings, WhenFull, declare, queue_name, sensitive_among
+from lateshift.model.triggering.naming import ALERTS
 from lateshift.pipelines import Pipelines
 from lateshift.registrar import Registrar, TaskOptions
 from lateshift.replies.targets import Targets
@@ -72,7 +73,12 @@ class Lateshift(Agents, Scheduling, Triggering, Pipelines, Alerting, Replying):
         self._ring: Ring | None = None
         self._tasks: dict[str, Task[..., Any]] = {}
         self.client = Client(
-            lambda: self.store, self.settings.key_window, self._queues, name, self.ring, Targets(self._tasks)
+            lambda: self.store,
+            self.settings.key_window,
+            self._queues,
+            name,
+            self.ring,
+            Targets(self._tasks, self._hearers),
         )
         self._starters: list[Callable[[], Any]] = []
         self._store: Store | None = None
@@ -115,6 +121,10 @@ class Lateshift(Agents, Scheduling, Triggering, Pipelines, Alerting, Replying):
         """What its workers say of themselves: the app, its version, its tasks, its queues."""
         lanes = {name: task.lane for name, task in self._tasks.items()}
         return program_of(self.name, self._version, lanes, self.declared_queues())
+
+    def _hearers(self) -> set[str]:
+        """The tasks that hear alerts."""
+        return {it.task.name for it in self._triggers.values() if it.about.startswith(ALERTS)}
 
     def declared_queues(self) -> set[str]:
         """By settings, or as the queue of a task."""

@@ -6,85 +6,11 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg import errors as pg
 
 from lateshift import Lateshift, Unique
 from lateshift.errors import KeyConflict
 from tests.roles.conftest import Realm
 from tests.roles.test_walk import HOUR, program
-
-PLAIN: dict[str, Any] = {
-    "id": "gen_random_uuid()", "queue": "'q'", "lane": "0", "state": "1", "priority": "0", "attempts": "1", "due_at": "now()",
-    "created_at": "now()", "task": "'t'", "payload": "'{}'",
-}  # fmt: skip
-FORGED = {
-    "a delivery to a webhook": {"task": "'lateshift.reply_webhook.hook'"},
-    "a delivery to a broker": {"task": "'lateshift.reply_broker.rabbit'"},
-    "an alert": {"task": "'lateshift.alert_webhook'"},
-    "an alert by a name of the program's": {"task": "'ops-alerts'"},
-    "among deliveries": {"queue": "'replies.hook'"},
-    "in a batch": {"lane": "4", "batch": "gen_random_uuid()"},
-    "already running": {"state": "2"},
-    "as if settled": {"state": "4"},
-    "as if a breaker held it": {"state": "3", "blocked_by": "'breaker:b'"},
-    "behind another's session": {"state": "3", "session": "'mine'", "blocked_by": "'session:theirs'"},
-    "ready and blocked": {"blocked_by": "'session:s'", "session": "'s'"},
-    "before all others": {"priority": "32000"},
-    "at a time that no program can read": {"due_at": "'infinity'"},
-    "made at such a time": {"created_at": "'-infinity'"},
-}
-
-
-def adding(changes: dict[str, str]) -> bytes:
-    columns = PLAIN | changes
-    return f"INSERT INTO lateshift.job ({', '.join(columns)}) VALUES ({', '.join(columns.values())})".encode()
-
-
-@pytest.fixture(scope="module")
-def alerted(realm: Realm) -> Realm:
-    """A program that has an alert's webhook under a name of its own."""
-    with program(realm, "worker") as app:
-        app.alert_webhook("http://127.0.0.1:9/", secret="whsec_" + "A" * 40, internal=True, name="ops-alerts")
-        app.store.triggers.declare([trigger.declared for trigger in app.triggers.values()], app=app.name)
-    return realm
-
-
-@pytest.mark.parametrize("what", FORGED)
-def test_a_submitter_adds_no_job_that_no_call_of_its_own_could_make(alerted: Realm, what: str) -> None:
-    with alerted.connect("submitter") as connection:
-        connection.execute(adding({}))
-        with pytest.raises(pg.InsufficientPrivilege, match="who only submits may not enqueue this job"):
-            connection.execute(adding(FORGED[what]))
-
-
-@pytest.mark.parametrize("what", ["a delivery to a webhook", "among deliveries", "in a batch"])
-@pytest.mark.parametrize("role", ["owner", "server", "worker"])
-def test_who_makes_such_jobs_by_right_makes_them(realm: Realm, role: str, what: str) -> None:
-    with psycopg.connect(realm.url(role)) as connection:
-        connection.execute(adding(FORGED[what]))
-        connection.rollback()
-
-
-def test_a_role_that_may_only_add_jobs_is_a_submitter(realm: Realm) -> None:
-    with psycopg.connect(realm.admin) as connection:
-        role = f"{realm.prefix}_own"
-        connection.execute(f"CREATE ROLE {role}".encode())
-        connection.execute(f"GRANT USAGE ON SCHEMA lateshift TO {role}".encode())
-        connection.execute(f"GRANT INSERT ON lateshift.job TO {role}; SET ROLE {role}".encode())
-        with pytest.raises(pg.InsufficientPrivilege, match="who only submits"):
-            connection.execute(adding(FORGED["an alert"]))
-        connection.rollback()
-
-
-def test_a_submitter_does_not_jump_the_line_of_a_session(realm: Realm) -> None:
-    with program(realm, "submitter") as app, realm.connect("submitter") as connection:
-        first = app.tasks["add"].options(session="line", delay=HOUR).enqueue(1, 1)
-        rows = connection.execute(
-            adding({"session": "'line'", "turn": "-5", "lane": "4", "queue": "'default'"})
-            + b" RETURNING turn"
-        ).fetchall()
-        before = connection.execute("SELECT turn FROM lateshift.job WHERE id = %s", (first.id,)).fetchall()
-    assert rows[0][0] > before[0][0]
 
 
 @pytest.fixture

@@ -1,10 +1,15 @@
 """Enqueue: accepted means kept, once, as it was given."""
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from lateshift import Lateshift
 from lateshift.clock import ManualClock
 from lateshift.errors import KeyConflict
 from lateshift.model.ids import new_job_id
@@ -57,6 +62,49 @@ def test_jobs_of_callers_who_wait_together_are_all_kept_and_may_be_sent_again(
     assert [see(store, job.id).payload for job in jobs] == [job.payload for job in jobs]
     assert {see(store, job.id).state for job in jobs} == {State.READY}
     assert len(store.reports.jobs(JobFilter(), 1000)) == count
+
+
+# About the sizes of the blocks in which a store writes them.
+COUNTS = pytest.mark.parametrize(
+    "count", [1, 9, 10, 11, 19, 20, 21, 89, 99, 100, 101, 109, 110, 111, 119, 120, 199, 200, 211]
+)
+
+
+@COUNTS
+def test_jobs_that_are_sent_together_are_all_there_however_many_they_are(
+    store: Store, clock: ManualClock, count: int
+) -> None:
+    with paint(store, clock) as (app, task):
+        assert app.enqueue_many(task.call(n) for n in range(count)) == count
+        again = [NewJob(new_job_id(), task.spec, b"[%d]" % n, None, True) for n in range(count)]
+        store.jobs.enqueue(again)
+    kept = sorted(view.payload for view in store.reports.jobs(JobFilter(), 1000))
+    assert kept == sorted([*(b'{"n":%d}' % n for n in range(count)), *(job.payload for job in again)])
+
+
+@COUNTS
+@pytest.mark.anyio
+async def test_jobs_of_callers_who_ask_at_once_are_all_there_however_many_they_are(
+    store: Store, clock: ManualClock, count: int
+) -> None:
+    with paint(store, clock) as (_, task):
+        jobs = await asyncio.gather(*(task.aenqueue(n) for n in range(count)))
+    kept = {view.id: view.payload for view in store.reports.jobs(JobFilter(), 1000)}
+    assert kept == {job.id: b'{"n":%d}' % n for n, job in enumerate(jobs)}
+
+
+@contextmanager
+def paint(store: Store, clock: ManualClock) -> Iterator[tuple[Lateshift, Any]]:
+    """A program on that store, and its task."""
+    app = Lateshift("shop", store=store.url, clock=clock)
+
+    @app.task
+    def paint(n: int) -> None: ...
+
+    try:
+        yield app, paint
+    finally:
+        app.close()
 
 
 def test_a_batch_of_a_thousand_jobs_is_kept_whole(store: Store) -> None:

@@ -179,7 +179,7 @@ class GuardMachine(RuleBasedStateMachine):
         for job in taken:
             lease = self.leases.pop(job.id)[1]
             assert not worker.settle(lease)
-            if job.dead or job.line.lane is Lane.SOLO:  # suspects are another test's
+            if job.dead or job.line is None or job.line.lane is Lane.SOLO:  # suspects are another test's
                 self.store.jobs.cancel([job.id], by="the test")
                 mine = self.jobs[job.id]
                 if job.dead and mine.holds:

@@ -14,24 +14,15 @@ from lateshift.model.events import JobEvent, Told, event_of
 from lateshift.model.ids import new_job_id
 from lateshift.model.job import JobFilter, Spec
 from lateshift.model.outcome import Completed
-from lateshift.model.reply import Target
+from lateshift.model.reply import Target, of_queue, written
 from lateshift.store import replying as replying_of_store
 from lateshift.store.contract import COUNT_LIMIT, Store
+from tests.forged_routes import DELIVERY, FORGED_ROUTES, HEARER
 from tests.store_contract.driving import DAY, GUARDED, Worker, added
 from tests.store_contract.test_replies import HEARD, TO_CHANNEL, TO_TASK, Courier, replying
+from tests.store_contract.test_triggers import trigger
 
-BAD: list[dict[str, Any]] = [
-    {"priority": 10**6},
-    {"priority": 10**30},
-    {"attempts": 10**10},
-    {"attempts": 0},
-    {"task": "a\0b"},
-    {"task": ""},
-    {"task": "x" * 100_000},
-    {"queue": "x" * 100_000},
-    {"queue": "a\0b"},
-    {"exclusive": "a\0b"},
-]
+BAD_TEXT = "x" * 100_000
 
 
 @pytest.fixture
@@ -43,20 +34,49 @@ def to(spec: Spec) -> Target:
     return Target(to="task:heard", spec=spec)
 
 
-@pytest.mark.parametrize(
-    "wrong", BAD, ids=[f"{name} {str(it)[:9]!r}" for bad in BAD for name, it in bad.items()]
-)
-def test_a_route_that_no_call_could_have_made_holds_up_no_other(
-    store: Store, courier: Courier, caplog: pytest.LogCaptureFixture, wrong: dict[str, Any]
+@pytest.mark.parametrize("what", FORGED_ROUTES)
+def test_a_route_that_no_call_could_have_made_is_sent_nothing_and_holds_up_no_other(
+    store: Store, courier: Courier, caplog: pytest.LogCaptureFixture, what: str
 ) -> None:
-    bad = replying(to(replace(HEARD, **wrong)), TO_CHANNEL, on=("received",))
+    hears = replace(trigger("alerts", about="alert.*", kind="event"), task=HEARER)
+    store.triggers.declare([hears], app="shop")
+    bad, good = replying(), replying(on=("received",))
+    bad = replace(bad, spec=replace(bad.spec, reply=FORGED_ROUTES[what]))
+    added(store, bad, good)
+
+    assert [event.job_id for event in courier.read()] == [good.id]
+    assert {view.id for view in store.reports.jobs(JobFilter(), 100)} == {bad.id, good.id}
+    assert store.replies.waiting() == (0, None)
+    assert f"{bad.id}" in caplog.text
+    assert f"{good.id}" not in caplog.text
+
+
+@pytest.mark.parametrize("text", [BAD_TEXT, "", "a\0b"])
+@pytest.mark.parametrize("name", ["task", "queue", "exclusive"])
+def test_a_route_with_text_that_cannot_be_kept_holds_up_no_other_route_of_its_job(
+    store: Store, courier: Courier, caplog: pytest.LogCaptureFixture, name: str, text: str
+) -> None:
+    bad = replying(to(replace(HEARD, **{name: text})), TO_CHANNEL, on=("received",))
     good = replying(on=("received",))
     added(store, bad, good)
 
     assert [event.job_id for event in courier.read()] == [bad.id, good.id]
     assert store.reports.jobs(JobFilter(queue="replies"), 10) == []
     assert f"{bad.id}" in caplog.text
-    assert f"{good.id}" not in caplog.text
+
+
+def test_lateshifts_own_tasks_are_told_where_they_deliver_and_a_queue_tells_of_its_jobs(
+    store: Store, courier: Courier
+) -> None:
+    """Whatever a call of Lateshift makes goes where it says."""
+    loud = replace(HEARD, queue="loud")
+    targets = [to(DELIVERY), to(replace(loud, reply=written([of_queue("loud", "heard")])))]
+    job = replying(*targets, Target(to="channel:jobs.default.noop"), on=("received",))
+    added(store, job)
+
+    assert [event.channel for event in courier.read()] == ["jobs.default.noop", "jobs.loud.heard"]
+    made = store.reports.jobs(JobFilter(), 10)
+    assert {view.queue for view in made} == {"default", "replies.hook", "loud"}
 
 
 @pytest.mark.parametrize("given", [{"event": {"kind": "completed"}}, {"url": "http://127.0.0.1:9/", "n": 1}])
@@ -83,7 +103,7 @@ def test_an_event_that_the_store_refuses_is_set_aside_and_the_others_go_on_in_or
     place: int,
 ) -> None:
     """Whatever the look at routes lets through."""
-    monkeypatch.setattr(reply, "fault_of", lambda route: None)
+    monkeypatch.setattr(reply, "fault_of", lambda *given: None)
     jobs = [replying(TO_TASK, TO_CHANNEL, on=("received",)) for _ in range(10)]
     bad = replying(to(replace(HEARD, priority=10**30, task="a\0b")), TO_CHANNEL, on=("received",))
     for job in [*jobs[:place], bad, *jobs[place:]]:
@@ -163,7 +183,7 @@ def test_no_event_is_set_aside_for_what_is_not_its_fault(
 def test_what_is_refused_is_set_aside_by_the_courier_of_the_present_term_alone(
     store: Store, courier: Courier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reply, "fault_of", lambda route: None)
+    monkeypatch.setattr(reply, "fault_of", lambda *given: None)
     added(store, replying(to(replace(HEARD, priority=10**30)), on=("received",)))
 
     assert store.replies.forward(term=courier.term + 1, limit=1) == 0

@@ -43,7 +43,7 @@ def test_progress_of_an_older_release_has_no_time_and_is_not_told_as_after_its_e
                 progress=b'{"done":1.0}', history=None, result=None, reason=None, reply=reply)  # fmt: skip
     ended = replace(told, number=2, kind=Kind.COMPLETED, at=now - timedelta(seconds=5), progress=None)
     messages = [
-        msgspec.json.decode(event, type=JobEvent) for *_, event in sent([told, ended], now, ()).published
+        msgspec.json.decode(event, type=JobEvent) for *_, event in sent([told, ended], now, (), ()).published
     ]
 
     assert [message.at for message in messages] == [ended.at, ended.at]

@@ -34,7 +34,7 @@ def test_the_job_of_a_silent_worker_is_ready_for_another(
     assert supervisor.sweep() == []
     clock.move(seconds=1)
 
-    assert supervisor.sweep() == [TakenBack(id, LINE, "worker_lost", False, worker.id)]
+    assert supervisor.sweep() == [TakenBack(id, "default", LINE, "worker_lost", False, worker.id)]
 
     view = see(store, id)
     assert (view.state, view.holder, view.losses, view.attempt) == (State.READY, None, 1, 1)
@@ -68,7 +68,7 @@ def test_a_job_past_its_complete_by_is_taken_from_a_live_worker(
     assert supervisor.sweep() == []  # the holder may say so itself, for a moment
     clock.move(seconds=GRACE.total_seconds())
 
-    assert supervisor.sweep() == [TakenBack(id, LINE, "complete_by", False)]
+    assert supervisor.sweep() == [TakenBack(id, "default", LINE, "complete_by", False)]
 
     view = see(store, id)
     assert (view.state, view.losses, view.history[0].reason) == (State.READY, 0, "complete_by")

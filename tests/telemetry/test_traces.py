@@ -19,9 +19,9 @@ from opentelemetry.trace import SpanContext, SpanKind, StatusCode
 
 from lateshift import Flow, Lateshift, Permanent, Retry, Snooze
 from lateshift.errors import QueueFull
+from lateshift.model.job import TRACE_LIMIT
 from lateshift.telemetry import spans as recorder
 from lateshift.telemetry import tracing
-from lateshift.telemetry.spans import TRACE_LIMIT
 from lateshift.telemetry.structured import JsonLines
 from lateshift.testing import Kit
 

@@ -7,7 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from lateshift.telemetry.spans import LINKS_MOST, TRACE_LIMIT
+from lateshift.model.job import TRACE_LIMIT
+from lateshift.telemetry.spans import LINKS_MOST
 from tests.walks.commands import environment, eventually, interrupted, started
 
 ROOT = Path(__file__).parents[2]

@@ -14,10 +14,11 @@ import pytest
 import trustme
 
 from lateshift.errors import OptionInvalid, Permanent, WebhookFailed
+from lateshift.model.reply import URL_LIMIT
 from lateshift.replies import signing, webhook
 from lateshift.replies.addresses import Reach, reach_of
 from lateshift.replies.signing import Secrets
-from lateshift.replies.webhook import BODY_LIMIT, LONGEST_WISH, URL_LIMIT, Endpoint
+from lateshift.replies.webhook import BODY_LIMIT, LONGEST_WISH, Endpoint
 from tests.unit.receiver import Receiver, receiving
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)

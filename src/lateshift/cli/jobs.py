@@ -194,7 +194,7 @@ def _what(view: JobView) -> str:
     if view.state is State.SCHEDULED:
         wait = view.due_at - SYSTEM.now()
         return (f"in {duration(wait)}" if wait > timedelta(0) else "due") + (f" after {said}" if said else "")
-    return view.reason or shortened(msgspec.json.encode(readable(view.payload)).decode(), GIVEN_SHOWN)
+    return view.reason or shortened(in_one_line(view.payload), GIVEN_SHOWN)
 
 
 def _print_job(view: JobView, of_run: bool) -> None:

@@ -11,7 +11,10 @@ from msgspec import Struct
 from lateshift.model.ids import JobId, MemberId
 
 PRIORITIES = range(-100, 101)
+TASK_NAME_LIMIT = 200  # characters
+OWN = "lateshift."  # how the names of tasks begin that Lateshift has itself
 PAYLOAD_LIMIT = 256 * 1024
+TRACE_LIMIT = 2048  # characters of a context that a job keeps; of a larger one, such as with much baggage, the ids alone
 RESULT_LIMIT = 256 * 1024
 WITHHELD = b'"[withheld]"'  # instead of the payload of a job that one may see the state of, and no more
 LOSSES_UNTIL_DEAD = 3  # a job whose worker died this often is dead-lettered

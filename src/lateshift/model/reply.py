@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Sequence
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -10,9 +11,10 @@ from msgspec import Struct
 from lateshift.errors import OptionInvalid
 from lateshift.model import checks
 from lateshift.model.events import KINDS, Kind
-from lateshift.model.job import PRIORITIES, STRETCHES, Spec
+from lateshift.model.job import OWN, PRIORITIES, STRETCHES, TASK_NAME_LIMIT, Spec
 from lateshift.model.outcome import plain
 from lateshift.model.queue import QUEUE_NAME
+from lateshift.model.retry import LONGEST_DELAY
 
 CORRELATION_LIMIT = 200  # characters
 CHANNEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:\-]{0,255}")
@@ -21,7 +23,11 @@ GIVEN = {"url"}  # what a receiver is given besides the event
 QUEUE_CHANNELS = "jobs."  # how the channels begin that tell of the jobs of queues
 TASK = "task:"
 ROUTES_MOST = 10  # receivers of one job
-RECEIVER_LIMIT = 1000  # characters of a receiver's name, a task's or a channel's, as a job's row may have it
+URL_LIMIT = 2048  # characters of where a webhook goes
+REPLY_LIMIT = 128 * 1024  # characters of all routes of one job
+DELIVERIES = "replies."  # how the queues begin in which Lateshift's own tasks deliver
+DELIVERING = (f"{OWN}reply_webhook.", f"{OWN}reply_broker.")  # and how those tasks do
+ALL_KINDS = (1 << len(Kind)) - 1
 TOLD_UNLESS_ASKED = ("received", "started", "retrying", "completed", "failed", "cancelled")
 
 
@@ -60,34 +66,78 @@ def written(routes: Sequence[Route]) -> str | None:
 
 
 def read(kept: str) -> list[Route]:
-    """Nothing if it cannot be read: what waits behind it must not wait for ever."""
-    try:
-        return _decoder.decode(kept)
-    except msgspec.DecodeError:
+    """Nothing if it cannot be read, for whatever reason (how deep it is raises no DecodeError): what waits behind it must not wait for ever."""
+    if len(kept) > REPLY_LIMIT:
         return []
+    try:
+        routes = _decoder.decode(kept)
+    except (ValueError, RecursionError):
+        return []
+    return routes if len(routes) <= ROUTES_MOST + 1 else []  # one is the channel of its queue
 
 
-def fault_of(route: Route) -> str | None:
-    """Why nothing can be sent there, of a route that no call of Lateshift has made: its row was written otherwise."""
-    spec = route.target.spec
+def fault_of(route: Route, queue: str, task: str, hearers: Collection[str] = ()) -> str | None:
+    """Why nothing can be sent there, of a route that no call of Lateshift has made: whoever may add jobs has written it, and what is made of
+    it is made with a worker's rights. So it is judged as such a job itself is; in PostgreSQL see also judging.py. `queue`, `task`: of the
+    job that is told of. `hearers`: the tasks that hear alerts."""
+    target, spec = route.target, route.target.spec
+    if not 0 < route.kinds <= ALL_KINDS:
+        return f"there are no such kinds of events as {route.kinds}"
     if spec is None:
-        return _text_fault("channel", route.channel or "")
+        return _channel_fault(target.to, queue, task)
+    if not target.given.keys() <= GIVEN or not all(_is_text(url, URL_LIMIT) for url in target.given.values()):
+        return f"task {spec.task[:100]!r} is given more than the event and where it goes"
+    if not _is_text(target.parameter, TASK_NAME_LIMIT):
+        return f"{target.parameter[:100]!r} is no parameter"
+    if route.correlation_id is not None and not _is_text(route.correlation_id, CORRELATION_LIMIT):
+        return "its correlation_id cannot be stored, or is too long"
+    return _spec_fault(spec, hearers)
+
+
+def _channel_fault(to: str, queue: str, task: str) -> str | None:
+    name = to.removeprefix(CHANNEL)
+    if name == queue_channel(queue, task):
+        return None
+    if not to.startswith(CHANNEL) or not CHANNEL_NAME.fullmatch(name):
+        return f"{to[:100]!r} is no channel"
+    return f"the channel {name[:100]} is of another queue" if name.startswith(QUEUE_CHANNELS) else None
+
+
+def _spec_fault(spec: Spec, hearers: Collection[str]) -> str | None:
+    delivers = spec.task.startswith(DELIVERING) and spec.queue.startswith(DELIVERIES)
+    if spec.task in hearers or (spec.task.startswith(OWN) and not delivers):
+        return f"task {spec.task[:100]!r} is started by nobody"
+    if spec.queue.startswith(DELIVERIES) and not delivers:
+        return f"the queue {spec.queue[:100]!r} is of deliveries"
+    if not _is_text(spec.task, TASK_NAME_LIMIT):
+        return f"{spec.task[:100]!r} is no task's name"
+    if not QUEUE_NAME.fullmatch(spec.queue):
+        return f"{spec.queue[:100]!r} is no queue name"
+    if spec.lane.room is spec.lane:
+        return f"lane {spec.lane.label} keeps no order"
+    if spec.batch is not None:
+        return "its job is in a batch"
+    if spec.exclusive is not None:
+        return "its job is exclusive"
     if spec.priority not in PRIORITIES:
         return f"priority {spec.priority} is not from {PRIORITIES[0]} to {PRIORITIES[-1]}"
     if not 0 < spec.attempts <= STRETCHES:
         return f"attempts {spec.attempts} is not from 1 to {STRETCHES}"
-    if not QUEUE_NAME.fullmatch(spec.queue):
-        return f"{spec.queue[:100]!r} is no queue name"
-    if not route.target.given.keys() <= GIVEN:
-        return f"task {spec.task[:100]!r} is given more than the event and where it goes"
-    fault = _text_fault("task", spec.task)
-    return fault if fault or spec.exclusive is None else _text_fault("exclusive", spec.exclusive)
+    if spec.time_limit is not None and not timedelta(0) < spec.time_limit <= LONGEST_DELAY:
+        return f"time_limit {spec.time_limit} is not up to {LONGEST_DELAY}"
+    if spec.delay is not None and not timedelta(0) <= spec.delay <= LONGEST_DELAY:
+        return f"delay {spec.delay} is not up to {LONGEST_DELAY}"
+    if spec.at is not None and spec.at.tzinfo is None:
+        return "its time has no time zone"
+    return (
+        None
+        if spec.reply in (None, written([of_queue(spec.queue, spec.task)]))
+        else "what is told tells others"
+    )
 
 
-def _text_fault(what: str, text: str) -> str | None:
-    if 0 < len(text) <= RECEIVER_LIMIT and plain(text) == text:
-        return None
-    return f"{what} {text[:100]!r} cannot be stored, or has not 1 to {RECEIVER_LIMIT} characters"
+def _is_text(text: Any, limit: int) -> bool:
+    return isinstance(text, str) and 0 < len(text) <= limit and plain(text) == text
 
 
 def channel_name(name: Any) -> str:

@@ -9,6 +9,7 @@ from lateshift.errors import OptionInvalid, TaskInvalid
 from lateshift.model import checks
 from lateshift.model.breaker import Breaker
 from lateshift.model.calling import priority_of
+from lateshift.model.job import TASK_NAME_LIMIT
 from lateshift.model.limit import Limit
 from lateshift.model.queue import queue_name
 from lateshift.model.reply import mask
@@ -50,8 +51,8 @@ class Limits:
 
 def check(name: str, limits: Limits, *, is_async: bool) -> None:
     """Raises what says which of them cannot be."""
-    if not 0 < len(name) <= 200:
-        raise TaskInvalid("A task's name has 1 to 200 characters.")
+    if not 0 < len(name) <= TASK_NAME_LIMIT:
+        raise TaskInvalid(f"A task's name has 1 to {TASK_NAME_LIMIT} characters.")
     queue_name(limits.queue)
     priority_of(limits.priority)
     if not isinstance(limits.retry, Retry):

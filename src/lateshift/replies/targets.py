@@ -1,6 +1,6 @@
 """What `reply_to=` may name: a task, a channel, and the webhooks and brokers that the app has declared."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from lateshift.errors import OptionInvalid
 from lateshift.model.job import Spec
 from lateshift.model.queue import is_sensitive
-from lateshift.model.reply import CHANNEL, TASK, Target, channel_name
-from lateshift.replies.webhook import URL_LIMIT, refuse_foreign
+from lateshift.model.reply import CHANNEL, DELIVERIES, TASK, URL_LIMIT, Target, channel_name
+from lateshift.replies.webhook import refuse_foreign
 from lateshift.task import Bound, Task
 
 BROKER = "broker:"
@@ -18,10 +18,13 @@ KINDS = 'a task, "task:NAME", "channel:NAME", "broker:NAME" or the URL of a webh
 
 
 class Targets:
-    """Of one app. `webhooks`: by origin the task that delivers there. `brokers`: the same by name."""
+    """Of one app. `hearers`: its tasks that hear alerts. `webhooks`: by origin the task that delivers there. `brokers`: the same by name."""
 
-    def __init__(self, tasks: Mapping[str, Task[..., Any]]) -> None:
+    def __init__(
+        self, tasks: Mapping[str, Task[..., Any]], hearers: Callable[[], Collection[str]] = tuple
+    ) -> None:
         self._tasks = tasks
+        self._hearers = hearers
         self.webhooks: dict[str, Task[..., Any]] = {}
         self.brokers: dict[str, Task[..., Any]] = {}
 
@@ -38,7 +41,7 @@ class Targets:
 
     def _one(self, given: Any) -> Target:
         if isinstance(given, Task | Bound):
-            return to_task(given)
+            return self._to_task(given)
         if not isinstance(given, str) or not 0 < len(given) <= URL_LIMIT or not given.isprintable():
             raise _no_receiver(given)
         if given.startswith(CHANNEL):
@@ -56,7 +59,22 @@ class Targets:
             raise no_such_task(name)
         if self._tasks[name].limits.own:
             raise OptionInvalid(f"reply_to: {name} is of Lateshift itself, and is told nothing by others.")
-        return to_task(self._tasks[name])
+        return self._to_task(self._tasks[name])
+
+    def _to_task(self, what: Task[..., Any] | Bound[..., Any]) -> Target:
+        """What the courier would refuse, who does not know who has written a route."""
+        target = to_task(what)
+        name = target.to.removeprefix(TASK)
+        if name in self._hearers():
+            raise OptionInvalid(
+                f"reply_to: {name} hears alerts, and nobody else tells it anything. Declare another task, which may call the same function."
+            )
+        if target.spec is not None and target.spec.queue.startswith(DELIVERIES):
+            raise OptionInvalid(
+                f"reply_to: {name} is in the queue {target.spec.queue}, and those that begin with {DELIVERIES} are for webhooks and brokers. "
+                "Give the task another queue."
+            )
+        return target
 
     def _broker(self, name: str) -> Target:
         if name not in self.brokers:

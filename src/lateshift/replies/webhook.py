@@ -13,10 +13,10 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 from urllib.parse import urlsplit
 
 from lateshift.errors import OptionInvalid, Permanent, WebhookFailed, WebhookGone
+from lateshift.model.reply import URL_LIMIT
 from lateshift.replies.addresses import TRIED, refusal, resolved
 from lateshift.replies.signing import Secrets
 
-URL_LIMIT = 2048  # characters
 BODY_LIMIT = 20_000  # bytes
 TIMEOUT = timedelta(seconds=15)  # for all of one delivery
 ANSWER_LIMIT = 4 * 1024  # bytes that are read of an answer

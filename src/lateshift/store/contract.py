@@ -16,7 +16,7 @@ from lateshift.model.discard import Discarded, Kept
 from lateshift.model.edit import Edit
 from lateshift.model.explaining.facts import Facts
 from lateshift.model.ids import JobId, MemberId
-from lateshift.model.job import Enqueued, JobFilter, JobView, Lane, Lease, Line, NewJob, Note
+from lateshift.model.job import Enqueued, JobFilter, JobView, Lease, Line, NewJob, Note
 from lateshift.model.member import Loops, Lost, Program, Serves
 from lateshift.model.member import MemberView as MemberView
 from lateshift.model.outcome import Settlement
@@ -82,7 +82,8 @@ class TakenBack(Struct, frozen=True):
     """A job the supervisor took from its holder: why, and whether that made it a dead letter."""
 
     id: JobId
-    line: Line
+    queue: str
+    line: Line | None  # none that this release knows
     reason: str
     dead: bool
     holder: MemberId | None = None  # if that is gone
@@ -386,10 +387,3 @@ class Store(Protocol):
         """The same on an async connection."""
 
     def close(self) -> None: ...
-
-
-def lane_of(code: int) -> Lane:
-    return LANES[code]
-
-
-LANES = tuple(Lane)

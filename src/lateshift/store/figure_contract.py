@@ -34,7 +34,7 @@ def lost_attempts(taken: Iterable["TakenBack"]) -> dict[str, Figures]:
     """Attempts that the supervisor ended, whose workers count nothing any more."""
     found: dict[str, Figures] = {}
     for job in taken:
-        of_queue = found.setdefault(job.line.queue, Figures())
+        of_queue = found.setdefault(job.queue, Figures())
         if job.dead:
             of_queue.dead += 1
         else:

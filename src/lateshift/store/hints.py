@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from lateshift.clock import Clock
 from lateshift.model.job import Line, NewJob
-from lateshift.store.contract import LANES
+from lateshift.store.lines import LANES
 
 QUIET_SECONDS = 0.01
 

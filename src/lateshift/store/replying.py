@@ -35,8 +35,8 @@ class Sent(Struct, frozen=True):
     published: list[tuple[str, str, bytes]]
 
 
-def sent(events: Sequence[Told], now: datetime, hidden: Collection[str]) -> Sent:
-    """In the order of the events. `hidden`: the queues that are sensitive. The jobs for one receiver of one job are a session, so that they run in that order."""
+def sent(events: Sequence[Told], now: datetime, hidden: Collection[str], hearers: Collection[str]) -> Sent:
+    """In the order of the events. `hidden`: the queues that are sensitive. `hearers`: the tasks that hear alerts. The jobs for one receiver of one job are a session, so that they run in that order."""
     jobs: list[NewJob] = []
     published: list[tuple[str, str, bytes]] = []
     for told, until in zip(events, _followed(events, now), strict=True):
@@ -46,7 +46,7 @@ def sent(events: Sequence[Told], now: datetime, hidden: Collection[str]) -> Sent
         for place, route in enumerate(routes):
             if not route.wants(told.kind):
                 continue
-            if fault := reply.fault_of(route):
+            if fault := reply.fault_of(route, told.queue, told.task, hearers):
                 log.error(
                     "an event of the job %s cannot be sent to %r: %s", told.job, route.target.to[:100], fault
                 )

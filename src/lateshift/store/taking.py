@@ -14,11 +14,11 @@ from lateshift.model.job import (
     AttemptRecord,
     Lane,
     Lease,
-    Line,
     NewJob,
     State,
 )
 from lateshift.store.contract import TakenBack
+from lateshift.store.lines import lines_there
 
 KEEP_LEAST = timedelta(minutes=5)  # so that an enqueue repeated after its answer was lost still finds its job
 GRACE = timedelta(seconds=2)  # in which a live holder may say itself that it stopped at the complete-by
@@ -53,7 +53,7 @@ class Overdue(Struct, frozen=True, kw_only=True):
     id: JobId
     fence: int
     queue: str
-    lane: Lane
+    lane: int  # as the row has it: what a later release gave it stays
     attempt: int
     attempts: int
     losses: int
@@ -74,7 +74,7 @@ class Verdict(Struct, frozen=True):
     state: State
     reason: str
     losses: int
-    lane: Lane
+    lane: int
     history: bytes
 
 
@@ -87,7 +87,7 @@ def verdict(job: Overdue, at: datetime) -> Verdict:
         state = State.DEAD
     else:
         state = State.READY
-    lane = Lane.SOLO if losses >= LOSSES_UNTIL_SOLO else job.lane
+    lane = int(Lane.SOLO) if losses >= LOSSES_UNTIL_SOLO else job.lane
     record = AttemptRecord(
         attempt=job.attempt,
         fence=job.fence,
@@ -103,7 +103,8 @@ def taken_back(case: Verdict) -> TakenBack:
     job = case.job
     return TakenBack(
         job.id,
-        Line(job.queue, case.lane),
+        job.queue,
+        next(iter(lines_there([(job.queue, case.lane)])), None),
         case.reason,
         case.state is State.DEAD,
         job.holder if job.holder_gone else None,

@@ -12,10 +12,9 @@ from opentelemetry.context import Context, attach
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from lateshift.model.job import Lease, NewJob
+from lateshift.model.job import TRACE_LIMIT, Lease, NewJob
 from lateshift.model.remote import name_of
 
-TRACE_LIMIT = 2048  # characters of a context that a job keeps; of a larger one, such as with much baggage, the ids alone
 LINKS_MOST = 100  # jobs that the span of a lease links to
 SYSTEM = "lateshift"
 
@@ -61,10 +60,9 @@ def written(context: Context | None = None) -> str | None:
 def read(text: str | None) -> Context:
     """The context of a job, and nothing of the code that reads it. One that cannot be read is none."""
     try:
-        carrier = json.loads(text or "{}")
-    except ValueError:
-        carrier = None
-    return propagate.extract(carrier if isinstance(carrier, dict) else {}, Context())
+        return propagate.extract(json.loads(text or "{}"), Context())
+    except Exception:  # whatever a row has, and whatever the program's propagators make of it
+        return Context()
 
 
 def failed(span: Span, error: str) -> None:

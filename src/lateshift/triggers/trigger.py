@@ -54,7 +54,7 @@ class Trigger:
         self.where = where
         self.task = what if isinstance(what, Task) else what.task
         self.open = open
-        self._about = about
+        self.about = about
         self._what = what
         self._decode = decode
         self._max_ready = max_ready
@@ -62,7 +62,7 @@ class Trigger:
     @property
     def declared(self) -> NewTrigger:
         return NewTrigger(
-            name=self.name, kind=KIND_NAMES[type(self.where)], about=self._about, task=self.task.name,
+            name=self.name, kind=KIND_NAMES[type(self.where)], about=self.about, task=self.task.name,
             subscription=self._subscription(),
         )  # fmt: skip
 

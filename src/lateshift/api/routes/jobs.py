@@ -27,14 +27,13 @@ from lateshift.model.explaining.explain import explain
 from lateshift.model.explaining.narrowing import narrowed
 from lateshift.model.ids import JobId
 from lateshift.model.job import PRIORITIES, JobView, State
-from lateshift.model.reply import CORRELATION_LIMIT
+from lateshift.model.reply import CORRELATION_LIMIT, URL_LIMIT
 from lateshift.model.retry import LONGEST_DELAY
 from lateshift.model.search import Found
 from lateshift.model.tags import TAGS_LIMIT
 from lateshift.operating.changing import change_of
 from lateshift.operating.step_jobs import why_step
 from lateshift.replies.targets import no_such_task
-from lateshift.replies.webhook import URL_LIMIT
 from lateshift.resubmission import Course, Resubmission
 from lateshift.runtime.aside import aside
 from lateshift.task import Call

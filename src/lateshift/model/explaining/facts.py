@@ -20,7 +20,7 @@ PROGRAMS_LOOKED_AT = 20  # different versions of the code that are alive
 class Guard(Struct, frozen=True, kw_only=True):
     """Where a job stands, beyond what everybody sees of it."""
 
-    lane: Lane
+    lane: Lane | None  # None: one that this release does not know
     blocked_by: str | None = None
     session: str | None = None
     turn: int | None = None

@@ -19,6 +19,7 @@ PLACES = {
     Lane.PROCESS.label: "processes",
     Lane.SOLO.label: "places for suspects",
 }
+UNKNOWN = "places of a kind that this release does not know"
 START = "lateshift work PROGRAM"
 
 
@@ -50,7 +51,8 @@ class Crew:
         """Where the job takes room in such a worker: in the lane it is leased from, and where its body runs."""
         program = self.program(serves)
         body = None if program is None else program.tasks.get(self.facts.job.task)
-        room = self.facts.guard.lane.room.label
+        lane = self.facts.guard.lane
+        room = UNKNOWN if lane is None else lane.room.label
         return {room, body or room}
 
     def free(self, member: MemberView, serves: Serves) -> int:
@@ -59,9 +61,9 @@ class Crew:
 
     def pace(self) -> float:
         """Jobs of this line that those able began in a second, of late."""
-        queue, lane = self.facts.job.queue, self.facts.guard.lane.label
+        queue, lane = self.facts.job.queue, self.facts.guard.lane
         paces: list[dict[str, dict[str, float]]] = [member.stats.get("pace", {}) for member, _ in self.able]
-        return sum(pace.get(queue, {}).get(lane, 0.0) for pace in paces)
+        return 0.0 if lane is None else sum(pace.get(queue, {}).get(lane.label, 0.0) for pace in paces)
 
 
 def nobody_can(crew: Crew, words: Words) -> Iterator[Reason]:

@@ -8,6 +8,7 @@ from lateshift.errors import EventInvalid, TriggerInvalid
 
 EVENT_NAME_LIMIT = 200  # characters
 _NAME = re.compile(r"[A-Za-z0-9_\-]+(\.[A-Za-z0-9_\-]+)*")
+ALERTS = "alert."  # how the events begin that tell operators of something
 _PATTERN = re.compile(r"[A-Za-z0-9_\-*?]+(\.[A-Za-z0-9_\-*?]+)*")
 
 

@@ -89,10 +89,20 @@ NUMBERED = """SELECT id::text FROM lateshift.job
 EXPECTED = "SELECT next_sequence FROM lateshift.session WHERE queue = %s::text AND name = %s::text"
 SETTLED = "SELECT 1 FROM lateshift.settled WHERE id = %s::uuid"
 
-# After a repeat: an insert that waited for a job to be settled elsewhere must not bring it back. Primary keys.
-UNDO_REPEAT = """WITH undone AS (DELETE FROM lateshift.job WHERE fence = 0
- AND id = ANY(ARRAY(SELECT id FROM lateshift.settled WHERE id = ANY(%s::uuid[]))) RETURNING id)
-DELETE FROM lateshift.outbox WHERE job = ANY(ARRAY(SELECT id FROM undone)) AND kind = 0 AND xmin = pg_current_xact_id()::xid"""
+# After a repeat: an insert that waited for a job to be settled elsewhere must not bring it back, nor tell that it has come. What this very
+# transaction has written is known as by claims.claimed_just_now, which few roles may call. Primary keys.
+_THIS = "pg_current_xact_id()::text::bigint"
+_LATER = f"mod(xmin::text::bigint - mod({_THIS}, 4294967296) + 4294967296, 4294967296)"
+
+
+def undone(ids: str) -> str:
+    return f"""WITH undone AS (DELETE FROM lateshift.job WHERE fence = 0
+ AND id = ANY(ARRAY(SELECT id FROM lateshift.settled WHERE id = ANY({ids}))) RETURNING id)
+DELETE FROM lateshift.outbox WHERE job = ANY(ARRAY(SELECT id FROM undone)) AND kind = 0
+ AND CASE WHEN {_LATER} < 2147483648 THEN pg_xact_status(({_THIS} + {_LATER})::text::xid8) = 'in progress' END"""
+
+
+UNDO_REPEAT = undone("%s::uuid[]")
 
 # The same for one who may only submit: see roles.
 MAY_UNDO = "SELECT has_table_privilege('lateshift.job', 'DELETE')"

@@ -28,8 +28,8 @@ from lateshift.model.member import MemberView, Program
 from lateshift.model.sealed import MASK
 from lateshift.model.workflow.run import Phase
 from lateshift.store import gating
-from lateshift.store.contract import LANES
 from lateshift.store.guards import IN_LINE
+from lateshift.store.lines import lane_of
 from lateshift.store.postgres import breakers, gates
 from lateshift.store.postgres.database import Connection
 
@@ -101,7 +101,7 @@ def gather(connection: Connection, job: JobView, members: list[MemberView], skew
     lane, holds, *row, kept = connection.execute(GUARD, {"id": job.id}).fetchall()[0]
     blocked_by, session, turn, sequence, tenant, limit_key, cancel_by = row
     guard = Guard(
-        lane=LANES[lane], holds=Holds(holds or 0), blocked_by=blocked_by, session=session, turn=turn, sequence=sequence, tenant=tenant,
+        lane=lane_of(lane), holds=Holds(holds or 0), blocked_by=blocked_by, session=session, turn=turn, sequence=sequence, tenant=tenant,
         limit_key=limit_key, cancel_by=cancel_by, kept_until=kept,
     )  # fmt: skip
     if job.state.settled:
@@ -151,7 +151,9 @@ def _of_run(connection: Connection, job: JobView) -> JobId | None:
     return job.batch
 
 
-def _line(connection: Connection, job: JobView, guard: Guard) -> Line:
+def _line(connection: Connection, job: JobView, guard: Guard) -> Line | None:
+    if guard.lane is None:
+        return None
     place = {
         "queue": job.queue, "lane": int(guard.lane), "tenant": guard.tenant, "priority": job.priority,
         "due_at": job.due_at, "id": job.id, "limit": AHEAD_LOOKED_AT,

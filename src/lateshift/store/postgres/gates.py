@@ -19,6 +19,7 @@ from lateshift.model.outcome import Settlement
 from lateshift.store import gating
 from lateshift.store.breaker_contract import PARKED_AT_ONCE
 from lateshift.store.contract import Rows
+from lateshift.store.lines import lines_there
 from lateshift.store.postgres import pressure, rules
 from lateshift.store.postgres.arrays import Texts
 from lateshift.store.postgres.database import Connection
@@ -185,7 +186,7 @@ def _ready_to_probe(connection: Connection, waits_for: str) -> set[Line]:
     """One in each line that waits: one of them may be paused, or served by nobody. Whoever is leased first is the probe. By turns,
     whatever their priorities: one that fails by itself must not keep the others out."""
     asked = {"waits": waits_for, "most": gating.HEADS_LOOKED_AT}
-    return rules.lines_of(connection.execute(READY_TO_PROBE, asked).fetchall())
+    return set(lines_there(connection.execute(READY_TO_PROBE, asked).fetchall()))
 
 
 def _others(

@@ -13,10 +13,10 @@ from lateshift.model.guard import Turns
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import CAREFUL, Enqueued, Lease, Line, NewJob, Note
 from lateshift.model.outcome import Settlement, last_words
-from lateshift.store.contract import Exchanged, Gap, Promoted, StopOrder, TakenBack, Want, lane_of
+from lateshift.store.contract import Exchanged, Gap, Promoted, StopOrder, TakenBack, Want
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
-from lateshift.store.lines import served
+from lateshift.store.lines import lines_there, served
 from lateshift.store.postgres import (
     batches,
     cancelling,
@@ -195,7 +195,7 @@ class PostgresJobs:
 
     def lines(self, queues: Sequence[str] | None = None) -> list[Line]:
         rows = self._database.run(lambda connection, again: connection.execute(LINES).fetchall())
-        return [Line(queue, lane_of(lane)) for queue, lane in rows if served(queue, queues)]
+        return lines_there((queue, lane) for queue, lane in rows if served(queue, queues))
 
     def promote(self, limit: int) -> Promoted:
         def work(connection: Connection, again: bool) -> tuple[list[Any], list[Any]]:
@@ -207,9 +207,7 @@ class PostgresJobs:
             return rows, connection.execute(NEXT_DUE, skew).fetchall()
 
         rows, due = self._database.run(work)
-        return Promoted(
-            [Line(queue, lane_of(lane)) for queue, lane in dict.fromkeys(rows)], due[0][0] if due else None
-        )
+        return Promoted(lines_there(rows), due[0][0] if due else None)
 
     def save(self, notes: Sequence[Note]) -> list[Lease]:
         def work(connection: Connection, again: bool) -> list[Lease]:
@@ -281,7 +279,7 @@ class PostgresJobs:
                 sessions.let_go(connection, found, self._clock.offset)
             batches.reopen(connection, sorted(found))
             told.write("resubmit", map(str, found), by)
-            return found, {Line(queue, lane_of(lane)) for _, queue, lane, _ in rows}
+            return found, set(lines_there((queue, lane) for _, queue, lane, _ in rows))
 
         found, lines = do(self._database, deed)
         self._wakes.hint(lines)
@@ -301,7 +299,9 @@ class PostgresJobs:
         self, *, term: int, limit: int, alerts: Mapping[MemberId, Sequence[NewJob]] | None = None
     ) -> list[TakenBack]:
         taken = self._database.run(sweeping.take_back, self._clock, term, limit, self._turns, alerts)
-        self._wakes.hint({job.line for job in taken} | lines_of(alerts_of(taken, alerts)))
+        self._wakes.hint(
+            {job.line for job in taken if job.line is not None} | lines_of(alerts_of(taken, alerts))
+        )
         return taken
 
     def unblock(self, *, term: int, limit: int) -> int:

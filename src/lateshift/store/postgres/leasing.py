@@ -11,7 +11,8 @@ from psycopg import Cursor
 
 from lateshift.model.ids import MemberId
 from lateshift.model.job import Lease
-from lateshift.store.contract import LANES, Want
+from lateshift.store.contract import Want
+from lateshift.store.lines import LANES
 from lateshift.store.postgres.database import Connection
 
 COLUMNS = """id, fence, task, payload, attempt, attempts, time_limit, queue, lane, exclusive, checkpoint, history, batch, trace,

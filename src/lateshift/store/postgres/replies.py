@@ -9,6 +9,7 @@ from psycopg import errors as pg
 
 from lateshift.model.events import Kind, Told
 from lateshift.model.job import NewJob
+from lateshift.model.triggering.naming import ALERTS
 from lateshift.store.contract import COUNT_LIMIT
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
@@ -30,6 +31,8 @@ held AS MATERIALIZED (SELECT number FROM lateshift.outbox
 DELETE FROM lateshift.outbox
  WHERE number = ANY(ARRAY(SELECT number FROM oldest WHERE kind <> 2 UNION ALL SELECT number FROM held))
  RETURNING number, job, kind, queue, task, attempt, at, progress, history, result, reason, reply"""
+# The tasks that hear alerts. Triggers are few.
+HEARERS = f"SELECT DISTINCT task FROM lateshift.trigger WHERE starts_with(about, '{ALERTS}')"
 # Primary key.
 WAITING = "SELECT count(*), min(at) FROM (SELECT at FROM lateshift.outbox ORDER BY number LIMIT %s) AS oldest"
 PUBLISH = """INSERT INTO lateshift.event (channel, queue, told, expires_at)
@@ -83,7 +86,12 @@ class PostgresReplies:
         """Nothing of an event that is alone and refused; it is gone all the same."""
         try:
             with connection.transaction():
-                made = sent([_told(row) for row in rows], self._clock.now(), concealed(connection))
+                made = sent(
+                    [_told(row) for row in rows],
+                    self._clock.now(),
+                    concealed(connection),
+                    hearers(connection),
+                )
                 if made.jobs:
                     enqueue.run(connection, enqueue.statements(made.jobs, self._clock.offset))
                 if made.published:
@@ -118,6 +126,10 @@ class PostgresReplies:
             return int(connection.execute(NEWEST).fetchall()[0][0])
 
         return self._database.run(look)
+
+
+def hearers(connection: Connection) -> frozenset[str]:
+    return frozenset(task for (task,) in connection.execute(HEARERS).fetchall())
 
 
 def _told(row: tuple[Any, ...]) -> Told:

@@ -1,7 +1,7 @@
 """Limits in PostgreSQL: what is declared, what runs against each, and the tokens of the rates."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +9,8 @@ from psycopg import Cursor
 
 from lateshift.model.guard import Bucket, Rule, Rules, Turns, news, rule_of, slots
 from lateshift.model.job import Line
-from lateshift.store.contract import LANES, Rows
+from lateshift.store.contract import Rows
+from lateshift.store.lines import lines_there
 from lateshift.store.postgres.arrays import BigInts, Texts
 from lateshift.store.postgres.database import Connection, Database
 
@@ -183,8 +184,4 @@ def ready(connection: Connection, waits_for: str, free: int, turns: Turns) -> se
     after = turns.get(waits_for, "")
     rows = connection.execute(READY_FIRST, {"waits": waits_for, "free": free, "after": after}).fetchall()
     turns.had(waits_for, after, {tenant for _, _, tenant in rows})
-    return lines_of((queue, lane) for queue, lane, _ in rows)
-
-
-def lines_of(rows: Iterable[tuple[str, int]]) -> set[Line]:
-    return {Line(queue, LANES[lane]) for queue, lane in dict.fromkeys(rows)}
+    return set(lines_there((queue, lane) for queue, lane, _ in rows))

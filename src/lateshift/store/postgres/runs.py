@@ -11,7 +11,7 @@ from lateshift.model.job import STRETCHES, Line, State
 from lateshift.model.outcome import RESULT_NOT_KEPT
 from lateshift.model.workflow.run import GOES_ON
 from lateshift.model.workflow.step import StepState, Undo, error_of_job, written_error
-from lateshift.store.contract import lane_of
+from lateshift.store.lines import lines_there
 from lateshift.store.postgres.database import Connection
 
 _NOW = "clock_timestamp() + %(skew)s::interval"
@@ -68,7 +68,7 @@ def wake(connection: Connection, id: JobId, skew: timedelta) -> set[Line]:
     told = {"id": id, "skew": skew}
     if not connection.execute(NEWS, told).fetchall():
         return set()
-    return {Line(queue, lane_of(lane)) for queue, lane in connection.execute(WAKE, told).fetchall()}
+    return set(lines_there(connection.execute(WAKE, told).fetchall()))
 
 
 def cancel(

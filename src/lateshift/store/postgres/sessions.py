@@ -9,10 +9,11 @@ from lateshift.model.ids import JobId
 from lateshift.model.job import Holds, Line
 from lateshift.store.contract import Gap, Rows, SessionView
 from lateshift.store.guards import IN_LINE, gap_of
+from lateshift.store.lines import lines_there
 from lateshift.store.postgres.arrays import BigInts, Blobs, Texts
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.deeds import Lines, do
-from lateshift.store.postgres.rules import SHARE_RULES, lines_of
+from lateshift.store.postgres.rules import SHARE_RULES
 from lateshift.store.postgres.wakes import NotifyWakes
 
 Named = tuple[str, str]
@@ -184,7 +185,7 @@ def ready_next(connection: Connection, sessions: Iterable[Named], *, numbers: bo
     """The first in the line of each session whose turn is free, unless it is held. Gives their lines. `numbers`: also where
     it waits for a number, as when that has had its turn."""
     named = {**_named(sessions), "numbers": numbers}
-    return lines_of(connection.execute(READY_HEADS, named).fetchall()) if named["names"] else set()
+    return set(lines_there(connection.execute(READY_HEADS, named).fetchall())) if named["names"] else set()
 
 
 def give_turns(connection: Connection, ended: Iterable[Guarded]) -> set[Line]:

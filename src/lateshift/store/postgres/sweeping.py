@@ -6,8 +6,8 @@ from typing import Any
 from lateshift.clock import Clock
 from lateshift.model.guard import Turns, rule_of
 from lateshift.model.ids import MemberId
-from lateshift.model.job import Line, NewJob, State
-from lateshift.store.contract import LANES, Gap, TakenBack
+from lateshift.model.job import CAREFUL, Line, NewJob, State
+from lateshift.store.contract import Gap, TakenBack
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.figure_contract import lost_attempts
 from lateshift.store.postgres import enqueue, figures, gates, guarding, rules, sessions
@@ -102,7 +102,7 @@ def take_back(
     verdicts = [
         verdict(
             Overdue(
-                id=row[0], fence=row[1], queue=row[2], lane=LANES[row[3]], attempt=row[4], attempts=row[5],
+                id=row[0], fence=row[1], queue=row[2], lane=row[3], attempt=row[4], attempts=row[5],
                 losses=row[6], holder=row[7], holder_gone=row[8], cancel_by=row[9], exclusive=row[10], history=row[11],
                 task=row[12], session=row[13], limit_key=row[14],
             ),
@@ -116,7 +116,7 @@ def take_back(
     with connection.transaction():
         if not connection.execute(TERM, (term,)).fetchall():
             return []
-        careful = [case for case in verdicts if case.job.lane.careful]
+        careful = [case for case in verdicts if case.job.lane >= CAREFUL]
         sessions.lock(connection, [case.job.queue for case in careful])
         ended = [case for case in careful if case.state is not State.READY]
         freed = guarding.lock_limits(connection, [left_by(case.job) for case in ended])
@@ -143,7 +143,7 @@ def take_back(
 def _carry_out(connection: Connection, case: Verdict, skew: dict[str, Any]) -> bool:
     row = {"id": case.job.id, "fence": case.job.fence, "losses": case.losses, "history": case.history, **skew}
     if case.state is State.READY:
-        return bool(connection.execute(READY_AGAIN, {**row, "lane": int(case.lane)}).fetchall())
+        return bool(connection.execute(READY_AGAIN, {**row, "lane": case.lane}).fetchall())
     keep = KEEP_CANCELLED if case.state is State.CANCELLED else KEEP_DEAD
     end = {**row, "state": int(case.state), "keep": keep, "reason": case.reason}
     return bool(connection.execute(END_TAKEN, end).fetchall())

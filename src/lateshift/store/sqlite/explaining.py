@@ -30,8 +30,8 @@ from lateshift.model.member import MemberView, Program
 from lateshift.model.sealed import MASK
 from lateshift.model.workflow.run import Phase
 from lateshift.store import gating
-from lateshift.store.contract import LANES
 from lateshift.store.guards import IN_LINE
+from lateshift.store.lines import lane_of
 from lateshift.store.sqlite import breakers, gates
 from lateshift.store.sqlite.database import Connection
 
@@ -98,7 +98,7 @@ def gather(connection: Connection, job: JobView, members: list[MemberView], now:
     lane, holds, *row, kept = connection.execute(GUARD, (job.id.bytes,)).fetchall()[0]
     blocked_by, session, turn, sequence, tenant, limit_key, cancel_by = row
     guard = Guard(
-        lane=LANES[lane], holds=Holds(holds or 0), blocked_by=blocked_by, session=session, turn=turn, sequence=sequence, tenant=tenant,
+        lane=lane_of(lane), holds=Holds(holds or 0), blocked_by=blocked_by, session=session, turn=turn, sequence=sequence, tenant=tenant,
         limit_key=limit_key, cancel_by=cancel_by, kept_until=_time(kept),
     )  # fmt: skip
     if job.state.settled:
@@ -148,7 +148,9 @@ def _of_run(connection: Connection, job: JobView) -> JobId | None:
     return job.batch
 
 
-def _line(connection: Connection, job: JobView, guard: Guard) -> Line:
+def _line(connection: Connection, job: JobView, guard: Guard) -> Line | None:
+    if guard.lane is None:
+        return None
     place, age = (job.queue, int(guard.lane)), (to_number(job.due_at), job.id.bytes)
 
     def count(higher: str, older: str, *before: Any) -> int:

@@ -16,7 +16,7 @@ from lateshift.model.member import Serves
 from lateshift.model.outcome import Settlement
 from lateshift.store import gating
 from lateshift.store.breaker_contract import PARKED_AT_ONCE
-from lateshift.store.contract import LANES
+from lateshift.store.lines import lines_there
 from lateshift.store.sqlite import pressure, rules
 from lateshift.store.sqlite.database import Connection
 
@@ -162,7 +162,7 @@ def _ready_to_probe(connection: Connection, waits_for: str) -> set[Line]:
     while rows := connection.execute(rules.NEXT_WAITING_LINE, (waits_for, *at)).fetchall():
         at = rows[0]
         connection.execute(READY_THIS, (_next_to_probe(connection, (waits_for, *at)),))
-        lines.add(Line(at[0], LANES[at[1]]))
+        lines.update(lines_there([at]))
     return lines
 
 

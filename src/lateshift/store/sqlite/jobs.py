@@ -13,10 +13,10 @@ from lateshift.model.guard import Guarded, Turns
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import CAREFUL, Enqueued, Lease, Line, NewJob, Note, State
 from lateshift.model.outcome import Settlement, last_words
-from lateshift.store.contract import Exchanged, Gap, Promoted, StopOrder, TakenBack, Wakes, Want, lane_of
+from lateshift.store.contract import Exchanged, Gap, Promoted, StopOrder, TakenBack, Wakes, Want
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
-from lateshift.store.lines import served
+from lateshift.store.lines import lines_there, served
 from lateshift.store.sqlite import (
     batches,
     cancelling,
@@ -138,14 +138,16 @@ class SqliteJobs:
             return guarding.complete_leases(connection, held)
 
     def lines(self, queues: Sequence[str] | None = None) -> list[Line]:
-        found: list[Line] = []
+        found: list[tuple[str, int]] = []
         with self._database.read() as connection:
             paused = {name for (name,) in connection.execute(PAUSED)}
             at: tuple[Any, ...] = ("", -1)
             while rows := connection.execute(NEXT_LINE, at).fetchall():
                 at = rows[0]
-                found.append(Line(at[0], lane_of(at[1])))
-        return [line for line in found if line.queue not in paused and served(line.queue, queues)]
+                found.append((at[0], at[1]))
+        return lines_there(
+            (queue, lane) for queue, lane in found if queue not in paused and served(queue, queues)
+        )
 
     def promote(self, limit: int) -> Promoted:
         with self._database.read() as connection:
@@ -157,7 +159,7 @@ class SqliteJobs:
                 sessions.stay_first(connection, connection.execute(COMING, (now, limit)).fetchall())
                 rows = connection.execute(PROMOTE, (now, limit)).fetchall()
                 due = connection.execute(NEXT_DUE).fetchall()[0][0]
-            lines = [Line(queue, lane_of(lane)) for queue, lane in dict.fromkeys(rows)]
+            lines = lines_there(rows)
         return Promoted(lines, None if due is None else timedelta(microseconds=max(0, due - now)))
 
     def save(self, notes: Sequence[Note]) -> list[Lease]:
@@ -212,12 +214,12 @@ class SqliteJobs:
                 sessions.stay_first(connection, connection.execute(COMES_BACK, (id.bytes,)).fetchall())
                 delay = delays[id] // timedelta(microseconds=1) if delays and id in delays else 0
                 row = (id.bytes, now + delay, int(State.SCHEDULED if delay > 0 else State.READY))
-                for queue, lane in connection.execute(REVIVE, row).fetchall():
+                for line in connection.execute(REVIVE, row).fetchall():
                     [(batch, state)] = connection.execute(FORGET_SETTLED, (id.bytes,)).fetchall()
                     if batch is not None:
                         counts[batch, state] -= 1
                     found.append(id)
-                    lines.add(Line(queue, lane_of(lane)))
+                    lines.update(lines_there([line]))
             sessions.let_go(connection, [id.bytes for id in found], now)
             lines |= batches.count(connection, counts, now)
             deeds.write(connection, now, "resubmit", map(str, found), by)
@@ -231,7 +233,9 @@ class SqliteJobs:
         self, *, term: int, limit: int, alerts: Mapping[MemberId, Sequence[NewJob]] | None = None
     ) -> list[TakenBack]:
         taken = sweeping.take_back(self._database, term, limit, self._turns, alerts)
-        self._wakes.hint({job.line for job in taken} | lines_of(alerts_of(taken, alerts)))
+        self._wakes.hint(
+            {job.line for job in taken if job.line is not None} | lines_of(alerts_of(taken, alerts))
+        )
         return taken
 
     def unblock(self, *, term: int, limit: int) -> int:

@@ -8,7 +8,8 @@ from typing import Any
 
 from lateshift.model.ids import MemberId, job_id_of
 from lateshift.model.job import Lease
-from lateshift.store.contract import LANES, Want
+from lateshift.store.contract import Want
+from lateshift.store.lines import LANES
 from lateshift.store.sqlite.database import Connection
 
 COLUMNS = """id, fence, task, payload, attempt, attempts, time_limit, queue, lane, exclusive, checkpoint, history,

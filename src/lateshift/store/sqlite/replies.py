@@ -9,6 +9,7 @@ import apsw
 
 from lateshift.model.events import Kind, Told
 from lateshift.model.instants import MICROSECOND, to_instant
+from lateshift.model.triggering.naming import ALERTS
 from lateshift.store.contract import COUNT_LIMIT, Wakes
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
@@ -33,6 +34,8 @@ ANY = "SELECT 1 FROM outbox LIMIT 1"
 # The oldest. Primary key.
 TAKE = """DELETE FROM outbox WHERE number IN (SELECT number FROM outbox ORDER BY number LIMIT ?)
  RETURNING number, job, kind, queue, task, attempt, at, progress, history, result, reason, reply"""
+# The tasks that hear alerts. Triggers are few.
+HEARERS = f"SELECT DISTINCT task FROM trigger WHERE about GLOB '{ALERTS}*'"
 # Primary key.
 WAITING = "SELECT count(*), min(at) FROM (SELECT at FROM outbox ORDER BY number LIMIT ?)"
 PUBLISH = "INSERT INTO event (channel, queue, told, expires_at) VALUES (?, ?, ?, ?)"
@@ -88,7 +91,9 @@ class SqliteReplies:
         connection.execute("SAVEPOINT made")
         try:
             now = self._clock.microseconds()
-            made = sent([_told(row) for row in rows], to_instant(now), concealed(connection))
+            made = sent(
+                [_told(row) for row in rows], to_instant(now), concealed(connection), hearers(connection)
+            )
             enqueue.run(connection, enqueue.statements(made.jobs, now))
             until = now + EVENTS_KEPT // MICROSECOND
             connection.executemany(PUBLISH, [(*message, until) for message in made.published])
@@ -117,6 +122,10 @@ class SqliteReplies:
         with self._database.read() as connection:
             rows = connection.execute(NEWEST).fetchall()
         return int(rows[0][0]) if rows else 0
+
+
+def hearers(connection: Connection) -> frozenset[str]:
+    return frozenset(task for (task,) in connection.execute(HEARERS).fetchall())
 
 
 def _told(row: tuple[Any, ...]) -> Told:

@@ -7,8 +7,8 @@ from datetime import timedelta
 from lateshift.model.guard import Bucket, Rule, Rules, Turns, news, rule_of, slots
 from lateshift.model.instants import MICROSECOND
 from lateshift.model.job import Line
-from lateshift.store.contract import LANES
 from lateshift.store.guards import WAITS_FOR_A_PLACE
+from lateshift.store.lines import lines_there
 from lateshift.store.sqlite.blocks import blocks
 from lateshift.store.sqlite.database import Connection, Database
 
@@ -165,7 +165,7 @@ def ready(connection: Connection, waits_for: str, free: int, turns: Turns) -> se
         at = rows[0]
         readied = connection.execute(READY_FIRST, (waits_for, *at, free, after)).fetchall()
         tenants |= {tenant for (tenant,) in readied}
-        lines.add(Line(at[0], LANES[at[1]]))
+        lines.update(lines_there([at]))
     turns.had(waits_for, after, tenants)
     return lines
 

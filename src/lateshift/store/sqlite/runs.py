@@ -8,7 +8,7 @@ from lateshift.model.job import STRETCHES, Line, State
 from lateshift.model.outcome import RESULT_NOT_KEPT
 from lateshift.model.workflow.run import GOES_ON
 from lateshift.model.workflow.step import StepState, Undo, error_of_job, written_error
-from lateshift.store.contract import lane_of
+from lateshift.store.lines import lines_there
 from lateshift.store.sqlite.database import Connection
 
 # Something came from outside: the run knows by its news, and one that sleeps is ready. Primary keys.
@@ -53,7 +53,7 @@ def wake(connection: Connection, id: bytes, now: int) -> set[Line]:
     """Tell a run that there is something new. Gives its line if it slept."""
     if not connection.execute(NEWS, (id,)).fetchall():
         return set()
-    return {Line(queue, lane_of(lane)) for queue, lane in connection.execute(WAKE, (id, now)).fetchall()}
+    return set(lines_there(connection.execute(WAKE, (id, now)).fetchall()))
 
 
 def cancel(connection: Connection, id: bytes, by: str, now: int) -> tuple[bool, set[Line]]:

@@ -7,8 +7,9 @@ from uuid import UUID
 from lateshift.model.guard import Session
 from lateshift.model.instants import to_instant
 from lateshift.model.job import Holds, Line
-from lateshift.store.contract import LANES, Gap, Rows, SessionView, Wakes
+from lateshift.store.contract import Gap, Rows, SessionView, Wakes
 from lateshift.store.guards import IN_LINE, WAITS_FOR_A_TURN, gap_of
+from lateshift.store.lines import lines_there
 from lateshift.store.sqlite import deeds
 from lateshift.store.sqlite.blocks import blocks
 from lateshift.store.sqlite.database import Connection, Database
@@ -150,12 +151,13 @@ def ready_next(connection: Connection, sessions: Sequence[Named], *, numbers: bo
     named: dict[str, set[str]] = {}
     for queue, name in sessions:
         named.setdefault(queue, set()).add(name)
-    return {
-        Line(queue, LANES[lane])
+    readied = (
+        (queue, lane)
         for queue, names in named.items()
         for block in blocks(sorted(names), BLOCK)
         for (lane,) in connection.execute(READY_HEADS, (*block, numbers, queue, queue)).fetchall()
-    }
+    )
+    return set(lines_there(readied))
 
 
 def stay_first(connection: Connection, sessions: Iterable[Named]) -> None:

@@ -7,8 +7,8 @@ from uuid import UUID
 from lateshift.model.guard import Turns, rule_of
 from lateshift.model.ids import MemberId
 from lateshift.model.instants import MICROSECOND
-from lateshift.model.job import Line, NewJob, State
-from lateshift.store.contract import LANES, Gap, TakenBack
+from lateshift.model.job import CAREFUL, Line, NewJob, State
+from lateshift.store.contract import Gap, TakenBack
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.figure_contract import lost_attempts
 from lateshift.store.guards import BEGUN
@@ -89,7 +89,7 @@ def take_back(
     verdicts = [
         verdict(
             Overdue(
-                id=UUID(bytes=row[0]), fence=row[1], queue=row[2], lane=LANES[row[3]], attempt=row[4], attempts=row[5],
+                id=UUID(bytes=row[0]), fence=row[1], queue=row[2], lane=row[3], attempt=row[4], attempts=row[5],
                 losses=row[6], holder=UUID(bytes=row[7]) if row[7] else None, holder_gone=bool(row[8]),
                 cancel_by=row[9], exclusive=row[10], history=row[11],
                 task=row[12], session=row[13], limit_key=row[14],
@@ -114,7 +114,7 @@ def take_back(
         figures.put(connection, now, lost_attempts(taken))
         for key in {case.job.exclusive for case in verdicts} - {None}:
             connection.execute(READY_NEXT, (key,))
-        ended = [case for case in verdicts if case.state is not State.READY and case.job.lane.careful]
+        ended = [case for case in verdicts if case.state is not State.READY and case.job.lane >= CAREFUL]
         sessions.hold(connection, [case.job.id.bytes for case in ended if case.state is State.DEAD], now)
         guarding.give_on(connection, [left_by(case.job) for case in ended], turns)
         batches.count(connection, counts, now)
@@ -126,7 +126,7 @@ def take_back(
 def _carry_out(connection: Connection, case: Verdict, now: int, counts: Counter[batches.Ending]) -> bool:
     job = case.job
     if case.state is State.READY:
-        row = (job.id.bytes, job.fence, now, int(case.lane), case.losses, case.history)
+        row = (job.id.bytes, job.fence, now, case.lane, case.losses, case.history)
         return bool(connection.execute(READY_AGAIN, row).fetchall())
     keep = (KEEP_CANCELLED if case.state is State.CANCELLED else KEEP_DEAD) // MICROSECOND
     connection.execute(COUNT_LOSS, (case.losses, job.id.bytes, job.fence))
