@@ -34,6 +34,10 @@ DEADLINE = timedelta(seconds=30)  # until a request is answered one way or anoth
 WAIT_MOST = 20  # seconds that `?wait=` may ask for
 PAGE = 20
 PAGE_MOST = 200  # of anything on one page
+PAGE_BYTES = (
+    4 * 1024 * 1024
+)  # of what callers and strangers put into the entries of a page; its first is always there
+READ_BYTES = 8 * 1024 * 1024  # of it that are read at once, if each entry has as much as it may
 FILTER_LIMIT = 200  # characters of a name in a filter
 RUNS_LOOKED_AT = 1_000  # runs of workflows among which a state is looked for, for one page
 RESUBMIT_MOST = 1_000  # dead letters that one request resubmits

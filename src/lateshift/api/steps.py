@@ -137,7 +137,7 @@ def _own(asked: Asked, steps: Sequence[StepView]) -> set[JobId]:
     return {
         job.id
         for start in range(0, len(ids), LOOKED_UP)
-        for job in asked.store.reports.named(ids[start : start + LOOKED_UP])
+        for job in asked.store.reports.named(ids[start : start + LOOKED_UP], whole=False)
         if job is not None and asked.shows(job.queue)
     }
 

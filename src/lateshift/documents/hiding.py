@@ -67,7 +67,7 @@ def _tells_of_another(store: Store, view: RunView, concealed: Collection[str]) -
 def _apart(store: Store, steps: Sequence[StepView], concealed: Collection[str]) -> set[str]:
     """The steps whose jobs stand in a sensitive queue, or are gone: then nobody can say where they stood."""
     jobs = [(step.path, id) for step in steps for id in (step.job, step.undo_job) if id is not None]
-    found = store.reports.named([id for _, id in jobs])
+    found = store.reports.named([id for _, id in jobs], whole=False)
     return {path for (path, _), job in zip(jobs, found, strict=True) if job is None or job.queue in concealed}
 
 

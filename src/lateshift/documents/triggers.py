@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from lateshift.documents.hiding import shown_refused
 from lateshift.model.triggering.trigger import RefusedView, TriggerView
@@ -53,6 +53,12 @@ class RefusedDocument(Struct, frozen=True, kw_only=True):
     came_with: Any
 
 
+class _Rest(Struct):
+    """What came with an event: as it is kept, which goes out as it is."""
+
+    seen: Raw
+
+
 def trigger_document(view: TriggerView) -> TriggerDocument:
     return TriggerDocument(
         name=view.name, app=view.app, kind=view.kind, about=view.about, task=view.task, position=view.position, jobs=view.made,
@@ -66,7 +72,8 @@ def trigger_document(view: TriggerView) -> TriggerDocument:
 def refused_document(kept: RefusedView, hidden: Collection[str]) -> RefusedDocument:
     """`hidden`: the queues that are sensitive."""
     view = shown_refused(kept, hidden)
+    rest = msgspec.json.decode(view.rest, type=_Rest)
     return RefusedDocument(
         id=view.id, trigger=view.trigger, event=view.event, at=view.at, reason=view.reason,
-        raw_base64=b64encode(view.raw).decode(), came_with=msgspec.json.decode(view.rest)["seen"],
+        raw_base64=b64encode(view.raw).decode(), came_with=rest.seen,
     )  # fmt: skip

@@ -90,7 +90,7 @@ def list_dead_letters(asked: Asked) -> GroupPage:
     asked.allow(query.queue)
     place = asked.cursors.read(query.cursor, GroupPlace) or GroupPlace(before=None, after=None)
     letters = asked.app.dead_letters(queue=query.queue, task=query.task, reason=query.reason, like=query.like)
-    letters.most, letters.bounded = DEAD_MOST, True
+    letters.most, letters.bounded, letters.whole = DEAD_MOST, True, False
     letters.wanted = structs.replace(letters.wanted, before=place.before)
     groups = letters.groups()
     left = [group for group in groups.largest_first if place.after is None or place_of(group) > place.after]
@@ -135,7 +135,9 @@ def _chosen(asked: Asked) -> DeadLetters:
     if not ids:
         return letters_of(asked)
     asked.jobs(ids)
-    return DeadLetters(asked.store, _own_tasks(asked), asked.store.clock).these(ids)
+    letters = DeadLetters(asked.store, _own_tasks(asked), asked.store.clock)
+    letters.whole = False
+    return letters.these(ids)
 
 
 def refuse_unless_named(which: Which, ids: bool) -> None:
@@ -156,7 +158,7 @@ def letters_of(asked: Asked) -> DeadLetters:
         )  # fmt: skip
     except UsageError as error:
         raise Refused(422, "body-invalid", str(error), field="like") from None
-    letters.leaves = partial(sent_elsewhere, asked)
+    letters.leaves, letters.whole = partial(sent_elsewhere, asked), False
     return letters
 
 
