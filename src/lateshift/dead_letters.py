@@ -19,10 +19,11 @@ from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.rate import Rate
 from lateshift.model.workflow.run import is_step
-from lateshift.resubmission import Course, Plan, Resubmission, Resubmitted, Tasks, up_to
+from lateshift.resubmission import Course, Plan, Planned, Resubmission, Resubmitted, Tasks, up_to
 from lateshift.store.contract import Store
 
 PAGE = 200
+WHOLE_AT_ONCE = 10  # of those whose arguments are changed
 DEAD_LOOKED_AT = 100_000  # newest dead letters that grouping, `like` and a discard look at
 KEPT_TOLD = 1_000  # dead letters that a discard passes over and names
 
@@ -42,6 +43,7 @@ class DeadLetters:
         self.like = like
         self.ids: tuple[JobId, ...] | None = None  # these alone, as far as they are dead
         self.most = DEAD_LOOKED_AT  # of the newest that grouping, `like` and a discard look at
+        self.whole = True  # whether they are read as they are kept, PAGE at a time; else slim, where it is not the whole that is changed
         self.cut = False  # whether the last look at them ended at the most
         self.bounded = (
             False  # whether a look ends where the store has looked at many that do not fit, as a page does
@@ -107,7 +109,11 @@ class DeadLetters:
 
     def plan(self, change: Change | None = None, *, limit: int = 1_000) -> Plan:
         """What `resubmit` would do with the same arguments; nothing is written."""
-        return self._resubmission(change, "").plan(up_to(limit, self.resubmittable()))
+        plan = self._resubmission(change, "").plan(up_to(limit, self._to_edit(change)))
+        if not self.whole and change is None:
+            found = self._store.reports.named([each.view.id for each in plan.examples])
+            plan.examples = [Planned(view, None) for view in found if view is not None]
+        return plan
 
     def resubmit(
         self, change: Change | None = None, *, by: str = "the caller", limit: int = 1_000, first: int = 0,
@@ -123,11 +129,11 @@ class DeadLetters:
         resubmission = self._resubmission(change, by)
         letters = self
         if change is not None:
-            plan = resubmission.plan(up_to(limit, self.resubmittable()))
+            plan = resubmission.plan(up_to(limit, self._to_edit(change)))
             refuse_problems(plan)
             if self.ids is None:  # one that has died meanwhile was not checked
                 letters = self.these(plan.ids)
-        done = resubmission.carry_out(up_to(limit, letters.resubmittable()), course, self._clock)
+        done = resubmission.carry_out(up_to(limit, letters._to_edit(change)), course, self._clock)
         done.skipped = letters.without(done)
         return done
 
@@ -135,6 +141,7 @@ class DeadLetters:
         """Of the same store those with these ids, as far as they are dead letters: what was looked through is what is done."""
         letters = DeadLetters(self._store, self._tasks, self._clock)
         letters.ids, letters.leaves = tuple(dict.fromkeys(ids)), self.leaves
+        letters.whole = self.whole
         return letters
 
     def without(self, done: Resubmitted) -> list[JobId]:
@@ -158,6 +165,13 @@ class DeadLetters:
         done.kept = self.kept | done.kept
         return done
 
+    def _to_edit(self, change: Change | None) -> Iterator[JobView]:
+        """Those that can be resubmitted, with the arguments that are changed."""
+        views = self.resubmittable()
+        if self.whole or change is None:
+            return views
+        return wholes(self._store, views)
+
     def _resubmission(self, change: Change | None, by: str) -> Resubmission:
         tasks = None if change is None else self._tasks
         return Resubmission(self._store, by=by, change=change, tasks=tasks)
@@ -169,12 +183,12 @@ class DeadLetters:
     def _all(self) -> Iterator[JobView]:
         if self.ids is not None:
             for start in range(0, len(self.ids), PAGE):
-                found = self._store.reports.named(self.ids[start : start + PAGE])
+                found = self._store.reports.named(self.ids[start : start + PAGE], whole=self.whole)
                 yield from (view for view in found if view is not None and view.state is State.DEAD)
             return
         wanted, self.ended_at = self.wanted, None
         while True:
-            seen = self._store.reports.search(wanted, PAGE)
+            seen = self._store.reports.search(wanted, PAGE, whole=self.whole)
             yield from seen.jobs
             if seen.before is None:
                 return
@@ -182,6 +196,13 @@ class DeadLetters:
                 self.ended_at = seen.before
                 return
             wanted = structs.replace(wanted, before=seen.before)
+
+
+def wholes(store: Store, views: Iterator[JobView]) -> Iterator[JobView]:
+    """The same as they are kept, few of them in memory together."""
+    while few := list(islice(views, WHOLE_AT_ONCE)):
+        found = store.reports.named([view.id for view in few])
+        yield from (view for view in found if view is not None and view.state is State.DEAD)
 
 
 def refuse_problems(plan: Plan) -> None:

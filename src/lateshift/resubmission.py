@@ -22,6 +22,9 @@ from lateshift.store.contract import Store
 from lateshift.task import Task
 
 BATCH = 200  # jobs in one transaction
+BATCH_BYTES = (
+    8 * 1024 * 1024
+)  # of their arguments, where these are changed, and what the last of them is over
 EXAMPLES = 5
 PROBLEMS_KEPT = 20  # kinds of problem that are told apart
 LOOK_EVERY = 0.2  # seconds between two looks at those that went first
@@ -120,7 +123,7 @@ class Resubmission:
             told(len(tried))
             self._wait_for(tried, course.wait, clock, done, stopping, sleep)
         gone = 0
-        while done.stopped is None and (batch := list(islice(left, BATCH))):
+        while done.stopped is None and (batch := _batch(left)):
             if stopping():
                 done.stopped = "interrupted"
                 break
@@ -227,6 +230,17 @@ def fared_badly(view: JobView, fence: int) -> bool:
     """Whether a job that was resubmitted at this fence has ended otherwise than completed, or has failed since."""
     failed = any(record.fence > fence and record.reason != RESUBMITTED for record in view.history)
     return failed or view.state in (State.DEAD, State.CANCELLED)
+
+
+def _batch(left: Iterator[JobView]) -> list[JobView]:
+    """The next that go in one transaction."""
+    batch, size = [], 0
+    for view in islice(left, BATCH):
+        batch.append(view)
+        size += len(view.payload)
+        if size > BATCH_BYTES:
+            break
+    return batch
 
 
 def refuse_own(task: Task[..., Any]) -> None:

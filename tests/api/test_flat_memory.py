@@ -60,6 +60,7 @@ class Server:
             base_url=url, headers={"Authorization": f"Bearer {token}"}, trust_env=False, timeout=60
         )
         self._process = psutil.Process(pid)
+        self.begun_with = self.memory
 
     @property
     def memory(self) -> int:
@@ -67,8 +68,8 @@ class Server:
 
 
 @contextmanager
-def serving(folder: Path, store_url: str) -> Iterator[Server]:
-    (folder / "shop.py").write_text(PROGRAM)
+def serving(folder: Path, store_url: str, program: str = PROGRAM) -> Iterator[Server]:
+    (folder / "shop.py").write_text(program)
     output = folder / "output"
     with started(
         "serve", "shop.py", "--port", "0", "--show-secrets", cwd=folder, LATESHIFT_STORE=store_url

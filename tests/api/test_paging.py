@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from lateshift import Lateshift, Permanent
+from lateshift.api import paging
 from lateshift.api.application import make_api
 from lateshift.api.bounds import PAGE, PAGE_MOST
+from lateshift.api.paging import Weight, within_bytes
 from lateshift.api.route import Route
 from lateshift.api.routes import dead_letters
 from lateshift.api.routes.all import ROUTES
@@ -15,9 +17,9 @@ from lateshift.model.access import Scope
 from lateshift.model.breaker import Breaker
 from lateshift.model.gate import Gate
 from lateshift.model.guard import Rule
-from lateshift.model.ids import new_member_id
+from lateshift.model.ids import new_job_id, new_member_id
 from lateshift.model.member import MemberView
-from lateshift.model.triggering.trigger import NewTrigger
+from lateshift.model.triggering.trigger import Arrival, NewTrigger, Refused
 from lateshift.testing import Kit, testing
 from tests.api.asking import Web, asking, token_of
 from tests.api.shop import Shop
@@ -82,6 +84,47 @@ def stock(kit: Kit, shop: Shop, count: int) -> None:
     store.rules.declare([Rule("key", name, 1) for name in names], by="x")
     breakers = {name: Breaker(failures=3) for name in names}
     store.breakers.declare(breakers, [Gate("t", name) for name in names], tasks=["t"], by="x")
+
+
+def test_a_page_ends_where_its_entries_have_as_much_as_one_may_and_has_one_at_the_least(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(paging, "PAGE_BYTES", 10)
+    monkeypatch.setattr(paging, "READ_BYTES", 60)
+    sizes, read_at_once = [4, 4, 4, 30, 1, 1, 1, 10], list[int]()
+
+    def read(after: int | None, limit: int) -> list[int]:
+        read_at_once.append(limit)
+        first = 0 if after is None else after + 1
+        return list(range(first, min(first + limit, len(sizes))))
+
+    def page(after: int | None, limit: int = 200) -> tuple[list[int], bool]:
+        return within_bytes(read, after, limit, lambda each: each, Weight[int](lambda each: sizes[each], 20))
+
+    assert page(None) == ([0, 1], True)
+    assert page(1) == ([2], True)
+    assert page(2) == ([3], True)
+    assert page(3) == ([4, 5, 6], True)
+    assert page(6) == ([7], False)
+    assert page(3, 2) == ([4, 5], True)
+    assert page(7) == ([], False)
+    assert max(read_at_once) == 3
+
+
+def test_a_page_of_what_strangers_sent_ends_by_its_size_and_the_next_goes_on(
+    web: Web, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paging, "PAGE_BYTES", 2_500)
+    triggers = kit.app.store.triggers
+    triggers.declare([NewTrigger(name="v", kind="webhook", about="a", task="send")], app="x", whole=False)
+    for number in range(MADE):
+        refused = Refused(
+            id=new_job_id(), raw=b"x" * 1_000, rest=b'{"kind":"Message","seen":{}}', reason="no"
+        )
+        triggers.receive("v", [Arrival(event=str(number), refused=refused)], keep=timedelta(days=1))
+    assert len(web("GET", "/v1/refused?limit=200").json()["refused"]) == 2
+    found = read(web, "/v1/refused", "refused", 200)
+    assert [each["event"] for each in found] == [str(number) for number in range(MADE)]
 
 
 @pytest.mark.parametrize("size", [1, 3, MADE, 200])

@@ -27,6 +27,7 @@ DEAR = {
     "GET /v1/dead-letters", "POST /v1/dead-letters/preview", "POST /v1/dead-letters/resubmit", "POST /v1/dead-letters/discard/preview",
     "POST /v1/dead-letters/discard", "POST /v1/bulk/preview", "POST /v1/bulk", "GET /v1/jobs", "GET /v1/overview", "GET /v1/history",
     "GET /v1/queues", "GET /v1/workflows", "POST /v1/workflows/resume", "GET /v1/audit",
+    "GET /v1/refused", "GET /v1/schedules", "GET /v1/sessions", "GET /v1/upcoming",
 }  # fmt: skip
 
 
@@ -126,7 +127,15 @@ async def test_a_turn_that_comes_to_one_who_leaves_in_that_moment_is_passed_on()
 
 def test_what_looks_at_a_lot_says_so() -> None:
     assert {f"{route.method} {route.path}" for route in ROUTES if route.dear} >= DEAR
-    assert {page.path for page in PAGES if page.dear} >= {"/", "/dead-letters", "/jobs", "/queues", "/audit"}
+    assert {page.path for page in PAGES if page.dear} >= {
+        "/",
+        "/dead-letters",
+        "/jobs",
+        "/queues",
+        "/audit",
+        "/schedules",
+        "/triggers/{name:path}",
+    }
     for page in PAGES:
         assert page.route.dear is page.dear
 

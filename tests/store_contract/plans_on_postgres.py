@@ -167,6 +167,8 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("UPCOMING", postgres.reports.UPCOMING, (SOMETIME, ONE, 100), {"job_scheduled"}),
     ("LIST of sessions", postgres.sessions.LIST, ("q1", "s1", 100), {"session_pkey"}),
     ("LIST_HELD", postgres.sessions.LIST_HELD, ("q1", "s1", 100), {"session_waits"}),
+    ("BARE of sessions", postgres.sessions.BARE, ("q1", "s1", 100), {"session_pkey"}),
+    ("BARE_HELD", postgres.sessions.BARE_HELD, ("q1", "s1", 100), {"session_waits"}),
     ("UNSETTLED", postgres.firing.UNSETTLED, (IDS,), {"job_pkey"}),
     ("DUE", postgres.firing.DUE, {"now": datetime.now(UTC), "limit": 100}, {"schedule_due"}),
     (
@@ -278,6 +280,7 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("COUNT_RUNNING", postgres.queues.COUNT_RUNNING, (10_000,), {"job_running"}),
     ("JOB", postgres.reports.JOB, {"id": ONE}, {"job_pkey", "settled_pkey"}),
     ("NAMED", postgres.reports.NAMED, {"ids": IDS}, {"job_pkey", "settled_pkey"}),
+    ("SLIM_NAMED", postgres.reports.SLIM_NAMED, {"ids": IDS}, {"job_pkey", "settled_pkey"}),
     ("HOT_JOBS", postgres.listing.HOT_JOBS, FILTER, {"job_pkey"}),
     ("COLD_JOBS", postgres.listing.COLD_JOBS, FILTER, {"settled_pkey"}),
     ("DEAD_JOBS", postgres.listing.DEAD_JOBS, FILTER, {"settled_dead"}),

@@ -22,6 +22,8 @@ UNPLANNED = {
     "TAKE",  # a part of others, as are the next two
     "HOT",
     "COLD",
+    "SLIM_HOT",
+    "SLIM_COLD",
     "BODY",  # of a function, which inserts alone
     "RULES",  # what `store check` looks through, whole tables
     "TAKE_KEY",
@@ -41,7 +43,7 @@ UNPLANNED = {
 
 BATCHES_THEMSELVES = {"IN_NEED", "WITH_LINES", "ADD_UP", "EXPIRED"}  # which touch no table of jobs
 SCHEDULES_THEMSELVES = {"DUE", "MOVE", "LATE_SCHEDULES", "MISSED"}  # nor do these
-SESSIONS_THEMSELVES = {"LIST", "LIST_HELD"}  # nor these
+SESSIONS_THEMSELVES = {"LIST", "LIST_HELD", "BARE", "BARE_HELD"}  # nor these
 ANSWERS_THEMSELVES = {"STILL_HELD"}  # nor this
 WORKFLOWS_THEMSELVES = {
     "END_STEP", "END_UNDO", "UNDO_AGAIN", "NEWS", "PUT_UNDO", "STEPS", "STEPS_AFTER", "STEPS_WITHIN", "STEP", "OUTLINE", "SIGNALS", "FIRST_SIGNALS", "SIGNALS_WITHIN", "KEY_USED", "LAST_SIGNAL", "TAKE_SIGNAL", "NEWEST_ALL",

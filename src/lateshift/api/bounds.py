@@ -37,6 +37,7 @@ PAGE_MOST = 200  # of anything on one page
 PAGE_BYTES = (
     4 * 1024 * 1024
 )  # of what callers and strangers put into the entries of a page; its first is always there
+READ_BYTES = 8 * 1024 * 1024  # of it that are read at once, if each entry has as much as it may
 FILTER_LIMIT = 200  # characters of a name in a filter
 RUNS_LOOKED_AT = 1_000  # runs of workflows among which a state is looked for, for one page
 STEPS_JUDGED = 100_000  # of runs, for one request, to say whether a token that is for some queues may end them, or let them go on

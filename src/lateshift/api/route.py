@@ -284,8 +284,8 @@ class Asked:
             ) from None
 
     def jobs(self, ids: Sequence[JobId]) -> list[JobView | None]:
-        """Those that a request names, each once, if the token is for the queue of every one; None for what is not there."""
-        found = self._app.store.reports.named(list(dict.fromkeys(ids)))
+        """Those that a request names, each once and slim, if the token is for the queue of every one; None for what is not there."""
+        found = self._app.store.reports.named(list(dict.fromkeys(ids)), whole=False)
         for queue in sorted({view.queue for view in found if view is not None}):
             self.allow(queue)
         self.checked = True

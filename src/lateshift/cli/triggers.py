@@ -23,9 +23,6 @@ from lateshift.documents.triggers import refused_document, trigger_document
 from lateshift.errors import TriggerUnknown
 from lateshift.operating import refused as operating
 from lateshift.operating.names import pause_trigger, trigger
-from lateshift.store.contract import Store
-
-PAGE = 500
 
 
 @click.group(cls=Nouns)
@@ -141,7 +138,7 @@ def retry(program: str, ids: tuple[str, ...], name: str | None) -> None:
     with opened_for(app) as store, app.using(store):
         if name is not None and not store.triggers.refused(name, None, 1):
             trigger(store, name)
-        which = [one_refused(store, each) for each in ids] or _all_of(store, name or "")
+        which = [one_refused(store, each) for each in ids] or operating.ids_of(store, name or "")
         told = operating.retry(app, which, by=operator())
     made, again = [str(job) for job in told.jobs], told.refused
     if wants_json():
@@ -168,13 +165,6 @@ def discard(ids: tuple[str, ...]) -> None:
         click.echo(f"{counted(gone, 'event')} discarded.")
     if not gone:
         raise click.exceptions.Exit(exits.NOT_FOUND)
-
-
-def _all_of(store: Store, name: str) -> list[UUID]:
-    found: list[UUID] = []
-    while page := store.triggers.refused(name, found[-1] if found else None, PAGE):
-        found += [view.id for view in page]
-    return found
 
 
 def _answer(name: str, key: str, changed: bool, sentence: str) -> None:

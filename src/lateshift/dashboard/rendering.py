@@ -111,8 +111,8 @@ def pretty(value: Any) -> str:
 
 
 def brief(value: Any) -> str:
-    """A value on one line, its beginning."""
-    text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
+    """A value on one line, its beginning. What is a text was cut before."""
+    text = value if isinstance(value, str) else json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
     return plain(text if len(text) <= BRIEF else f"{text[: BRIEF - 1]}…")
 
 

@@ -4,8 +4,14 @@ from typing import Any
 
 import msgspec
 
-from lateshift.model.depth import PAYLOAD_DEPTH, depth_of, shown
+from lateshift.model.depth import PAYLOAD_DEPTH, depth_of, passed_on, shown
 from lateshift.model.sealed import MASK, is_sealed
+
+
+def as_kept(encoded: bytes | None) -> Any:
+    """The same, for what goes out as JSON: in a list of many, what they hold is not taken apart, as many small things in a little JSON are
+    large in memory."""
+    return MASK if is_sealed(encoded) else None if encoded is None else passed_on(encoded)
 
 
 def readable(encoded: bytes | None) -> Any:

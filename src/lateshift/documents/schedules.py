@@ -1,13 +1,13 @@
 """A schedule, and what became of its ticks."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from msgspec import Struct
 
-from lateshift.model.depth import shown
+from lateshift.model.depth import passed_on, shown
 from lateshift.model.edit import named
 from lateshift.model.scheduling.plan import SKIPS_COUNTED, Outcome
 from lateshift.model.scheduling.schedule import ScheduleView, Tick
@@ -63,18 +63,21 @@ class ComingSchedule(ScheduleDocument, frozen=True, kw_only=True):
 
 def schedule_document(view: ScheduleView, hidden: Collection[str]) -> ScheduleDocument:
     """`hidden`: the queues that are sensitive."""
-    return ScheduleDocument(**_fields(view, hidden))
+    return ScheduleDocument(**_fields(view, hidden, arguments_of(view, hidden, passed_on)))
 
 
 def coming_document(view: ScheduleView, upcoming: list[datetime], hidden: Collection[str]) -> ComingSchedule:
-    return ComingSchedule(**_fields(view, hidden), upcoming=upcoming)
+    return ComingSchedule(**_fields(view, hidden, arguments_of(view, hidden)), upcoming=upcoming)
 
 
-def arguments_of(view: ScheduleView, hidden: Collection[str]) -> dict[str, Any]:
-    """Without the one that only holds the place of the tick's time. Of a schedule in a sensitive queue, no more than their names."""
-    told = named(view.job.payload)
+def arguments_of(
+    view: ScheduleView, hidden: Collection[str], told: Callable[[bytes], Any] = shown
+) -> dict[str, Any]:
+    """Without the one that only holds the place of the tick's time. Of a schedule in a sensitive queue, no more than their names. `told`: how
+    their values are given."""
+    given = named(view.job.payload)
     hide = view.job.spec.queue in hidden
-    return {name: MASK if hide else shown(value) for name, value in told.items() if name != view.plan.tick_as}
+    return {name: MASK if hide else told(value) for name, value in given.items() if name != view.plan.tick_as}
 
 
 def tick_document(tick: Tick) -> TickDocument:
@@ -97,11 +100,11 @@ def both(moment: datetime, timezone: str) -> tuple[str, str]:
     return f"{local:%a %Y-%m-%d %H:%M:%S %Z}", f"{utc:%Y-%m-%d %H:%M:%S}"
 
 
-def _fields(view: ScheduleView, hidden: Collection[str]) -> dict[str, Any]:
+def _fields(view: ScheduleView, hidden: Collection[str], arguments: dict[str, Any]) -> dict[str, Any]:
     plan, timing = view.plan, view.plan.timing
     return {
         "name": view.name, "task": view.job.spec.task, "queue": view.job.spec.queue,
-        "arguments": arguments_of(view, hidden), "cron": timing.cron,
+        "arguments": arguments, "cron": timing.cron,
         "every_seconds": None if timing.every is None else timing.every.total_seconds(), "at": timing.at,
         "timezone": timing.timezone, "start": timing.start, "end": timing.end, "words": timing.words,
         "overlap": plan.overlap, "catch_up": plan.catch_up, "most": plan.most,

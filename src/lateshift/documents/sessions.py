@@ -6,7 +6,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from lateshift.documents.reading import readable
+from lateshift.documents.reading import as_kept
 from lateshift.model.guard import Rule
 from lateshift.model.sealed import hidden as hidden_value
 from lateshift.store.contract import SessionView
@@ -38,7 +38,7 @@ def session_document(view: SessionView, hidden: Collection[str]) -> SessionDocum
     """`hidden`: the queues that are sensitive."""
     return SessionDocument(
         queue=view.queue, session=view.name, held_by=view.held_by, held_why=view.held_why, expects=view.expects,
-        state=readable(hidden_value(view.state) if view.queue in hidden else view.state),
+        state=as_kept(hidden_value(view.state) if view.queue in hidden else view.state),
     )  # fmt: skip
 
 

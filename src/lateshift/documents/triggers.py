@@ -6,10 +6,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 
 from lateshift.documents.hiding import shown_refused
-from lateshift.model.depth import shown
+from lateshift.model.depth import passed_on
 from lateshift.model.triggering.trigger import RefusedView, TriggerView
 
 
@@ -53,6 +54,12 @@ class RefusedDocument(Struct, frozen=True, kw_only=True):
     came_with: Any
 
 
+class _Rest(Struct):
+    """What came with an event: as it is kept, which goes out as it is."""
+
+    seen: Raw
+
+
 def trigger_document(view: TriggerView) -> TriggerDocument:
     return TriggerDocument(
         name=view.name, app=view.app, kind=view.kind, about=view.about, task=view.task, position=view.position, jobs=view.made,
@@ -73,5 +80,6 @@ def refused_document(kept: RefusedView, hidden: Collection[str]) -> RefusedDocum
 
 
 def _came_with(rest: bytes) -> Any:
-    told = shown(rest)
-    return told["seen"] if isinstance(told, dict) else told
+    """As it goes out: what is in it is of no interest here."""
+    told = passed_on(rest)
+    return msgspec.json.decode(rest, type=_Rest).seen if isinstance(told, Raw) else told

@@ -44,6 +44,11 @@ def shown(kept: bytes) -> Any:
     return msgspec.json.decode(kept)
 
 
+def passed_on(kept: bytes) -> Any:
+    """The same for what only goes out again as JSON: it is not taken apart, as `[[],[],[]…` would be twenty times as large then."""
+    return shown(kept) if depth_of(kept, PAYLOAD_DEPTH) > PAYLOAD_DEPTH else msgspec.Raw(kept)
+
+
 def too_deep(what: str, most: int = JSON_DEPTH) -> PayloadTooLarge:
     """Also of what no encoder comes to the end of."""
     return PayloadTooLarge(

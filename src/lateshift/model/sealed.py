@@ -23,6 +23,7 @@ WEBHOOK = "lateshift.reply_webhook."  # how the tasks begin that deliver to a we
 KEY_ID = re.compile(r"[A-Za-z0-9_.-]{1,40}")
 HEAD = re.compile(rb"sealed:1:([A-Za-z0-9_.-]{1,40}):([a-z_]{1,20})")
 HEAD_LIMIT = 80  # bytes of a sealed value that have its head
+LEFT = 1_000  # bytes of larger arguments that are read of a job that is one of many
 TOKEN = re.compile(HEAD.pattern + rb":([A-Za-z0-9+/]+={0,2})")
 
 _ENGINE = "lateshift"  # the logger
@@ -66,6 +67,19 @@ def masked_view(view: JobView) -> JobView:
         view, payload=_MASKED, result=masked(view.result), checkpoint=masked(view.checkpoint),
         progress=masked_progress(view.progress), history=[masked_record(record) for record in view.history],
     )  # fmt: skip
+
+
+def slim(view: JobView) -> JobView:
+    """One of many that are looked at together, of which a store reads no result, no checkpoint, and no more than LEFT + 1 bytes of the
+    arguments: of larger ones it has their beginning, as a text. It is masked as the whole would be."""
+    payload = view.payload
+    if is_sealed(payload):
+        payload = payload[:HEAD_LIMIT]
+    elif len(payload) > LEFT and not view.task.startswith(WEBHOOK):
+        payload = (
+            _MASKED if view.sensitive else msgspec.json.encode(payload[:LEFT].decode(errors="ignore") + "…")
+        )
+    return structs.replace(view, payload=payload)
 
 
 def shown_payload(view: JobView, payload: bytes) -> bytes:

@@ -169,7 +169,7 @@ def _besides(seen: Seen, newest: list[JobView]) -> tuple[list[JobView], bool]:
     for queue, task in kinds[:LETTERS_KINDS]:
         if (queue, task) not in there and seen.shows(queue):
             wanted = JobFilter(state=State.DEAD, queue=queue, task=task)
-            found += seen.store.reports.jobs(wanted, LETTERS_OF_KIND)
+            found += seen.store.reports.jobs(wanted, LETTERS_OF_KIND, whole=False)
     return found, len(kinds) > LETTERS_KINDS
 
 
@@ -187,11 +187,11 @@ def _dead(seen: Seen) -> tuple[list[JobView], bool]:
     """The newest dead letters, and whether there may be more. Those of other queues are not read: they would leave no room for one's
     own."""
     if seen.whole:
-        found = seen.store.reports.jobs(JobFilter(state=State.DEAD), LETTERS_LOOKED_AT)
+        found = seen.store.reports.jobs(JobFilter(state=State.DEAD), LETTERS_LOOKED_AT, whole=False)
         return found, len(found) == LETTERS_LOOKED_AT
     names = [queue.name for queue in seen.queues]
     pages = [
-        seen.store.reports.search(JobFilter(state=State.DEAD, queue=name), LETTERS_LOOKED_AT)
+        seen.store.reports.search(JobFilter(state=State.DEAD, queue=name), LETTERS_LOOKED_AT, whole=False)
         for name in names[:LETTERS_QUEUES]
     ]
     views = sorted((view for page in pages for view in page.jobs), key=lambda view: view.id, reverse=True)
@@ -312,7 +312,7 @@ def _paused(seen: Seen) -> Iterator[Attention]:
 
 
 def _sessions(seen: Seen) -> Iterator[Attention]:
-    for session in seen.store.sessions.list(held=True, limit=seen.most):
+    for session in seen.store.sessions.list(held=True, limit=seen.most, whole=False):
         if seen.shows(session.queue):
             yield Attention(
                 kind="session", subject=session.name, page=f"/queues/{quote(session.queue)}", since=session.since,

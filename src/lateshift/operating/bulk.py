@@ -20,7 +20,7 @@ CANCEL, RESUBMIT = "cancel", "resubmit"
 
 
 class Chosen(Struct, kw_only=True):
-    """What a bulk action would take. `others`: jobs that fit, and are in no state for it. `cut`: there may be more."""
+    """What a bulk action would take; jobs are slim. `others`: jobs that fit, and are in no state for it. `cut`: there may be more."""
 
     jobs: list[JobView]
     others: int = 0
@@ -93,7 +93,7 @@ def carry_out(
 def _newest(store: Store, wanted: JobFilter, chosen: Chosen) -> Iterator[JobView]:
     """Page by page, until one was cut short."""
     while True:
-        page = store.reports.search(wanted, BATCH)
+        page = store.reports.search(wanted, BATCH, whole=False)
         yield from page.jobs
         if page.before is None:
             return

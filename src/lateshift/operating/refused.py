@@ -10,6 +10,9 @@ from lateshift.documents.hiding import shown_refused
 from lateshift.errors import LateshiftError, StoreError
 from lateshift.model.ids import JobId
 from lateshift.model.sealed import MASK
+from lateshift.store.contract import Store
+
+READ_AT_ONCE = 8  # events, each with up to 2 MiB
 
 
 class Retried(Struct, frozen=True, kw_only=True):
@@ -17,6 +20,18 @@ class Retried(Struct, frozen=True, kw_only=True):
 
     jobs: list[JobId]
     refused: dict[str, str]
+
+
+def ids_of(store: Store, trigger: str, limit: int | None = None) -> list[UUID]:
+    """What a trigger has refused, the oldest first. Whole events are read with their ids, few of them at once."""
+    found: list[UUID] = []
+    while limit is None or len(found) < limit:
+        wanted = READ_AT_ONCE if limit is None else min(READ_AT_ONCE, limit - len(found))
+        few = store.triggers.refused(trigger, found[-1] if found else None, wanted)
+        found += [view.id for view in few]
+        if len(few) < wanted:
+            break
+    return found
 
 
 def retry(app: Lateshift, ids: Iterable[UUID], *, by: str) -> Retried:

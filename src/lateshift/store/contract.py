@@ -267,15 +267,16 @@ class Reports(Protocol):
 
     def job(self, id: JobId) -> JobView | None: ...
 
-    def named(self, ids: Sequence[JobId]) -> list[JobView | None]:
-        """Those with these ids, in their order; None where there is none."""
+    def named(self, ids: Sequence[JobId], *, whole: bool = True) -> list[JobView | None]:
+        """Those with these ids, in their order; None where there is none. `whole`: else they are slim (model/sealed), and no more is read of
+        each than that."""
 
-    def jobs(self, wanted: JobFilter, limit: int) -> list[JobView]:
-        """Newest first, as many as are wanted. Reads on until they are found: for those who have bounded it."""
+    def jobs(self, wanted: JobFilter, limit: int, *, whole: bool = True) -> list[JobView]:
+        """Newest first, as many as are wanted. Reads on until they are found: for those who have bounded it. `whole` likewise."""
 
-    def search(self, wanted: JobFilter, limit: int) -> Found:
+    def search(self, wanted: JobFilter, limit: int, *, whole: bool = True) -> Found:
         """Newest first, at a bounded cost whatever is wanted: where no index knows the filter, LOOKED_AT jobs are looked at, and
-        the answer says where to go on."""
+        the answer says where to go on. `whole` likewise."""
 
     def of_dead(self, most: int) -> list[tuple[str, str]]:
         """The queues and tasks that have dead letters, so many of these pairs, in the order of the store."""
@@ -292,7 +293,7 @@ class Reports(Protocol):
     def running(self, limit: int) -> list[JobView]: ...
 
     def upcoming(self, limit: int, after: tuple[datetime, JobId] | None = None) -> list[JobView]:
-        """Jobs that wait for their first time to start, the next first. `after`: behind the one that is due then and has this id."""
+        """Jobs that wait for their first time to start, the next first, all slim. `after`: behind the one that is due then and has this id."""
 
     def find(self, digits: str, limit: int) -> list[JobId]:
         """Ids that begin with these hexadecimal digits, or end with them. Beginnings are found in the whole store;

@@ -44,8 +44,11 @@ class TenantView(Struct, frozen=True, kw_only=True):
 class Sessions(Protocol):
     def get(self, queue: str, name: str) -> SessionView | None: ...
 
-    def list(self, *, held: bool, limit: int, after: tuple[str, str] | None = None) -> list[SessionView]:
-        """Sessions that keep something, or only those that are held, by queue and name. `after`: behind this queue and name."""
+    def list(
+        self, *, held: bool, limit: int, after: tuple[str, str] | None = None, whole: bool = True
+    ) -> list[SessionView]:
+        """Sessions that keep something, or only those that are held, by queue and name. `after`: behind this queue and name. `whole`: else
+        without the state that they keep."""
 
     def release(self, queue: str, name: str, *, by: str) -> bool:
         """Let a held session go on, without its dead letter or its missing number."""

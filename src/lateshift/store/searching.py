@@ -148,11 +148,11 @@ def next_id(id: JobId) -> JobId:
     return UUID(int=id.int + 1)
 
 
-def all_of(look: Callable[[JobFilter, int], Found], wanted: JobFilter, limit: int) -> list[JobView]:
+def all_of(look: Callable[..., Found], wanted: JobFilter, limit: int, *, whole: bool = True) -> list[JobView]:
     """As many as are wanted, however far they are to be looked for."""
     jobs: list[JobView] = []
     while len(jobs) < limit:
-        found = look(wanted, limit - len(jobs))
+        found = look(wanted, limit - len(jobs), whole=whole)
         jobs += found.jobs
         if found.before is None:
             break

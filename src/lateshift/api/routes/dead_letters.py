@@ -90,7 +90,7 @@ def list_dead_letters(asked: Asked) -> GroupPage:
     asked.allow(query.queue)
     place = asked.cursors.read(query.cursor, GroupPlace) or GroupPlace(before=None, after=None)
     letters = asked.app.dead_letters(queue=query.queue, task=query.task, reason=query.reason, like=query.like)
-    letters.most, letters.bounded = DEAD_MOST, True
+    letters.most, letters.bounded, letters.whole = DEAD_MOST, True, False
     letters.wanted = structs.replace(letters.wanted, before=place.before)
     groups = letters.groups()
     left = [group for group in groups.largest_first if place.after is None or place_of(group) > place.after]
@@ -160,7 +160,7 @@ def letters_of(asked: Asked) -> DeadLetters:
 def _letters(asked: Asked, **narrowed: str | None) -> DeadLetters:
     """However they are named, without those runs that would have jobs made in queues that the token is not for."""
     letters = DeadLetters(asked.store, _own_tasks(asked), asked.store.clock, **narrowed)
-    letters.leaves = partial(sent_elsewhere, asked)
+    letters.leaves, letters.whole = partial(sent_elsewhere, asked), False
     return letters
 
 

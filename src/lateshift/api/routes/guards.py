@@ -3,14 +3,17 @@
 from msgspec import Struct
 
 from lateshift.api.bounds import Text
-from lateshift.api.paging import Paging, paged
+from lateshift.api.paging import Paging, Weight, paged
 from lateshift.api.route import Asked, Done, Reach, Route
 from lateshift.documents.pipelines import PipelineDocument, pipeline_document
 from lateshift.documents.sessions import LimitDocument, SessionDocument, limit_document, session_document
 from lateshift.model.access import Scope
 from lateshift.model.guard import Rule
+from lateshift.model.job import RESULT_LIMIT
 from lateshift.operating.pipelines import Looked, all_pipelines, one_pipeline
 from lateshift.store.contract import COUNT_LIMIT, SessionView
+
+SESSION = Weight[SessionView](lambda view: len(view.state or b""), RESULT_LIMIT)
 
 
 class SessionQuery(Paging, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,7 +58,7 @@ def list_sessions(asked: Asked) -> SessionList:
     def read(after: tuple[str, str] | None, limit: int) -> list[SessionView]:
         return asked.store.sessions.list(held=asked.query.held, limit=limit, after=after)
 
-    views, more = paged(asked, tuple[str, str], read, lambda view: (view.queue, view.name))
+    views, more = paged(asked, tuple[str, str], read, lambda view: (view.queue, view.name), SESSION)
     hidden = asked.store.queues.concealed()
     shown = [session_document(view, hidden) for view in views if asked.shows(view.queue)]
     return SessionList(sessions=shown, next=more)

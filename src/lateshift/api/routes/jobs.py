@@ -227,11 +227,11 @@ def list_jobs(asked: Asked) -> JobsPage:
 
 
 def searched(asked: Asked) -> Found:
-    """The page that a query asks for, if the token is for its queue."""
+    """The page that a query asks for, of slim jobs, if the token is for its queue."""
     query: JobQuery = asked.query
     asked.allow(query.queue)
     wanted = structs.replace(filter_of(query, asked), before=asked.cursors.read(query.cursor, UUID))
-    return asked.store.reports.search(wanted, query.limit)
+    return asked.store.reports.search(wanted, query.limit, whole=False)
 
 
 def explain_job(asked: Asked) -> ExplanationDocument:
@@ -320,7 +320,7 @@ ROUTES = (
           reach=Reach.ONE),
     Route(method="GET", path="/v1/jobs/{id}/logs", handler=show_logs, asks=LogQuery, gives=LogsDocument, scope=Scope.READ,
           reach=Reach.ONE),
-    Route(method="GET", path="/v1/upcoming", handler=list_upcoming, asks=Paging, gives=JobsToCome, scope=Scope.READ,
+    Route(method="GET", path="/v1/upcoming", handler=list_upcoming, asks=Paging, gives=JobsToCome, dear=True, scope=Scope.READ,
           reach=Reach.OWN),
     Route(method="POST", path="/v1/jobs/{id}/cancel", handler=cancel_job, gives=Done, scope=Scope.OPERATE, reach=Reach.ONE),
     Route(method="POST", path="/v1/jobs/{id}/resubmit", handler=resubmit_job, takes=Change, gives=Done, scope=Scope.OPERATE,

@@ -6,10 +6,14 @@ from uuid import UUID
 from msgspec import Meta, Struct
 
 from lateshift.api.bounds import PAGE_MOST
-from lateshift.api.paging import Paging, paged
+from lateshift.api.paging import Paging, Weight, paged
 from lateshift.api.route import Asked, Done, Reach, Route
 from lateshift.documents.schedules import ComingSchedule, ScheduleDocument, coming_document, schedule_document
 from lateshift.model.access import Scope
+from lateshift.model.job import PAYLOAD_LIMIT
+from lateshift.model.scheduling.schedule import ScheduleView
+
+SCHEDULE = Weight[ScheduleView](lambda view: len(view.job.payload), PAYLOAD_LIMIT)
 
 
 class ComingQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,7 +36,7 @@ class Fired(Struct, frozen=True, kw_only=True):
 
 def list_schedules(asked: Asked) -> SchedulesPage:
     """Schedules by name, when each fires next and what became of its last ticks."""
-    views, more = paged(asked, str, asked.store.schedules.list, lambda view: view.name)
+    views, more = paged(asked, str, asked.store.schedules.list, lambda view: view.name, SCHEDULE)
     hidden = asked.store.queues.concealed()
     shown = [schedule_document(view, hidden) for view in views if asked.shows(view.job.spec.queue)]
     return SchedulesPage(schedules=shown, next=more)
@@ -64,7 +68,7 @@ def fire_schedule(asked: Asked) -> Fired:
 
 
 ROUTES = (
-    Route(method="GET", path="/v1/schedules", handler=list_schedules, asks=Paging, gives=SchedulesPage, scope=Scope.READ,
+    Route(method="GET", path="/v1/schedules", handler=list_schedules, asks=Paging, gives=SchedulesPage, dear=True, scope=Scope.READ,
           reach=Reach.OWN,
           links={"show_schedule": "schedules/0/name", "fire_schedule": "schedules/0/name"}),
     Route(method="GET", path="/v1/schedules/{name:path}", handler=show_schedule, asks=ComingQuery, gives=ComingSchedule, scope=Scope.READ,

@@ -1,14 +1,13 @@
 """Triggers, which start jobs from outside; and what they could make no job of."""
 
 from functools import partial
-from itertools import islice
 from typing import Annotated
 from uuid import UUID
 
 from msgspec import Meta, Struct
 
 from lateshift.api.bounds import RESUBMIT_MOST, Text
-from lateshift.api.paging import Paging, paged
+from lateshift.api.paging import Paging, Weight, paged
 from lateshift.api.route import Asked, Done, Reach, Route
 from lateshift.documents.triggers import (
     RefusedDocument,
@@ -18,9 +17,12 @@ from lateshift.documents.triggers import (
 )
 from lateshift.errors import TriggerUnknown
 from lateshift.model.access import Scope
-from lateshift.model.triggering.trigger import TriggerView
+from lateshift.model.triggering.trigger import REFUSED_LIMIT, RefusedView, TriggerView
 from lateshift.operating.names import pause_trigger, trigger
-from lateshift.operating.refused import Retried, retry
+from lateshift.operating.refused import Retried, ids_of, retry
+
+# Of an event, and of what came with it.
+REFUSED = Weight[RefusedView](lambda view: len(view.raw) + len(view.rest), 2 * REFUSED_LIMIT)
 
 
 class TriggerList(Struct, frozen=True, kw_only=True):
@@ -78,7 +80,7 @@ def resume_a_trigger(asked: Asked) -> Done:
 def list_refused(asked: Asked) -> RefusedPage:
     """Events that no job could be made of, of one trigger or of all, the oldest first, and why."""
     read = partial(asked.store.triggers.refused, asked.query.trigger)
-    views, more = paged(asked, UUID, read, lambda view: view.id)
+    views, more = paged(asked, UUID, read, lambda view: view.id, REFUSED)
     hidden = asked.store.queues.concealed()
     return RefusedPage(refused=[refused_document(view, hidden) for view in views], next=more)
 
@@ -102,8 +104,7 @@ def retry_all_refused(asked: Asked) -> Retried:
     """Make jobs of all that a trigger has refused, the oldest first, with the server's code as it is now."""
     if not asked.store.triggers.refused(asked.name, None, 1):
         trigger(asked.store, asked.name)
-    views = asked.store.triggers.refused(asked.name, None, asked.body.limit)
-    return retry(asked.app, [view.id for view in islice(views, asked.body.limit)], by=asked.by)
+    return retry(asked.app, ids_of(asked.store, asked.name, asked.body.limit), by=asked.by)
 
 
 def discard_refused(asked: Asked) -> Done:
@@ -127,7 +128,7 @@ ROUTES = (
           reach=Reach.ALL),
     Route(method="POST", path="/v1/triggers/{name:path}/retry", handler=retry_all_refused, takes=RetryBody, gives=Retried,
           dear=True, scope=Scope.OPERATE, reach=Reach.ALL),
-    Route(method="GET", path="/v1/refused", handler=list_refused, asks=RefusedQuery, gives=RefusedPage, scope=Scope.READ,
+    Route(method="GET", path="/v1/refused", handler=list_refused, asks=RefusedQuery, gives=RefusedPage, dear=True, scope=Scope.READ,
           reach=Reach.ALL,
           links={"show_refused": "refused/0/id", "retry_refused": "refused/0/id", "discard_refused": "refused/0/id"}),
     Route(method="GET", path="/v1/refused/{id}", handler=show_refused, gives=RefusedDocument, scope=Scope.READ, reach=Reach.ALL),

@@ -20,7 +20,9 @@ def batches_page(asked: Asked) -> Context:
 
 def batch_page(asked: Asked) -> Context:
     """One batch with its counts, and its newest dead letters by the index of those."""
-    failed = asked.store.reports.search(JobFilter(batch=asked.id, state=State.DEAD), FAILURES_SHOWN)
+    failed = asked.store.reports.search(
+        JobFilter(batch=asked.id, state=State.DEAD), FAILURES_SHOWN, whole=False
+    )
     return {"batch": batches.show_batch(asked), "rows": [Row.of(view) for view in failed.jobs]}
 
 

@@ -72,7 +72,7 @@ def group_page(asked: Asked) -> Context:
 
 def _letters(asked: Asked, **narrowed: str | None) -> DeadLetters:
     letters = DeadLetters(asked.store, asked.app.tasks, asked.store.clock, **narrowed)
-    letters.most, letters.bounded = DEAD_ON_A_PAGE, True
+    letters.most, letters.bounded, letters.whole = DEAD_ON_A_PAGE, True, False
     return letters
 
 

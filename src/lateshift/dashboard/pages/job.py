@@ -55,7 +55,7 @@ def _family(asked: Asked, view: JobView) -> dict[str, Any]:
     """Those of queues that the token is not for are left out; those that are gone from the store are named alone."""
     kin = asked.store.reports.kin(view.id, KIN_SHOWN)
     ids = [*kin.ancestors, *[each.id for each in kin.descendants]]
-    there = dict(zip(ids, asked.store.reports.named(ids), strict=True))
+    there = dict(zip(ids, asked.store.reports.named(ids, whole=False), strict=True))
     hidden = {id for id, found in there.items() if found is not None and not asked.shows(found.queue)}
     return {
         "ancestors": [(id, there[id]) for id in reversed(kin.ancestors) if id not in hidden],

@@ -62,7 +62,7 @@ def _named(asked: Asked) -> Found:
         )  # fmt: skip
     asked.checked = True  # each job that is found is looked at
     reports = asked.store.reports
-    found = reports.named(reports.find(digits, asked.query.limit))
+    found = reports.named(reports.find(digits, asked.query.limit), whole=False)
     return Found([view for view in found if view is not None and asked.shows(view.queue)])
 
 

@@ -67,7 +67,7 @@ def queue_page(asked: Asked) -> Context:
     goes = pace.of_queue(queue, seen)
     serving = [it for it in seen.workers if it.serves is not None and it.serves.takes_from(name)]
     held = store.sessions.list(
-        held=True, limit=SESSIONS_LOOKED_AT, after=(name, "")
+        held=True, limit=SESSIONS_LOOKED_AT, after=(name, ""), whole=False
     )  # in order of the queues
     return {
         "queue": queue, "over": query.over, "charts": charts(overview.course(store, name, over, now), over, workers=False),

@@ -173,7 +173,7 @@ def _edited(schedule: ScheduleDocument) -> str:
 
 
 PAGES = (
-    Page(path="/schedules", title="Schedules", section="Schedules", template="schedules.html", handler=list_page,
+    Page(path="/schedules", title="Schedules", section="Schedules", template="schedules.html", handler=list_page, dear=True,
          scope=Scope.READ, reach=Reach.OWN, asks=Paging),
     Page(path="/schedules/{name:path}", title="Schedule", section="Schedules", template="schedule.html", handler=schedule_page,
          scope=Scope.READ, reach=Reach.ONE, asks=SchedulePageQuery, place="backfill",

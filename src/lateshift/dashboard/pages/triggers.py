@@ -1,10 +1,12 @@
 """Triggers: how far each has read, and what keeps it; and one, with what it refused."""
 
+from functools import partial
 from uuid import UUID
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lateshift.api.bounds import PAGE, Cursor
+from lateshift.api.paging import within_bytes
 from lateshift.api.route import Asked, Reach
 from lateshift.api.routes import triggers as routes
 from lateshift.dashboard.page import Action, Context, Page
@@ -18,7 +20,7 @@ from lateshift.documents.trigger_words import (
 )
 from lateshift.documents.triggers import RefusedDocument, TriggerDocument, refused_document, trigger_document
 from lateshift.model.access import Scope
-from lateshift.model.triggering.trigger import TriggerView
+from lateshift.model.triggering.trigger import RefusedView, TriggerView
 from lateshift.model.words import counted
 from lateshift.operating.names import trigger
 from lateshift.operating.refused import Retried
@@ -64,16 +66,20 @@ def trigger_page(asked: Asked) -> Context:
     view = trigger(asked.store, asked.name)
     after = asked.cursors.read(asked.query.cursor, UUID)
     hidden = asked.store.queues.concealed()
-    found = [shown_refused(each, hidden) for each in asked.store.triggers.refused(view.name, after, PAGE)]
-    more = found[-1].id if len(found) == PAGE else None
-    lines = [
-        RefusedLine(event=refused_document(each, ()), raw=each.raw[:RAW_SHOWN].decode(errors="replace"),
-                    cut=max(0, len(each.raw) - RAW_SHOWN))
-        for each in found
-    ]  # fmt: skip
+    read = partial(asked.store.triggers.refused, view.name)
+    found, more = within_bytes(read, after, PAGE, lambda each: each.id, routes.REFUSED)
     return {
-        "line": _line(asked, view), "refused": lines, "next": asked.cursors.write(more), "query": asked.query,
+        "line": _line(asked, view), "refused": [_refused(shown_refused(each, hidden)) for each in found],
+        "next": asked.cursors.write(found[-1].id if more else None), "query": asked.query,
     }  # fmt: skip
+
+
+def _refused(view: RefusedView) -> RefusedLine:
+    """Of what came only what is shown."""
+    cut = structs.replace(view, raw=view.raw[:RAW_SHOWN])
+    return RefusedLine(
+        event=refused_document(cut, ()), raw=cut.raw.decode(errors="replace"), cut=len(view.raw) - len(cut.raw)
+    )  # fmt: skip
 
 
 def _line(asked: Asked, view: TriggerView) -> TriggerLine:
@@ -95,7 +101,7 @@ def _retried(done: Retried) -> str:
 PAGES = (
     Page(path="/triggers", title="Triggers", section="Triggers", template="triggers.html", handler=list_page, scope=Scope.READ,
          reach=Reach.ALL),
-    Page(path="/triggers/{name:path}", title="Trigger", section="Triggers", template="trigger.html", handler=trigger_page,
+    Page(path="/triggers/{name:path}", title="Trigger", section="Triggers", template="trigger.html", handler=trigger_page, dear=True,
          scope=Scope.READ, reach=Reach.ALL, asks=TriggerPageQuery,
          actions={
              "pause": Action(route=_ROUTES[routes.pause_a_trigger]), "resume": Action(route=_ROUTES[routes.resume_a_trigger]),

@@ -1,8 +1,10 @@
 """Statements for the jobs that a filter means, newest first, in PostgreSQL: those of a batch, a tag, a session or a tenant by the
 index that knows them."""
 
+from functools import cache
+
 from lateshift.model.job import Lane
-from lateshift.model.sealed import WEBHOOK
+from lateshift.model.sealed import LEFT, WEBHOOK
 from lateshift.store.guards import IN_LINE, NOT_IN_LINE
 
 MANY = 1000  # jobs of a session or a tenant, from which on a page of them is soon found among all
@@ -17,6 +19,27 @@ COLD = """id, task, queue, state, priority, attempt, attempts, fence, losses, cr
  batch, session, sequence, nullif(tenant, ''), limit_key,
  ARRAY(SELECT tag FROM lateshift.job_tag WHERE job_id = settled.id), (SELECT parent FROM lateshift.job_parent WHERE child = settled.id),
  EXISTS (SELECT FROM lateshift.sensitive WHERE name = settled.queue)"""
+
+
+def _slim(columns: str) -> str:
+    """Without its result and its checkpoint, and with the beginning of its arguments: see model/sealed.slim. Of a webhook all, as a part says
+    nothing of where it leads."""
+    beginning = f"CASE WHEN starts_with(task, '{WEBHOOK}') THEN payload ELSE substring(payload FROM 1 FOR {LEFT + 1}) END"
+    return (
+        columns.replace(" payload, NULL::bytea,", f" {beginning}, NULL::bytea,")
+        .replace(" payload, result,", f" {beginning}, NULL::bytea,")
+        .replace(" checkpoint,", " NULL::bytea,")
+    )
+
+
+SLIM_HOT, SLIM_COLD = _slim(HOT), _slim(COLD)
+
+
+@cache
+def slim(sql: str) -> str:
+    """The same statement for slim jobs."""
+    return sql.replace(HOT, SLIM_HOT).replace(COLD, SLIM_COLD)
+
 
 _BETWEEN = "id < %(before)s AND id >= %(lowest)s"
 # No search tells what is in a job that is not shown, nor where a webhook leads. Primary key.

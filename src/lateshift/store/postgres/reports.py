@@ -15,6 +15,7 @@ from lateshift.model.explaining.facts import MEMBERS_LOOKED_AT, Facts
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import WITHHELD, JobFilter, JobView, State
 from lateshift.model.member import Loops, MemberView, Program, Serves
+from lateshift.model.sealed import slim
 from lateshift.model.search import Found, argument_parts, error_part
 from lateshift.store import searching
 from lateshift.store.contract import ENDINGS_LOOKED_AT, Rows
@@ -40,6 +41,8 @@ JOB = f"""SELECT {HOT} FROM lateshift.job WHERE id = %(id)s
 # So many, wherever they stand. Primary keys.
 NAMED = f"""SELECT {HOT} FROM lateshift.job WHERE id = ANY(%(ids)b::uuid[])
  UNION ALL SELECT {COLD} FROM lateshift.settled WHERE id = ANY(%(ids)b::uuid[])"""
+# The same, slim. Primary keys.
+SLIM_NAMED = listing.slim(NAMED)
 # The same for one who may see how it is, and not what is in it. Primary keys.
 STATUS = f"""SELECT {_withheld(HOT)} FROM lateshift.job WHERE id = %(id)s
  UNION ALL SELECT {_withheld(COLD)} FROM lateshift.settled WHERE id = %(id)s"""
@@ -58,8 +61,8 @@ ENDING = """SELECT id FROM (
  WHERE right(replace(id::text, '-', ''), length(%(digits)s::text)) = %(digits)s LIMIT %(limit)s"""
 # job_running
 RUNNING = f"SELECT {HOT} FROM lateshift.job WHERE state = 2 LIMIT %s"
-# Not those that wait for another try. job_scheduled.
-UPCOMING = f"""SELECT {HOT} FROM lateshift.job WHERE state = 0 AND fence = 0 AND blocked_by IS NULL
+# Not those that wait for another try; slim. job_scheduled.
+UPCOMING = f"""SELECT {listing.SLIM_HOT} FROM lateshift.job WHERE state = 0 AND fence = 0 AND blocked_by IS NULL
  AND (due_at, id) > (%s::timestamptz, %s::uuid) ORDER BY due_at, id LIMIT %s"""
 _MEMBERS = """SELECT id, name, kind, host, pid, started_at, expires_at,
  dead_at IS NOT NULL OR expires_at <= clock_timestamp() + %s::interval, stats, serves, loops FROM lateshift.member"""
@@ -84,8 +87,9 @@ class PostgresReports:
         rows = self._read(JOB, STATUS, {"id": id})
         return view_of(rows[0]) if rows else None
 
-    def named(self, ids: Sequence[JobId]) -> list[JobView | None]:
-        found = {row[0]: view_of(row) for row in self._read(NAMED, NAMED_STATUS, {"ids": Uuids(ids)})}
+    def named(self, ids: Sequence[JobId], *, whole: bool = True) -> list[JobView | None]:
+        sql, seen = (NAMED, view_of) if whole else (SLIM_NAMED, slim_of)
+        found = {row[0]: seen(row) for row in self._read(sql, NAMED_STATUS, {"ids": Uuids(ids)})}
         return [found.get(id) for id in ids]
 
     def _read(self, whole: str, status: str, parameters: dict[str, Any]) -> Rows:
@@ -105,10 +109,10 @@ class PostgresReports:
                 self._status_only = True
         return ask(status)
 
-    def jobs(self, wanted: JobFilter, limit: int) -> list[JobView]:
-        return searching.all_of(self.search, wanted, limit)
+    def jobs(self, wanted: JobFilter, limit: int, *, whole: bool = True) -> list[JobView]:
+        return searching.all_of(self.search, wanted, limit, whole=whole)
 
-    def search(self, wanted: JobFilter, limit: int) -> Found:
+    def search(self, wanted: JobFilter, limit: int, *, whole: bool = True) -> Found:
         def work(connection: Connection, again: bool) -> Found:
             keyed = None
             if wanted.key is not None:
@@ -119,7 +123,7 @@ class PostgresReports:
                 return bool(connection.execute(getattr(listing, name), asked).fetchall()[0][0])
 
             parts = searching.parts(wanted, many, lambda first, most: _of_dead(connection, first, most))
-            sources = [_source(connection, each, choice) for each, choice in parts]
+            sources = [_source(connection, each, choice, whole) for each, choice in parts]
             return searching.search(sources, wanted, limit, self._database.clock.monotonic, keyed)
 
         return self._database.run(work)
@@ -149,7 +153,7 @@ class PostgresReports:
     def upcoming(self, limit: int, after: tuple[datetime, JobId] | None = None) -> list[JobView]:
         told = (*(after or ("-infinity", searching.LOWEST)), limit)
         rows = self._database.run(lambda connection, again: connection.execute(UPCOMING, told).fetchall())
-        return [view_of(row) for row in rows]
+        return [slim_of(row) for row in rows]
 
     def find(self, digits: str, limit: int) -> list[JobId]:
         parameters = {
@@ -204,12 +208,12 @@ def _of_dead(connection: Connection, first: str, most: int) -> list[tuple[str, s
     return connection.execute(listing.OF_DEAD, {"queue": first, "limit": most}).fetchall()
 
 
-def _source(connection: Connection, wanted: JobFilter, choice: Choice) -> Source:
+def _source(connection: Connection, wanted: JobFilter, choice: Choice, whole: bool) -> Source:
     def page(above: JobId, lowest: JobId, limit: int) -> list[JobView]:
         parameters = _bound(wanted, above, lowest, limit)
-        return [
-            view_of(row) for row in connection.execute(getattr(listing, choice.page), parameters).fetchall()
-        ]
+        sql = getattr(listing, choice.page)
+        rows = connection.execute(sql if whole else listing.slim(sql), parameters).fetchall()
+        return [view_of(row) if whole else slim_of(row) for row in rows]
 
     def floor(above: JobId, lowest: JobId, count: int) -> JobId | None:
         asked = {
@@ -235,6 +239,10 @@ def _bound(wanted: JobFilter, above: JobId, lowest: JobId, limit: int) -> dict[s
         "session": wanted.session, "tenant": wanted.tenant, "batch": wanted.batch, "tag": wanted.tag,
         "argument": argument, "or_argument": or_argument, "error": error_part(wanted.error),
     }  # fmt: skip
+
+
+def slim_of(row: tuple[Any, ...]) -> JobView:
+    return slim(view_of(row))
 
 
 def view_of(row: tuple[Any, ...]) -> JobView:

@@ -78,12 +78,13 @@ BEAR = f"""UPDATE lateshift.session SET gap_until = NULL, held_why = 'gap', touc
  WHERE queue = %(queue)s AND name = %(name)s"""
 NOT_MISSING = "UPDATE lateshift.session SET gap_until = NULL WHERE queue = %s AND name = %s"
 
-# What it keeps, for operators. Primary key; session_held.
+# What it keeps, for operators, also without its state. Primary key; session_held.
 _VIEW = "queue, name, state, next_sequence, held_by, held_why, touched_at"
 GET = f"SELECT {_VIEW} FROM lateshift.session WHERE queue = %s AND name = %s"
 LIST = f"SELECT {_VIEW} FROM lateshift.session WHERE (queue, name) > (%s, %s) ORDER BY queue, name LIMIT %s"
 LIST_HELD = f"""SELECT {_VIEW} FROM lateshift.session WHERE held_why IS NOT NULL AND (queue, name) > (%s, %s)
  ORDER BY queue, name LIMIT %s"""
+BARE, BARE_HELD = (sql.replace("state", "NULL", 1) for sql in (LIST, LIST_HELD))
 RELEASE = f"""UPDATE lateshift.session SET held_by = NULL, held_why = NULL, gap_until = NULL, touched_at = {_NOW}
  WHERE queue = %(queue)s AND name = %(name)s AND held_why IS NOT NULL RETURNING 1"""
 
@@ -102,8 +103,11 @@ class PostgresSessions:
         rows = self._database.run(lambda connection, again: connection.execute(GET, (queue, name)).fetchall())
         return _view(rows[0]) if rows else None
 
-    def list(self, *, held: bool, limit: int, after: tuple[str, str] | None = None) -> list[SessionView]:
-        sql, told = LIST_HELD if held else LIST, (*(after or ("", "")), limit)
+    def list(
+        self, *, held: bool, limit: int, after: tuple[str, str] | None = None, whole: bool = True
+    ) -> list[SessionView]:
+        told = (*(after or ("", "")), limit)
+        sql = (LIST_HELD if held else LIST) if whole else (BARE_HELD if held else BARE)
         rows = self._database.run(lambda connection, again: connection.execute(sql, told).fetchall())
         return [_view(row) for row in rows]
 

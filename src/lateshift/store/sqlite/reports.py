@@ -14,6 +14,7 @@ from lateshift.model.ids import JobId, MemberId
 from lateshift.model.instants import to_instant, to_number
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.member import Loops, MemberView, Program, Serves
+from lateshift.model.sealed import slim
 from lateshift.model.search import Found, argument_parts, error_part
 from lateshift.store import searching
 from lateshift.store.contract import ENDINGS_LOOKED_AT
@@ -25,6 +26,8 @@ from lateshift.store.sqlite.listing import COLD, HOT, HOT_JOBS
 
 # One job, wherever it stands. Primary keys.
 JOB = f"SELECT {HOT} FROM job WHERE id = ?1 UNION ALL SELECT {COLD} FROM settled WHERE id = ?1"
+# The same, slim. Primary keys.
+SLIM_JOB = listing.slim(JOB)
 # Ids that begin so, wherever they stand. Primary keys.
 BEGINNING = """SELECT id FROM job WHERE id BETWEEN ?1 AND ?2
  UNION ALL SELECT id FROM settled WHERE id BETWEEN ?1 AND ?2 LIMIT ?3"""
@@ -37,8 +40,8 @@ ENDING = """SELECT id FROM (
  WHERE substr(lower(hex(id)), -length(?3)) = ?3 LIMIT ?4"""
 # job_running
 RUNNING = f"SELECT {HOT} FROM job WHERE state = 2 LIMIT ?"
-# Not those that wait for another try. job_scheduled.
-UPCOMING = f"""SELECT {HOT} FROM job WHERE state = 0 AND fence = 0 AND blocked_by IS NULL AND (due_at, id) > (?, ?)
+# Not those that wait for another try; slim. job_scheduled.
+UPCOMING = f"""SELECT {listing.SLIM_HOT} FROM job WHERE state = 0 AND fence = 0 AND blocked_by IS NULL AND (due_at, id) > (?, ?)
  ORDER BY due_at, id LIMIT ?"""
 _MEMBERS = """SELECT id, name, kind, host, pid, started_at, expires_at, dead_at IS NOT NULL OR expires_at <= ?, stats,
  serves, loops FROM member"""
@@ -63,15 +66,17 @@ class SqliteReports:
             rows = connection.execute(JOB, (id.bytes,)).fetchall()
         return view_of(rows[0]) if rows else None
 
-    def named(self, ids: Sequence[JobId]) -> list[JobView | None]:
+    def named(self, ids: Sequence[JobId], *, whole: bool = True) -> list[JobView | None]:
         with self._database.read() as connection:
-            found = [connection.execute(JOB, (id.bytes,)).fetchall() for id in ids]
-        return [view_of(rows[0]) if rows else None for rows in found]
+            sql = JOB if whole else SLIM_JOB
+            found = [connection.execute(sql, (id.bytes,)).fetchall() for id in ids]
+        seen = view_of if whole else slim_of
+        return [seen(rows[0]) if rows else None for rows in found]
 
-    def jobs(self, wanted: JobFilter, limit: int) -> list[JobView]:
-        return searching.all_of(self.search, wanted, limit)
+    def jobs(self, wanted: JobFilter, limit: int, *, whole: bool = True) -> list[JobView]:
+        return searching.all_of(self.search, wanted, limit, whole=whole)
 
-    def search(self, wanted: JobFilter, limit: int) -> Found:
+    def search(self, wanted: JobFilter, limit: int, *, whole: bool = True) -> Found:
         with self._database.read() as connection:
             keyed = None
             if wanted.key is not None:
@@ -87,7 +92,7 @@ class SqliteReports:
                 )
 
             parts = searching.parts(wanted, many, lambda first, most: _of_dead(connection, first, most))
-            sources = [_source(connection, each, choice) for each, choice in parts]
+            sources = [_source(connection, each, choice, whole) for each, choice in parts]
             return searching.search(sources, wanted, limit, self._database.clock.monotonic, keyed)
 
     def of_dead(self, most: int) -> list[tuple[str, str]]:
@@ -113,7 +118,7 @@ class SqliteReports:
     def upcoming(self, limit: int, after: tuple[datetime, JobId] | None = None) -> list[JobView]:
         at, id = (0, b"") if after is None else (to_number(after[0]), after[1].bytes)
         with self._database.read() as connection:
-            return [view_of(row) for row in connection.execute(UPCOMING, (at, id, limit)).fetchall()]
+            return [slim_of(row) for row in connection.execute(UPCOMING, (at, id, limit)).fetchall()]
 
     def find(self, digits: str, limit: int) -> list[JobId]:
         low, high = bytes.fromhex(digits.ljust(32, "0")), bytes.fromhex(digits.ljust(32, "f"))
@@ -165,10 +170,12 @@ def _of_dead(connection: Connection, first: str, most: int) -> list[tuple[str, s
     return found
 
 
-def _source(connection: Connection, wanted: JobFilter, choice: Choice) -> Source:
+def _source(connection: Connection, wanted: JobFilter, choice: Choice, whole: bool) -> Source:
     def page(above: JobId, lowest: JobId, limit: int) -> list[JobView]:
         row = _bound(wanted, above, lowest, limit)
-        return [view_of(found) for found in connection.execute(getattr(listing, choice.page), row).fetchall()]
+        sql = getattr(listing, choice.page)
+        rows = connection.execute(sql if whole else listing.slim(sql), row).fetchall()
+        return [view_of(found) if whole else slim_of(found) for found in rows]
 
     def floor(above: JobId, lowest: JobId, count: int) -> JobId | None:
         of = wanted.tag if wanted.tag is not None else None if wanted.batch is None else wanted.batch.bytes
@@ -204,6 +211,10 @@ def view_of(row: tuple[Any, ...]) -> JobView:
         limit_key=row[27], tags=tuple(_tags.decode(row[28])), parent=None if row[29] is None else UUID(bytes=row[29]),
         said=said, sensitive=bool(row[30]),
     )  # fmt: skip
+
+
+def slim_of(row: tuple[Any, ...]) -> JobView:
+    return slim(view_of(row))
 
 
 def _time(value: int | None) -> datetime | None:

@@ -14,12 +14,13 @@ from lateshift.store.sqlite import deeds
 from lateshift.store.sqlite.blocks import blocks
 from lateshift.store.sqlite.database import Connection, Database
 
-# What it keeps, for operators. Primary key; session_waits for those that are held.
+# What it keeps, for operators, also without its state. Primary key; session_waits for those that are held.
 _VIEW = "queue, name, state, next_sequence, held_by, held_why, touched_at"
 GET = f"SELECT {_VIEW} FROM session WHERE queue = ? AND name = ?"
 LIST = f"SELECT {_VIEW} FROM session WHERE (queue, name) > (?, ?) ORDER BY queue, name LIMIT ?"
 LIST_HELD = f"""SELECT {_VIEW} FROM session WHERE held_why IS NOT NULL AND (queue, name) > (?, ?)
  ORDER BY queue, name LIMIT ?"""
+BARE, BARE_HELD = (sql.replace("state", "NULL", 1) for sql in (LIST, LIST_HELD))
 RELEASE = """UPDATE session SET held_by = NULL, held_why = NULL, gap_until = NULL, touched_at = ?3
  WHERE queue = ?1 AND name = ?2 AND held_why IS NOT NULL RETURNING 1"""
 
@@ -90,10 +91,13 @@ class SqliteSessions:
             rows = connection.execute(GET, (queue, name)).fetchall()
         return _view(rows[0]) if rows else None
 
-    def list(self, *, held: bool, limit: int, after: tuple[str, str] | None = None) -> list[SessionView]:
+    def list(
+        self, *, held: bool, limit: int, after: tuple[str, str] | None = None, whole: bool = True
+    ) -> list[SessionView]:
         told = (*(after or ("", "")), limit)
+        sql = (LIST_HELD if held else LIST) if whole else (BARE_HELD if held else BARE)
         with self._database.read() as connection:
-            rows = connection.execute(LIST_HELD if held else LIST, told).fetchall()
+            rows = connection.execute(sql, told).fetchall()
         return [_view(row) for row in rows]
 
     def release(self, queue: str, name: str, *, by: str) -> bool:
