@@ -128,7 +128,9 @@ def test_requests_over_so_many_at_once_are_answered_503(kit: Kit, monkeypatch: p
         assert status(answered(port, GET + b"\r\n")) == 200
 
 
-@pytest.mark.parametrize("how", [b"Connection: close\r\n\r\n", b"Host: twice\r\n\r\n"], ids=["told", "malformed"])
+@pytest.mark.parametrize(
+    "how", [b"Connection: close\r\n\r\n", b"Host: twice\r\n\r\n"], ids=["told", "malformed"]
+)
 def test_a_connection_that_has_ended_has_no_place_any_more(
     kit: Kit, monkeypatch: pytest.MonkeyPatch, how: bytes
 ) -> None:
@@ -142,7 +144,9 @@ def test_a_connection_that_has_ended_has_no_place_any_more(
         assert status(answered(port, QUEUES)) == 401
 
 
-@pytest.mark.parametrize(("proxies", "told"), [((), 429), (("127.0.0.1",), 401)], ids=["alone", "behind a proxy"])
+@pytest.mark.parametrize(
+    ("proxies", "told"), [((), 429), (("127.0.0.1",), 401)], ids=["alone", "behind a proxy"]
+)
 def test_the_clients_of_a_proxy_do_not_share_the_part_of_its_address(
     kit: Kit, monkeypatch: pytest.MonkeyPatch, proxies: tuple[str, ...], told: int
 ) -> None:
