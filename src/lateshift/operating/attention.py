@@ -80,13 +80,7 @@ class Seen(Struct, frozen=True):
 
 def attention(seen: Seen) -> list[Attention]:
     """Of what is of no one queue, only to those who may see all."""
-    kinds = {
-        _unserved: "/queues", _keyless: "/queues", _letters: "/dead-letters", _breakers: "/breakers", _held: "/workflows?state=held",
-        _late_steps: "/workflows?state=late", _triggers: "/triggers", _schedules: "/schedules", _missed: "/schedules",
-        _replies: "/members", _members: "/members", _paused: "/queues", _sessions: "/queues",
-    }  # fmt: skip
-    alone = {_unserved, _breakers, _late_steps, _triggers, _replies, _members}
-    found = [_told(kind(seen), page) for kind, page in kinds.items() if seen.whole or kind not in alone]
+    found = [_told(kind(seen), page) for kind, page in KINDS.items() if seen.whole or kind not in OF_NO_QUEUE]
     return [it for some in found for it in some]
 
 
@@ -325,3 +319,12 @@ def _counted(count: int, noun: str, most: int = COUNT_LIMIT) -> str:
     """A count stops at a limit."""
     said = f"{most:,}+" if count >= most else f"{count:,}"
     return f"{said} {noun}" if count == 1 else f"{said} {noun}s"
+
+
+# The worst first, each with the page that has the others of it.
+KINDS: dict[Callable[[Seen], Iterator[Attention]], str] = {
+    _unserved: "/queues", _keyless: "/queues", _letters: "/dead-letters", _breakers: "/breakers", _held: "/workflows?state=held",
+    _late_steps: "/workflows?state=late", _triggers: "/triggers", _schedules: "/schedules", _missed: "/schedules",
+    _replies: "/members", _members: "/members", _paused: "/queues", _sessions: "/queues",
+}  # fmt: skip
+OF_NO_QUEUE = {_unserved, _breakers, _late_steps, _triggers, _replies, _members}
