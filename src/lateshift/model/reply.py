@@ -71,7 +71,7 @@ def read(kept: str) -> list[Route]:
         return []
     try:
         routes = _decoder.decode(kept)
-    except (ValueError, RecursionError):
+    except Exception:
         return []
     return routes if len(routes) <= ROUTES_MOST + 1 else []  # one is the channel of its queue
 
