@@ -173,7 +173,7 @@ class Jobs:
                 if now is None:
                     return
                 for place, event in [] if now is before else news(before, after, now):
-                    after = max(after, place)
+                    after = place
                     yield place, event
                 before = now
                 if self._views.get(id) is not now:  # while somebody took their time with what was told
