@@ -33,7 +33,7 @@ from lateshift.sealing.jobs import opened_logs, opened_view, readable_view
 from lateshift.sealing.ring import NO_RING, Ring
 from lateshift.store.contract import Store
 from lateshift.store.crashpoints import crashpoint
-from lateshift.store.reply_contract import Published
+from lateshift.store.reply_contract import LeftOut, Published
 from lateshift.task import Call
 from lateshift.telemetry.tracing import context, spans, with_context
 
@@ -217,8 +217,8 @@ class Client:
         """The same with the place of each, after which somebody can go on."""
         return self._hub().jobs.told(job_id, after)
 
-    def listen(self, after: int | None) -> AsyncIterator[Sequence[Published]]:
-        """What all channels are told after this number, else from now on, page by page."""
+    def listen(self, after: int | None) -> AsyncIterator[Sequence[Published] | LeftOut]:
+        """What all channels are told after this number, else from now on, page by page; and what may be gone."""
         return self._hub().channels.pages(after)
 
     async def aconcealed(self) -> frozenset[str]:

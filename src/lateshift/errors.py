@@ -21,6 +21,7 @@ LateshiftError
 ├── WebhookClosed         a webhook that takes nothing for now; its sender tries again
 ├── ResultInvalid         a result that this code's annotation cannot read
 ├── StateInvalid          a session's state, or a checkpoint, that is not of the type asked for
+├── EventsLeftOut         what a channel was told and is kept no more, of a listener that comes late
 ├── QueueFull             as many jobs wait as the queue may hold; nothing was written
 ├── LeaseLost · LockLost · LockTimeout
 └── NotDrained · CrashUnsafe      in tests, from lateshift.testing
@@ -242,6 +243,22 @@ class ResultInvalid(LateshiftError, ValueError):
 
 class StateInvalid(LateshiftError, ValueError):
     """What a session keeps, or the last checkpoint, is not of the type that the task's code asks for."""
+
+
+class EventsLeftOut(LateshiftError, LookupError):
+    """Events that were told between these two numbers may be gone. `go_on_after`: what to subscribe with, to hear those that are kept."""
+
+    def __init__(self, after: int, before: int) -> None:
+        super().__init__(
+            f"Events between the numbers {after} and {before} may have been told, and are gone: they are kept for an hour. Look anew at what "
+            f"matters to you, then go on with after={before - 1}."
+        )
+        self.after = after
+        self.before = before
+
+    @property
+    def go_on_after(self) -> int:
+        return self.before - 1
 
 
 class ResultTimeout(JobNotCompleted, TimeoutError):

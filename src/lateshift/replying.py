@@ -10,7 +10,7 @@ import msgspec
 from lateshift.client import Client
 from lateshift.clock import Clock
 from lateshift.config import Settings
-from lateshift.errors import OptionInvalid, Permanent, WebhookFailed, WebhookGone
+from lateshift.errors import EventsLeftOut, OptionInvalid, Permanent, WebhookFailed, WebhookGone
 from lateshift.model.events import JobEvent
 from lateshift.model.ids import JobId, new_member_id
 from lateshift.model.queue import PLAIN, QueueSettings, queue_name
@@ -19,9 +19,10 @@ from lateshift.replies.courier import Courier
 from lateshift.replies.delivering import DELAYS, DELIVERED_KEPT, DELIVERY_RETRY, DELIVERY_TIME, publish
 from lateshift.replies.targets import BROKER, origin_of
 from lateshift.replies.webhook import Endpoint
+from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
 from lateshift.store.contract import Store
-from lateshift.store.reply_contract import Published
+from lateshift.store.reply_contract import LeftOut, Published
 from lateshift.task import Limits, Task
 from lateshift.worker.current import current
 
@@ -112,15 +113,28 @@ class Replying:
 
     def subscribe(self, pattern: str, *, after: int | None = None) -> AsyncIterator[JobEvent]:
         """`async for event in app.subscribe("jobs.images.*"):` what channels are told, from now on; or after the `number` of the last
-        event that was seen, for as long as it is kept. In a pattern `*` is any characters."""
+        event that was seen, for as long as it is kept. In a pattern `*` is any characters. Raises EventsLeftOut where some may be gone."""
         self.check_channel(pattern)
         return self._heard_on(pattern, after)
 
     async def _heard_on(self, pattern: str, after: int | None) -> AsyncIterator[JobEvent]:
+        if after is not None:
+            await aside(self._refuse_untold, after)
         async for page in self.client.listen(after):
+            if isinstance(page, LeftOut):
+                raise EventsLeftOut(page.after, page.before)
             for heard in page:
                 if fnmatchcase(heard.channel, pattern):
                     yield event_of(heard)
+
+    def _refuse_untold(self, after: int) -> None:
+        """Whoever goes on after what never was would hear nothing for ever."""
+        newest = self.store.replies.newest()
+        if after > newest:
+            raise OptionInvalid(
+                f"There is no event {after}; the newest is {newest}. It is of another store, or of one that was restored from a backup since. "
+                "Leave after= out, and you hear what comes from now on."
+            )
 
     def check_channel(self, pattern: str) -> None:
         """Raises OptionInvalid for a pattern that is none, and for a queue that tells of nothing."""

@@ -17,6 +17,8 @@ from lateshift.api.bounds import Bounds
 from lateshift.api.route import EVENT_STREAM, Asked, Reach, Route, Stream
 from lateshift.model.access import Scope, new_token
 from lateshift.model.events import JobEvent
+from lateshift.replies.hub import Channels
+from lateshift.store.reply_contract import Published
 from lateshift.store.replying import EVENTS_KEPT
 from lateshift.testing import Kit
 from tests.api.asking import Web, asking, token_of
@@ -132,3 +134,24 @@ def test_where_events_are_kept_no_more_the_stream_says_so_first(web: Web, kit: K
     again = web("GET", CHANNEL, headers={"Last-Event-ID": left_out(gap)[0][0]})
     assert left_out(again) == []
     assert again.text.count('"kind"') == 3
+
+
+def test_what_was_purged_between_two_looks_is_told_to_who_listens(
+    web: Web, kit: Kit, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(kit, shop)
+    last = kit.app.store.replies.newest()
+    send(kit, shop)
+    read = Channels._read
+
+    async def late(self: Channels, after: int) -> list[Published]:
+        """Of the six that were told, the first five are gone when the store is asked what came after the third."""
+        return [each for each in await read(self, after) if each.number > last + 2]
+
+    monkeypatch.setattr(Channels, "_read", late)
+
+    answer = web("GET", CHANNEL, headers={"Last-Event-ID": str(last)})
+
+    assert left_out(answer) == [(str(last + 2), {"after": last, "before": last + 3})]
+    assert answer.text.index("event: left-out") < answer.text.index('"kind"')
+    assert answer.text.count('"kind"') == 1

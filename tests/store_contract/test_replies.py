@@ -373,6 +373,21 @@ def test_what_a_channel_was_told_goes_after_its_time_and_numbers_are_not_used_ag
     assert [message.number for message in store.replies.published(newest, 10)] == [newest + 1]
 
 
+def test_what_has_passed_its_time_is_not_told_though_nobody_has_purged_it(
+    store: Store, courier: Courier, clock: ManualClock
+) -> None:
+    """As after a clock was set: how long it is kept does not depend on when somebody cleans up."""
+    added(store, replying())
+    courier.read()
+    newest = store.replies.newest()
+    clock.move(seconds=EVENTS_KEPT.total_seconds() + 1)
+    assert store.replies.published(0, 10) == []
+    added(store, replying())
+    courier.forward()
+
+    assert [message.number for message in store.replies.published(0, 10)] == [newest + 1]
+
+
 def test_a_reply_that_cannot_be_read_holds_up_no_other(store: Store, courier: Courier) -> None:
     odd = replying()
     added(store, replace(odd, spec=replace(odd.spec, reply="{")), replying())

@@ -14,7 +14,7 @@ from lateshift.model.watching import BEGINNING
 from lateshift.replies import hub
 from lateshift.replies.hub import PAGE, Channels, Jobs
 from lateshift.store.contract import Store
-from lateshift.store.reply_contract import Published
+from lateshift.store.reply_contract import LeftOut, Published
 from tests.unit.explaining import AT, ME, view
 
 pytestmark = pytest.mark.anyio
@@ -38,6 +38,9 @@ class Told:
 
     def newest(self) -> int:
         return self.messages[-1].number if self.messages else 0
+
+    def purge(self, count: int) -> None:
+        self.messages = self.messages[count:]
 
     def published(self, after: int, limit: int) -> list[Published]:
         self.asked += 1
@@ -79,12 +82,64 @@ async def looked(told: Told, others: int = 0) -> None:
             await asyncio.sleep(0.001)
 
 
-async def numbers(pages: AsyncIterator[Sequence[Published]], count: int) -> list[int]:
+async def numbers(pages: AsyncIterator[Sequence[Published] | LeftOut], count: int) -> list[int]:
     found: list[int] = []
     async with asyncio.timeout(SOON):
         while len(found) < count:
-            found += [message.number for message in await anext(pages)]
+            page = await anext(pages)
+            assert not isinstance(page, LeftOut), page
+            found += [message.number for message in page]
     return found
+
+
+async def test_who_goes_on_after_what_is_kept_no_more_is_told_so(told: Told, channels: Channels) -> None:
+    told.tell(10)
+    told.purge(6)
+    for after in (0, 3, 5):
+        pages = channels.pages(after)
+        assert await anext(pages) == LeftOut(after=after, before=7)
+        assert await numbers(pages, 4) == [7, 8, 9, 10]
+    assert await numbers(channels.pages(6), 4) == [7, 8, 9, 10]
+
+
+async def test_who_listens_is_told_of_what_was_purged_between_two_looks(
+    told: Told, channels: Channels
+) -> None:
+    told.tell(3)
+    quick, slow = channels.pages(0), channels.pages(0)
+    assert await numbers(quick, 3) == await numbers(slow, 3) == [1, 2, 3]
+    told.tell(2)
+    assert await numbers(quick, 2) == [4, 5]
+    # No look comes between these: they are one step of this loop, and the look takes a list as it is.
+    messages = told.messages
+    messages += [Published(6 + n, "orders", "default", b"{}") for n in range(4)]
+    told.messages = messages[7:]
+
+    async with asyncio.timeout(SOON):
+        assert await anext(quick) == LeftOut(after=5, before=8)
+        assert await numbers(quick, 2) == [8, 9]
+        page = await anext(slow)
+        behind = [page] if isinstance(page, LeftOut) else [message.number for message in page]
+        assert behind in ([4, 5], [LeftOut(after=3, before=8)])
+        if behind == [4, 5]:
+            assert await anext(slow) == LeftOut(after=5, before=8)
+        assert await numbers(slow, 2) == [8, 9]
+
+
+async def test_numbers_that_nobody_used_are_no_gap(told: Told, channels: Channels) -> None:
+    """In PostgreSQL a transaction that is rolled back uses some up."""
+    told.tell(3)
+    pages = channels.pages(0)
+    assert await numbers(pages, 3) == [1, 2, 3]
+    told.messages.append(Published(9, "orders", "default", b"{}"))
+    assert await numbers(pages, 1) == [9]
+
+
+async def test_who_hears_from_now_on_has_missed_nothing(told: Told, channels: Channels) -> None:
+    first = asyncio.ensure_future(numbers(channels.pages(None), 1))
+    await looked(told)
+    told.messages.append(Published(4, "orders", "default", b"{}"))
+    assert await first == [4]
 
 
 async def test_many_listeners_cost_the_store_as_much_as_one(told: Told, channels: Channels) -> None:

@@ -112,6 +112,22 @@ def test_a_job_that_was_resubmitted_and_cancelled_before_its_next_lease_has_ende
     assert [event.kind for _, event in news(None, read("1.5"), died)] == ["failed"]  # of an older release
 
 
+@pytest.mark.parametrize(
+    "moved", [timedelta(hours=-1), timedelta(microseconds=-1), timedelta(hours=1)], ids=str
+)
+def test_the_next_end_under_one_fence_is_told_also_if_the_clock_went_back(moved: timedelta) -> None:
+    first = ended(State.CANCELLED, 1)
+    [*_, (seen, _)] = events(first)
+    again = replace(first, state=State.READY, settled_at=None)
+    second = ended(State.CANCELLED, 1, settled_at=AT + moved)
+
+    assert news(first, seen, again) == []
+    for before in (None, again):
+        [(place, event)] = news(before, seen, second)
+        assert (event.kind, event.at) == ("cancelled", AT + moved)
+        assert news(None, place, second) == []
+
+
 def test_progress_stays_with_the_attempt_that_told_it() -> None:
     """A row keeps it until the next attempt has told something."""
     again = running(2, history=[failed(1, 1)], **said(3))

@@ -23,7 +23,7 @@ from lateshift import (
     current,
     progress,
 )
-from lateshift.errors import JobUnknown, OptionInvalid, WebhookFailed
+from lateshift.errors import EventsLeftOut, JobUnknown, OptionInvalid, WebhookFailed
 from lateshift.model.events import RESULT_TOLD
 from lateshift.model.ids import new_job_id
 from lateshift.model.job import Progress
@@ -32,6 +32,7 @@ from lateshift.model.retry import JITTER
 from lateshift.replies import delivering
 from lateshift.replies.delivering import DELAYS, DELIVERY_RETRY
 from lateshift.replies.webhook import BODY_LIMIT
+from lateshift.store.replying import EVENTS_KEPT
 from lateshift.testing import Kit, testing
 from tests.unit.receiver import Receiver, receiving
 
@@ -528,6 +529,40 @@ async def test_subscribers_hear_every_job_of_a_queue_that_publishes(app: Lateshi
         assert numbers == sorted(set(numbers))
 
         assert await _take(app, 5, after=events[0].number) == events[1:]  # somebody who comes back
+
+
+@pytest.mark.anyio
+async def test_who_subscribes_after_what_is_kept_no_more_is_told_where_to_go_on(
+    app: Lateshift, store_url: str
+) -> None:
+    async with testing(app, store=store_url) as kit:
+        await app.find_task("thumbnail").aenqueue("a.png")
+        await kit.adrain()
+        [last, *_] = await _take(app, 3, after=0)
+        kit.clock.move(seconds=EVENTS_KEPT.total_seconds() + 1)
+        await app.find_task("thumbnail").aenqueue("b.png")
+        await kit.adrain()
+
+        for after in (0, last.number):
+            with pytest.raises(EventsLeftOut, match="kept for an hour") as gap:
+                await _take(app, 3, after=after)
+            assert gap.value.after == after
+            rest = await _take(app, 3, after=gap.value.go_on_after)
+            assert [event.kind for event in rest] == ["received", "started", "completed"]
+            assert await _take(app, 3, after=(rest[0].number or 0) - 1) == rest
+
+
+@pytest.mark.anyio
+async def test_who_subscribes_after_what_never_was_is_refused(app: Lateshift, store_url: str) -> None:
+    """A store that was restored from a backup has told less than was heard of it."""
+    async with testing(app, store=store_url) as kit:
+        for newest in (0, 3):
+            with pytest.raises(
+                OptionInvalid, match=f"no event {newest + 1}; the newest is {newest}.*Leave after= out"
+            ):
+                await _take(app, 1, after=newest + 1)
+            await app.find_task("thumbnail").aenqueue("a.png")
+            await kit.adrain()
 
 
 async def charge_async(app: Lateshift) -> None:

@@ -15,7 +15,7 @@ from lateshift.model.sealed import masked_view
 
 Position: TypeAlias = tuple[int, int, int]
 """The fence under which it happened, which step of that lease it was; of progress which word of that lease, and of the end when it was, for one
-that is resubmitted and cancelled before its next lease ends twice under one fence."""
+that is resubmitted and cancelled before its next lease ends twice under one fence, and the clock may have gone back in between."""
 
 BEGINNING: Position = (0, 0, 0)
 _RECEIVED, _STARTED, _PROGRESS, _RETRYING, _ENDED = range(1, 6)
@@ -77,11 +77,16 @@ def _in_order(told: list[tuple[Position, JobEvent]], end: datetime | None) -> li
 
 def news(before: JobView | None, after: Position, now: JobView) -> list[tuple[Position, JobEvent]]:
     """What is to be told to somebody who has seen all up to `after`, and of the last view its progress."""
-    fresh = [each for each in events(now) if each[0] > after]
+    fresh = [each for each in events(now) if each[0] > after or _is_another_end(each[0], after)]
     moved = before is not None and before.progress != now.progress and before.fence == now.fence
     if moved and not now.state.settled and after == (now.fence, _PROGRESS, 0):
         return [each for each in events(now) if each[0] == after] + fresh
     return fresh
+
+
+def _is_another_end(place: Position, after: Position) -> bool:
+    """How it stands has its last end alone: one with another time than the one that was heard came later, whatever the clock said."""
+    return place != after and place[:2] == after[:2] and place[1] == _ENDED
 
 
 def _event(

@@ -18,7 +18,7 @@ from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
 from lateshift.runtime.together import Together
 from lateshift.store.contract import Store
-from lateshift.store.reply_contract import Published
+from lateshift.store.reply_contract import LeftOut, Published
 
 FIRST_LOOK = 0.05  # seconds between looks while something happens
 LAST_LOOK = 0.5  # and when nothing does
@@ -84,8 +84,10 @@ class Channels:
         self._ring: deque[Published] = deque()
         self._floor: int | None = None  # the ring has all that came after it
 
-    async def pages(self, after: int | None) -> AsyncIterator[Sequence[Published]]:
-        """Without an end. `after`: the last number that was seen; None is from now on."""
+    async def pages(self, after: int | None) -> AsyncIterator[Sequence[Published] | LeftOut]:
+        """Without an end. `after`: the last number that was seen; None is from now on. Where some that came after it may be gone, that is
+        said before the others."""
+        whole = after is None  # until something was heard, nothing can have been missed
         last = await self._newest() if after is None else after
         if not self._poller.runs:
             self._ring.clear()
@@ -97,7 +99,9 @@ class Channels:
                 if page is None:
                     page = await self._read(last)
                 if page:
-                    last = page[-1].number
+                    if not whole and (gap := await self._gap(last, page)):
+                        yield gap
+                    last, whole = page[-1].number, False
                     yield page
                 else:
                     await news.wait()
@@ -113,11 +117,24 @@ class Channels:
         if self._floor is None:
             self._floor = await self._newest()
             return True  # what came before that, those who wait may not have seen
-        found = await self._read(self._ring[-1].number if self._ring else self._floor)
+        last = self._ring[-1].number if self._ring else self._floor
+        found = await self._read(last)
+        if (
+            found and last and await self._gap(last, found)
+        ):  # who has not heard so far reads in the store, and is told
+            self._ring.clear()
+            self._floor = found[0].number - 1
         self._ring.extend(found)
         while len(self._ring) > AT_HAND:
             self._floor = self._ring.popleft().number
         return bool(found)
+
+    async def _gap(self, last: int, page: Sequence[Published]) -> LeftOut | None:
+        """What may be gone between the last and these. Nothing as long as the last is kept itself; then nobody has used the numbers."""
+        first = page[0].number
+        if first == last + 1 or any(kept.number == last for kept in (await self._read(last - 1))[:1]):
+            return None
+        return LeftOut(after=last, before=first)
 
     async def _newest(self) -> int:
         store = await aside(self._store)
@@ -156,7 +173,7 @@ class Jobs:
                 if now is None:
                     return
                 for place, event in [] if now is before else news(before, after, now):
-                    after = max(after, place)
+                    after = place
                     yield place, event
                 before = now
                 if self._views.get(id) is not now:  # while somebody took their time with what was told

@@ -17,6 +17,13 @@ class Published(Struct, frozen=True):
     told: bytes
 
 
+class LeftOut(Struct, frozen=True, kw_only=True):
+    """Events with numbers between these two may have been told, and are kept no more."""
+
+    after: int
+    before: int
+
+
 class Replies(Protocol):
     def forward(self, *, term: int, limit: int) -> int:
         """Of up to `limit` events, the oldest first, make what their routes ask for: jobs of their receivers, and messages of
@@ -25,7 +32,7 @@ class Replies(Protocol):
         courier's present one: two at once could send what belongs in a row in the wrong order."""
 
     def published(self, after: int, limit: int) -> list[Published]:
-        """Messages of all channels with a higher number, in their order. None is missed by going on with the last number: none
+        """Messages of all channels with a higher number that have not passed their time, in their order. None is missed by going on with the last number: none
         appears later with a lower one."""
 
     def newest(self) -> int:

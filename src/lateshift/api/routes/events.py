@@ -16,7 +16,7 @@ from lateshift.model.access import Scope
 from lateshift.model.events import JobEvent, hidden_event
 from lateshift.model.ids import JobId
 from lateshift.runtime.aside import aside
-from lateshift.store.reply_contract import Published
+from lateshift.store.reply_contract import LeftOut, Published
 
 NUMBER_DIGITS = 18  # of a Last-Event-ID of channels, at most
 
@@ -25,13 +25,6 @@ class Channel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`channel`: a name, or a pattern such as jobs.images.*"""
 
     channel: Annotated[str, Meta(min_length=1, max_length=256)]
-
-
-class LeftOut(Struct, frozen=True, kw_only=True):
-    """Events with numbers between these two may have been told, and are kept no more."""
-
-    after: int
-    before: int
 
 
 async def stream_job(asked: Asked) -> Stream | Answer:
@@ -63,7 +56,7 @@ async def stream_channels(asked: Asked) -> Stream:
     """What channels are told, from now on, as server-sent events without an end.
 
     `Last-Event-ID` goes on after the last one that was received, for as long as they are kept, which is an hour: where some may be gone, the
-    stream begins with a message `event: left-out`. The data of each other is an event."""
+    stream says so in a message `event: left-out`, as a rule its first. The data of each other is an event."""
     pattern = asked.query.channel
     asked.app.check_channel(pattern)
     text = asked.last_event
@@ -88,8 +81,7 @@ async def _resumed(asked: Asked, pattern: str, after: int) -> Stream:
     first = kept[0].number if kept else newest + 1
     if first <= after + 1:
         return Stream(_of_channels(asked, pattern, after), str(after))
-    left_out = LeftOut(after=after, before=first)
-    said = frame(str(first - 1), msgspec.json.encode(left_out), "left-out")
+    said = _left_out(LeftOut(after=after, before=first))
     return Stream(_of_channels(asked, pattern, first - 1, said), None)
 
 
@@ -99,11 +91,18 @@ async def _of_channels(
     if begin:
         yield begin
     async for page in asked.app.client.listen(after):
+        if isinstance(page, LeftOut):
+            yield [_left_out(page)]
+            continue
         wanted = [heard for heard in page if fnmatchcase(heard.channel, pattern) and asked.shows(heard.queue)]
         if wanted:
             # Also what another program has marked.
             hidden = await asked.app.client.aconcealed()
             yield (_frame(heard, heard.queue in hidden) for heard in wanted)
+
+
+def _left_out(gap: LeftOut) -> bytes:
+    return frame(str(gap.before - 1), msgspec.json.encode(gap), "left-out")
 
 
 def _frame(heard: Published, hidden: bool) -> bytes:

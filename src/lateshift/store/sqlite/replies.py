@@ -39,8 +39,8 @@ HEARERS = f"SELECT DISTINCT task FROM trigger WHERE about GLOB '{ALERTS}*'"
 # Primary key.
 WAITING = "SELECT count(*), min(at) FROM (SELECT at FROM outbox ORDER BY number LIMIT ?)"
 PUBLISH = "INSERT INTO event (channel, queue, told, expires_at) VALUES (?, ?, ?, ?)"
-# Primary key.
-PUBLISHED = "SELECT number, channel, queue, told FROM event WHERE number > ? ORDER BY number LIMIT ?"
+# Primary key. What has passed its time may not be purged yet.
+PUBLISHED = "SELECT number, channel, queue, told FROM event WHERE number > ? AND expires_at > ? ORDER BY number LIMIT ?"
 NEWEST = "SELECT seq FROM sqlite_sequence WHERE name = 'event'"
 # event_expires.
 PURGE_EVENTS = "DELETE FROM event WHERE number IN (SELECT number FROM event WHERE expires_at <= ? LIMIT ?)"
@@ -116,7 +116,8 @@ class SqliteReplies:
 
     def published(self, after: int, limit: int) -> list[Published]:
         with self._database.read() as connection:
-            return [Published(*row) for row in connection.execute(PUBLISHED, (after, limit)).fetchall()]
+            row = (after, self._clock.microseconds(), limit)
+            return [Published(*found) for found in connection.execute(PUBLISHED, row).fetchall()]
 
     def newest(self) -> int:
         with self._database.read() as connection:
