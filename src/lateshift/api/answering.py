@@ -169,12 +169,15 @@ _ALWAYS = {name.lower().encode("latin-1"): value.encode("latin-1") for name, val
 def answered(route: Route, request: Request, given: Any) -> Response:
     """With an ETag for what was read: who has it already is told so, and is sent nothing."""
     answer = given if isinstance(given, Answer) else Answer(given)
+    if (answer.location is not None) is not route.locates:
+        raise RuntimeError(f"{route.method} {route.path}: `locates` says whether its answer has a Location")
     if answer.status == 204:
         return Given(None, 204, {})
     body = msgspec.json.encode(answer.body) if answer.text is None else answer.body.encode()
     status, kind = answer.status or route.status, answer.text or JSON
     if route.method != "GET" or status != 200:
-        return Given(body, status, answer.headers, kind)
+        led = {} if answer.location is None else {"Location": answer.location}
+        return Given(body, status, {**answer.headers, **led}, kind)
     tag = _tag(route, answer.body, body)
     headers = {**answer.headers, "ETag": tag, **READ}
     if has(request, tag):

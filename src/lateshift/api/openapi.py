@@ -148,13 +148,9 @@ def _content(route: Route, schema_of: dict[str, Any]) -> dict[str, Any]:
 
 
 def _headers(route: Route) -> dict[str, Any]:
-    names = (
-        ["Location", "Retry-After"]
-        if route.status == 202
-        else ["ETag"]
-        if route.method == "GET" and not route.stream
-        else []
-    )
+    names = ["Location"] if route.locates else []
+    names += ["Retry-After"] if route.status == 202 else []
+    names += ["ETag"] if route.method == "GET" and not route.stream else []
     return {"headers": {name: {"schema": {"type": "string"}} for name in names}} if names else {}
 
 

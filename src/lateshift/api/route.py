@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from inspect import iscoroutinefunction
 from typing import Any, Literal, TypeAlias
+from urllib.parse import quote
 from uuid import UUID
 
 from msgspec import Struct
@@ -42,7 +43,7 @@ class Reach(StrEnum):
 class Route:
     """`takes`: the type of the body. `asks`: the type of the query. `gives`: the type of the answer, and `status` its status.
     `keyed`: an Idempotency-Key has a meaning of its own. `raw`: the body is taken as it comes. `forgets`: no answer
-    of it is kept, whatever the key: it shows a secret, or changes nothing. `dear`: it looks at so much that it waits for its turn. `before`: refuses what is known to be wrong before the
+    of it is kept, whatever the key: it shows a secret, or changes nothing. `dear`: it looks at so much that it waits for its turn. `locates`: it says where what it made is found. `before`: refuses what is known to be wrong before the
     body is read; on the loop. `media`: the kinds in which the answer may come. `links`: names of
     handlers that its answer leads to, and where in it stands what they are asked for by. `ends`: of a stream, that it has an end; whoever has seen it is answered 204. `untagged`: fields of the answer that are left out of its ETag, as they change while
     nothing has; the tag is weak then. `besides`: a second scope that it asks for; `besides_for`: only
@@ -63,6 +64,7 @@ class Route:
     raw: bool = False
     ends: bool = False
     forgets: bool = False
+    locates: bool = False
     dear: bool = False
     before: Callable[["Asked"], None] | None = None
     media: tuple[str, ...] = ("application/json",)
@@ -302,6 +304,10 @@ class Asked:
             raise no_queue(self.token, queue, self._route)
         self.checked = True
 
+    def link(self, *parts: str) -> str:
+        """Where something of this API is found, wherever it is mounted: its path, as it goes out."""
+        return quote("/".join((f"{self.prefix}/v1", *parts)))
+
     @property
     def sees_all(self) -> bool:
         """Whether the token is for all queues."""
@@ -351,12 +357,14 @@ def may(token: Token, route: Route, app: Lateshift) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """More than a body: another status, headers, and for a text that is no JSON, of which kind it is."""
+    """More than a body: another status, headers, for a text that is no JSON, of which kind it is, and where what was made is found, as
+    `asked.link` writes it."""
 
     body: Any
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     text: str | None = None
+    location: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,10 +186,11 @@ async def _enqueued(asked: Asked, call: Call[Any], after: int) -> Answer:
             429, "queue-full", f"The queue {call.job.spec.queue} is full, and is set to shed what comes then.",
             headers={"Retry-After": str(RETRY_AFTER)},
         )  # fmt: skip
-    url = f"{asked.prefix}/v1/jobs/{job.id}"
+    url = asked.link("jobs", str(job.id))
     return Answer(
         Accepted(id=job.id, task=call.task.name, created=job.created, status=url),
-        headers={"Location": url, "Retry-After": str(after)},
+        headers={"Retry-After": str(after)},
+        location=url,
     )
 
 
@@ -309,7 +310,7 @@ def _state(asked: Asked, id: JobId) -> str | None:
 
 ROUTES = (
     Route(method="POST", path="/v1/tasks/{name}/jobs", handler=start_job, takes=NewJobBody, gives=Accepted, status=202,
-          scope=Scope.ENQUEUE, reach=Reach.ONE, keyed=True,
+          scope=Scope.ENQUEUE, reach=Reach.ONE, keyed=True, locates=True,
           links={"show_job": "id", "explain_job": "id", "show_logs": "id", "cancel_job": "id", "resubmit_job": "id",
                  "discard_job": "id"}),
     Route(method="GET", path="/v1/jobs/{id}", handler=show_job, asks=Waiting, gives=JobDocument, scope=Scope.READ,

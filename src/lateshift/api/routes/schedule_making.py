@@ -2,7 +2,6 @@
 
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
-from urllib.parse import quote
 from uuid import UUID
 
 from msgspec import Meta, Struct
@@ -89,7 +88,7 @@ def add_schedule(asked: Asked) -> Answer:
     bound = task.options(queue=body.queue, priority=body.priority)
     view = operating.add(asked.store, bound, body.name, _given(body), body.arguments, by=asked.by)
     shown = schedule_document(view, asked.store.queues.concealed())
-    return Answer(shown, headers={"Location": f"/v1/schedules/{quote(view.name)}"})
+    return Answer(shown, location=asked.link("schedules", view.name))
 
 
 def _refuse_taken(asked: Asked, name: str) -> None:
@@ -163,7 +162,7 @@ def _given(body: Timings) -> dict[str, Any]:
 
 ROUTES = (
     Route(method="POST", path="/v1/tasks/{name}/schedules", handler=add_schedule, takes=NewScheduleBody, gives=ScheduleDocument,
-          status=201, scope=Scope.OPERATE, besides=Scope.ENQUEUE, reach=Reach.ONE,
+          status=201, scope=Scope.OPERATE, besides=Scope.ENQUEUE, reach=Reach.ONE, locates=True,
           links={"show_schedule": "name", "edit_schedule": "name", "pause_schedule": "name", "fire_schedule": "name", "remove_schedule": "name", "backfill_schedule": "name"}),
     Route(method="GET", path="/v1/schedules-tried", handler=try_schedule, asks=TryQuery, gives=Tried, scope=Scope.READ,
           reach=Reach.OWN),
