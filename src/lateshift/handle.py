@@ -11,6 +11,7 @@ from lateshift.model import checks
 from lateshift.model.attempt_log import AttemptLog
 from lateshift.model.events import JobEvent
 from lateshift.model.explaining.reason import Explanation
+from lateshift.model.fingerprint import last_failure
 from lateshift.model.ids import JobId
 from lateshift.model.job import WITHHELD, JobView, State
 
@@ -165,7 +166,7 @@ class Job(Generic[R]):
         if view.state is State.CANCELLED:
             raise JobCancelled(f"Job {self.id} of {self.task} was cancelled: {view.reason}.")
         view = self._client.readable(view)
-        last: Any = view.history[-1] if view.history else None
+        last: Any = last_failure(view)
         why = view.reason
         if last:
             why = f"{last.error}: {last.message}" if last.error else last.message

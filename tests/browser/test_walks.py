@@ -69,7 +69,7 @@ def test_many_jobs_run_again_once_they_were_seen(signed_in: SignedIn, shop: Serv
 def test_a_run_that_waits_is_told_and_ends(signed_in: SignedIn, shop: Served) -> None:
     page = signed_in(shop).new_page()
     open_run(page, "waiting")
-    page.get_by_label("Signal").fill("picked")
+    page.get_by_label("Signal that it waits for").select_option("picked")
     page.get_by_label("Data, as JSON").fill('{"by": "ann"}')
     press(page, "Send the signal")
     expect(page.locator("p.said")).to_be_visible()

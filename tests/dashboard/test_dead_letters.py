@@ -47,13 +47,15 @@ def test_steps_are_not_offered_to_be_resubmitted_but_lead_to_the_run_that_they_h
     [step] = kit.dead_letters(shop.send)
     browser.look("/dead-letters")
     assert browser.page is not None
-    assert "steps: on their run" in browser.text
+    assert "Steps of workflows: each is run again on the page of its run." in browser.text
     assert "Resubmit those of send" not in browser.page.text
     like, *_ = re.findall(r'href="/dead-letters/(\w{8})"', browser.page.text)
     assert "They were steps of workflows" in browser.look(f"/dead-letters/{like}")
     assert "Resubmit…" not in browser.text
     assert "This step holds its run" in browser.look(f"/jobs/{step.id}")
-    assert f'<a href="/workflows/{run.id}">run it again on the page of the run</a>' in browser.page.text
+    assert (
+        f'<a href="/workflows/{run.id}#step-2">run it again on the page of the run</a>' in browser.page.text
+    )
     shop.send.enqueue("nobody")
     kit.drain()
     browser.look("/dead-letters")
@@ -61,6 +63,8 @@ def test_steps_are_not_offered_to_be_resubmitted_but_lead_to_the_run_that_they_h
     kit.app.store.jobs.cancel([run.id], by="ann")
     kit.drain()
     assert "This step holds its run" not in browser.look(f"/jobs/{step.id}")
+    assert "It is not resubmitted by itself: it was step 2 send of the run" in browser.text
+    assert f'<a href="/workflows/{run.id}#step-2">' in browser.page.text
 
 
 def decided(browser: Browser) -> dict[str, str]:

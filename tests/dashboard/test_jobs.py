@@ -302,3 +302,20 @@ def test_what_was_written_for_a_terminal_is_text() -> None:
     assert plain("\x1b[1;31mred\x1b[0m\x1b]0;title\x07 a\tb\nc\r\x00\u202e") == "red a\tb\nc\\x0d\\x00�"
     assert plain(None) == ""
     assert brief({"a": "x" * 200}).endswith("…")
+
+
+def test_a_timeline_tells_who_resubmitted_it_and_how_long_it_waited_since_then(
+    browser: Browser, shop: Shop, kit: Kit
+) -> None:
+    """Not how long it was dead."""
+    job = kit.app.tasks["album"].enqueue("cat.png")
+    kit.drain()
+    kit.clock.move(seconds=93)
+    kit.app.store.jobs.resubmit([job.id], by="ann")
+    kit.clock.move(seconds=4)
+    kit.drain()
+    text = browser.look(f"/jobs/{job.id}").partition("Timeline")[2].partition("Arguments")[0]
+    again = text.partition("Resubmitted ")[2]
+    assert " by ann " in again
+    assert re.search(r"Attempt 1: failed [\d:]+ *, waited [45][.\d]* s, ran ", again)
+    assert "1 min 3" not in text

@@ -13,6 +13,7 @@ from lateshift.model.access import Scope
 from lateshift.model.workflow.run import Advance
 from lateshift.model.workflow.step import Kind, StepRow, StepState, path_of
 from lateshift.testing import Kit, testing
+from lateshift.workflows import tell
 from tests.api.shop import Shop
 from tests.api.test_operating import NOWHERE
 from tests.dashboard.browsing import Browser, browsing
@@ -51,12 +52,46 @@ def test_the_form_for_a_signal_offers_what_the_run_waits_for(browser: Browser, k
     run = shop.order.enqueue(1)
     kit.drain()
     browser.look(f"/workflows/{run.id}")
-    assert 'list="awaited" value="picked"' in html(browser)
-    assert '<option value="picked">' in html(browser)
-    browser.send(f"/workflows/{run.id}/signal", {"name": "picked"})
+    assert "<option >picked</option>" in html(browser)
+    assert "Tell it something early" not in browser.text
+    browser.send(f"/workflows/{run.id}/signal", {"name": "picked", "other": "later"})
+    assert (
+        "The run is told later. It waits for picked: later is kept until its code asks for that."
+        in browser.text
+    )
+    browser.send(f"/workflows/{run.id}/signal", {"name": "picked", "other": ""})
     kit.drain()
     browser.look(f"/workflows/{run.id}")
-    assert "signal-name" not in html(browser)  # it has ended
+    assert "signal-other" not in html(browser)  # it has ended
+
+
+def test_a_run_that_waits_for_no_signal_keeps_the_form_folded(browser: Browser, kit: Kit, shop: Shop) -> None:
+    run = shop.order.enqueue(1, "bad")
+    kit.drain()
+    browser.look(f"/workflows/{run.id}")
+    assert "Tell it something early" in browser.text
+    assert "signal-name" not in html(browser)
+    browser.send(f"/workflows/{run.id}/signal", {"other": "picked"})
+    assert "The run is told picked." in browser.text
+
+
+def test_what_a_run_said_of_itself_is_not_told_once_it_has_ended(
+    browser: Browser, kit: Kit, app: Lateshift
+) -> None:
+    @app.workflow
+    async def pick(flow: Flow) -> None:
+        flow.status("waits for the picker")
+        await flow.wait_for("picked")
+
+    run = pick.enqueue()
+    kit.drain()
+    for page in (f"/workflows/{run.id}", "/workflows"):
+        assert "waits for the picker" in browser.look(page)
+    tell(kit.app.store, run.id, "picked", None, key=None, by="ann")
+    kit.drain()
+    for page in (f"/workflows/{run.id}", "/workflows"):
+        assert "completed" in browser.look(page)
+        assert "waits for the picker" not in browser.text
 
 
 def test_a_run_shows_its_graph_whose_boxes_lead_to_its_steps(browser: Browser, kit: Kit, shop: Shop) -> None:

@@ -21,7 +21,14 @@ SOMETIME = datetime(2030, 1, 31, tzinfo=UTC)
 
 LINE = {"queue": "q1", "lane": 1, "count": 100, "holder": ONE, "skew": NO_TIME, "level": 2}
 SAVED = {"id": ONE, "fence": 1, "skew": NO_TIME, "ago": NO_TIME, "checkpoint": b"", "begun": b"", "same": b""}
-REVIVED = {"ids": IDS, "skew": NO_TIME, "late": IDS, "delays": [NO_TIME] * 100}
+REVIVED = {
+    "ids": IDS,
+    "payloads": [b"{}"] * 100,
+    "histories": [b"[]"] * 100,
+    "skew": NO_TIME,
+    "late": IDS,
+    "delays": [NO_TIME] * 100,
+}
 LEASES = {"ids": IDS, "fences": [1] * 100, "skew": NO_TIME}
 LOGS = {"ids": IDS, "fences": [1] * 100, "attempts": [1] * 100, "logged": [1] * 100, "lines": [b"[]"] * 100}
 END = {"states": [6] * 100, "reasons": ["no"] * 100, "histories": [b"[]"] * 100, "keeps": [NO_TIME] * 100}
@@ -199,7 +206,6 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("REVIVE", postgres.jobs.REVIVE, REVIVED, {"settled_pkey"}),
     ("GIVE_BACK", postgres.jobs.GIVE_BACK, (IDS, ["[]"] * 100), {"job_pkey"}),
     ("READ_SETTLED", postgres.editing.READ_SETTLED, (IDS,), {"settled_pkey"}),
-    ("EDIT", postgres.editing.EDIT, (b"", b"", ONE), {"settled_pkey"}),
     (
         "INSERT_ONE",
         postgres.enqueue.INSERT_ONE,

@@ -168,7 +168,6 @@ SQLITE: list[tuple[str, str, str]] = [
     ("REVIVE", sqlite.jobs.REVIVE, "PRIMARY KEY (id=?)"),
     ("FORGET_SETTLED", sqlite.jobs.FORGET_SETTLED, "PRIMARY KEY (id=?)"),
     ("READ_SETTLED", sqlite.editing.READ_SETTLED, "PRIMARY KEY (id=?)"),
-    ("EDIT", sqlite.editing.EDIT, "PRIMARY KEY (id=?)"),
     ("INSERT", sqlite.enqueue.INSERT, "PRIMARY KEY (id=?)"),
     ("READ_KEY", sqlite.enqueue.READ_KEY, "PRIMARY KEY (task=? AND text=?)"),
     ("FREE_KEY", sqlite.enqueue.FREE_KEY, "PRIMARY KEY (task=? AND text=?)"),

@@ -6,7 +6,7 @@ import pytest
 
 from lateshift.clock import ManualClock
 from lateshift.model.edit import Edit
-from lateshift.model.history import append
+from lateshift.model.history import append, read
 from lateshift.model.ids import new_job_id
 from lateshift.model.job import AttemptRecord, Note, Progress, State
 from lateshift.model.outcome import Cancelled, DeadLettered, Outcome
@@ -56,7 +56,24 @@ def test_a_resubmitted_job_keeps_its_history_and_checkpoint(
 
     again = worker.lease_one()
 
-    assert (again.checkpoint, again.history) == (b"here", story)
+    assert again.checkpoint == b"here"
+    assert [(record.reason, record.fence) for record in read(again.history)] == [
+        ("permanent", 1),
+        ("resubmitted", 1),
+    ]
+
+
+def test_the_history_says_who_resubmitted_it_and_when(
+    store: Store, worker: Worker, clock: ManualClock
+) -> None:
+    [id] = added(store, make_job())
+    worker.settle(worker.lease_one(), DeadLettered("permanent", b"[]", DAY))
+    store.jobs.resubmit([id], by="ana")
+    store.jobs.resubmit([id], by="eve")
+
+    [line] = see(store, id).history
+    assert (line.reason, line.message, line.was) == ("resubmitted", "by ana", None)
+    assert abs(line.at - clock.now()) < timedelta(minutes=1)
 
 
 def test_completed_running_and_unknown_jobs_are_left_alone(store: Store, worker: Worker) -> None:

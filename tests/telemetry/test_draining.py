@@ -93,7 +93,6 @@ async def test_a_few_seconds_after_its_first_job_a_queue_with_a_rate_says_when_i
     assert 100 < left < 300
     assert takes is not None
     assert takes.total_seconds() == pytest.approx(left / 10, rel=0.05)
-    assert 3 < found.per_second < 30
     assert (paused.drain.takes, paused.drain.why) == (None, "paused")
 
 
@@ -121,5 +120,5 @@ async def test_a_queue_whose_jobs_die_is_drained_as_well(shop: Shop) -> None:
         fatal.put_nowait(None)
     await fatal.join()
 
-    assert found.per_second == pytest.approx(2 / STEP, rel=0.2)
-    assert found.drain.takes == timedelta(seconds=found.backlog / found.per_second)
+    assert found.drain.takes is not None
+    assert found.backlog / found.drain.takes.total_seconds() == pytest.approx(2 / STEP, rel=0.2)

@@ -100,19 +100,23 @@ async def test_many_quick_jobs_that_were_leased_together_ran_no_longer_than_they
 
 @pytest.mark.anyio
 async def test_a_busy_worker_tells_every_ten_seconds_and_an_idle_one_nothing(store_url: str) -> None:
+    """What ends after a while in which nothing did is told at once: nobody who tries a first job looks for it in vain."""
     clock = ManualClock()
     shop = shop_of(store_url, clock)
     worker, control = joined(shop)
-    worker.counting.complete("orders")
+    told = []
+    for moved in (0, 1, TOLD_EVERY - 1, 5 * TOLD_EVERY, 1):
+        clock.move(seconds=moved)
+        worker.counting.complete("orders")
+        for _ in range(2):
+            await control.turn()
+        told.append(counted(shop.store, "orders", Grain.HOUR).completed)
 
-    for _ in range(2):
-        await control.turn()
-    before = counted(shop.store, "orders").completed
+    assert told == [1, 1, 3, 4, 4]
     clock.move(seconds=TOLD_EVERY)
     for _ in range(2):
         await control.turn()
-
-    assert (before, counted(shop.store, "orders").completed) == (0, 1)
+    assert counted(shop.store, "orders", Grain.HOUR).completed == 5
     assert worker.counting.telling([]) is None
     await worker.close()
     shop.close()

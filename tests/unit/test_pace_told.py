@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from msgspec import structs
 
 from lateshift.clock import SYSTEM
@@ -11,13 +12,19 @@ from lateshift.model.ids import new_member_id
 from lateshift.operating.attention import COUNTED_NOW
 from lateshift.operating.pace import Recent, of_all, of_queue, waiting
 from lateshift.operating.queues import empty
-from lateshift.store.contract import QueueView
+from lateshift.store.contract import MemberView, QueueView
 from lateshift.telemetry.of_members import told_by
 from lateshift.worker.service import introduce
 
 
 def queue(ready: int, *, blocked: int = 0, dead: int = 0) -> QueueView:
     return structs.replace(empty("mail"), ready=ready, blocked=blocked, dead=dead)
+
+
+def recent(mail: Figures, seconds: float, workers: list[MemberView]) -> Recent:
+    return Recent(
+        queues={"mail": mail}, counted=mail, seconds=seconds, left={}, completed=0.0, workers=workers, told=told_by(workers), limits={}
+    )  # fmt: skip
 
 
 def test_few_jobs_are_told_as_they_are_counted_now() -> None:
@@ -51,7 +58,7 @@ def test_more_parked_jobs_than_are_counted_do_not_move_either() -> None:
     member = structs.replace(
         introduce(new_member_id(), "worker", "w", SYSTEM), stats={"drains": {"mail": 5.0}}
     )
-    seen = Recent({"mail": Figures(backlog=5_000)}, Figures(), 60.0, [member], told_by([member]), {})
+    seen = recent(Figures(backlog=5_000), 60.0, [member])
     view = structs.replace(queue(10, blocked=COUNTED_NOW), parked=COUNTED_NOW)
 
     found = of_queue(view, seen).drain
@@ -65,22 +72,23 @@ def test_beside_a_worker_of_an_older_release_it_is_told_what_was_counted_of_all(
         introduce(new_member_id(), "worker", "w", SYSTEM), stats={"drains": {"mail": 5.0}, "completed": 300}
     )
     older = structs.replace(introduce(new_member_id(), "worker", "w", SYSTEM), stats={"completed": 900})
-    seen = Recent({"mail": Figures(completed=1_200)}, Figures(), 60.0, [telling], told_by([telling]), {})
+    seen = recent(Figures(completed=1_200), 60.0, [telling])
 
-    assert of_queue(queue(100), seen).per_second == 5.0
+    assert of_queue(queue(100), seen).drain.takes == timedelta(seconds=20)
     both = structs.replace(seen, told=told_by([telling, older]))
-    assert of_queue(queue(100), both).per_second == 20.0
     assert of_queue(queue(100), both).drain.takes == timedelta(seconds=5)
 
 
-def test_a_few_jobs_that_were_done_in_a_moment_are_not_told_as_thousands_a_minute() -> None:
+@pytest.mark.parametrize("ready", [0, 5])
+def test_a_few_jobs_that_were_done_in_a_moment_are_not_told_as_thousands_a_minute(ready: int) -> None:
+    """Whatever workers tell of that moment, and whether more wait: only until when those are done goes by it."""
     telling = structs.replace(
         introduce(new_member_id(), "worker", "w", SYSTEM), stats={"drains": {"mail": 40.0, "": 40.0}}
     )
-    counted = Figures(completed=20)
-    seen = Recent({"mail": counted}, counted, 20.0, [telling], told_by([telling]), {})
+    seen = structs.replace(
+        recent(Figures(completed=20), 20.0, [telling]), left={"mail": 20 / 60}, completed=20 / 60
+    )
 
-    assert of_queue(queue(5), seen).per_second == 40.0
-    assert of_queue(queue(0), seen).per_second == 1.0
-    assert of_all([queue(5)], seen, whole=True).completed_per_second == 40.0
-    assert of_all([queue(0)], seen, whole=True).completed_per_second == 1.0
+    assert of_queue(queue(ready), seen).per_second == 20 / 60
+    assert of_all([queue(ready)], seen, whole=True).completed_per_second == 20 / 60
+    assert of_queue(queue(ready), seen).drain.takes == timedelta(seconds=ready / 40)

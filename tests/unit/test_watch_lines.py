@@ -47,7 +47,7 @@ async def test_queues_are_counted_only_when_a_line_is_due(
     await shift.turn(watch, 1)
     assert shift.counted == 1
     assert caplog.messages == [
-        "0 completed, 0 a second; 0 running, 0 waiting, 0 dead letters",
+        "0 completed, 0 a second over the last 10s; 0 running, 0 waiting, 0 dead letters",
     ]
 
 
@@ -89,5 +89,5 @@ async def test_the_rate_of_a_line_is_of_all_the_time_that_the_line_is_about(
     watch.count({worker: 100_003}, shift.clock.monotonic())
     await shift.turn(watch, int(TELL_EVERY))
     first, second = [message.partition(";")[0] for message in caplog.messages]
-    assert re.fullmatch(r"100,000 completed, (9,9\d\d|10,000) a second", first)
-    assert second == "100,003 completed, 0.3 a second"
+    assert re.fullmatch(r"100,000 completed, (9,9\d\d|10,000) a second over the last 10s", first)
+    assert second == "100,003 completed, 0.3 a second over the last 10s"

@@ -1,4 +1,4 @@
-"""Who gave a job other arguments is told, also where what they gave is not."""
+"""Who resubmitted a job, or gave it other arguments, is told, also where what they gave is not."""
 
 from datetime import UTC, datetime
 
@@ -27,6 +27,11 @@ def test_a_line_of_a_sensitive_queue_says_who_and_not_what(by: str) -> None:
 
 def test_a_line_of_sealed_arguments_says_who() -> None:
     assert hidden("token ann", SEALED, SEALED).message == "by token ann, with other arguments"
+
+
+def test_a_line_without_other_arguments_says_who() -> None:
+    line = hidden_record(line_of(None, by="token ann", attempt=1, fence=1, at=AT))
+    assert (line.message, line.was) == ("by token ann", None)
 
 
 def test_what_an_attempt_said_is_hidden_whole() -> None:

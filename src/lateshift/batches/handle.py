@@ -12,6 +12,7 @@ from msgspec import Struct
 from lateshift.errors import OptionInvalid, ResultTimeout
 from lateshift.model import checks
 from lateshift.model.batch import JOBS_LIMIT, BatchId, BatchView, job_id_at, place_of
+from lateshift.model.fingerprint import last_failure
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView, State
 from lateshift.model.sealed import is_sealed
@@ -205,7 +206,7 @@ class Results:
         if is_sealed(view.payload):
             decode = _opening(decode, view.id, NO_RING if task is None else task.sender.ring())
             view = readable_view(view, NO_RING if task is None else task.sender.ring())
-        last = view.history[-1] if view.history else None
+        last = last_failure(view)
         error = None if view.state is State.COMPLETED else view.reason
         if error is not None and last is not None and last.error is not None:
             error = f"{last.error}: {last.message}"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lateshift.api.serving import Server
     from lateshift.app import Lateshift
     from lateshift.dashboard.site import Site
+    from lateshift.triggers.hearing import Hearing
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -116,6 +117,7 @@ class Door:
     _site: "Site"
     _server: "Server"
     _socket: socket.socket
+    _hearing: "Hearing"
 
     @property
     def shown(self) -> str:
@@ -123,9 +125,19 @@ class Door:
         return self.link if self.link is not None and self._site.link_is_good else self.url
 
     async def run(self, stopping: "asyncio.Event") -> None:
-        from lateshift.api.serving import serve
+        import asyncio
 
-        await serve(self._server, self._socket, stopping)
+        from lateshift.api.serving import serve
+        from lateshift.runtime.loop import drive, resign
+
+        ended = asyncio.Event()
+        beside = asyncio.create_task(drive(self._hearing, ended))
+        try:
+            await serve(self._server, self._socket, stopping)
+        finally:
+            ended.set()
+            await beside
+            await resign(self._hearing)
 
 
 @contextmanager
@@ -135,12 +147,12 @@ def opened_door(app: "Lateshift", place: Place, *, or_free: bool = False) -> Ite
     from lateshift.api.bounds import BOUNDS, Bounds
     from lateshift.api.serving import listening, server_of
     from lateshift.dashboard.site import Site
+    from lateshift.triggers.hearing import Hearing
 
     binding = place.binding()
     some = _has_good_token(app)
     require_tokens(binding, some=some)
     app.declare_webhooks()
-    tell_of_missing_secrets(app)
     bounds = BOUNDS if place.rate is None else Bounds(token_rate=place.rate, address_rate=place.rate)
     with listening(binding, or_free=or_free) as at:
         port = at.getsockname()[1]
@@ -148,9 +160,13 @@ def opened_door(app: "Lateshift", place: Place, *, or_free: bool = False) -> Ite
             app, hosts=binding.hosts, peers=binding.peers, secure=binding.is_secure, port=port, bounds=bounds
         )
         url = binding.url(port)
+        hearing = Hearing(app.store, app.name, app.triggers, url)
+        for name, missing in hearing.missing().items():
+            say(f"the webhook {name} misses {', '.join(missing)} in the environment")
         yield Door(
             url=url, link=url + site.sign_in_path() if binding.is_local else None, has_tokens=some,
             elsewhere=binding.port not in (0, port), _site=site, _server=server_of(site.application, binding), _socket=at,
+            _hearing=hearing,
         )  # fmt: skip
 
 
@@ -159,25 +175,6 @@ def _has_good_token(app: "Lateshift") -> bool:
     from lateshift.model.access import TokenState
 
     return bool(app.store.tokens.list(1, state=TokenState.GOOD))
-
-
-def tell_of_missing_secrets(app: "Lateshift") -> None:
-    """To whoever starts the server; and where there is none at all, in the store, so that every listing of triggers says it, until one
-    is there."""
-    from lateshift.model.triggering.sources import WebhookSource
-    from lateshift.webhooks import missing_secrets
-
-    for name, trigger in app.triggers.items():
-        if not isinstance(trigger.where, WebhookSource):
-            continue
-        missing = missing_secrets(trigger.where.verify)
-        if missing:
-            say(f"the webhook {name} misses {', '.join(missing)} in the environment")
-        closed = bool(missing) and len(missing) == len(getattr(trigger.where.verify, "names", ()))
-        view = app.store.triggers.get(name)
-        if view is not None and view.app == app.name and (closed or view.error is not None):
-            error = f"its server misses {' or '.join(missing)} in the environment" if closed else None
-            app.store.triggers.tell(name, error=error)
 
 
 def show_link(door: Door) -> None:

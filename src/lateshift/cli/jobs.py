@@ -30,6 +30,7 @@ from lateshift.documents.jobs import job_brief, job_whole
 from lateshift.documents.reading import in_one_line, readable
 from lateshift.documents.workflows import at_what
 from lateshift.errors import JobUnknown
+from lateshift.model.fingerprint import last_failure
 from lateshift.model.ids import JobId
 from lateshift.model.job import RESUBMITTED, AttemptRecord, JobFilter, JobView, State
 from lateshift.model.sealed import masked_view
@@ -184,7 +185,7 @@ def _row(view: JobView, run: RunRow | None) -> list[str]:
 
 def _what(view: JobView) -> str:
     """The one thing to know about it in its state; where there is none, what it was given."""
-    last = view.history[-1] if view.history else None
+    last = last_failure(view)
     said = " ".join(f"{last.error or last.reason}: {last.message or ''}".split()) if last else ""
     if view.state is State.DEAD:
         return f"{view.reason}; {said}" if said else view.reason or ""

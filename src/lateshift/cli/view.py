@@ -27,6 +27,7 @@ from lateshift.cli.output import amount, duration, short, without_password
 from lateshift.cli.plain_console import PlainConsole
 from lateshift.cli.watch import HELD_READ, Watch
 from lateshift.model.explaining.words import one_line
+from lateshift.model.fingerprint import last_failure
 from lateshift.model.job import JobView
 from lateshift.runtime.aside import aside
 from lateshift.store.contract import COUNT_LIMIT, MemberView, QueueView
@@ -231,7 +232,7 @@ class View(Watch):
             return _panel(Text("none", style=QUIET), "dead letters")
         table = _table(("task", ""), ("job", ""), ("reason", ""), ("message", "1"), ("", ">"), header=False)
         for job in self.sight.dead[:rows]:
-            last = job.history[-1] if job.history else None
+            last = last_failure(job)
             message = " ".join((last.message or last.error or "").split()) if last else ""
             ago = self._app.clock.now() - (job.settled_at or job.created_at)
             table.add_row(

@@ -184,10 +184,11 @@ class Watch:
     def line(self, now: float) -> str:
         """The rate is of the whole time since the line before was due: what a moment of it was like would pass over the rest."""
         sight = self.sight
-        rate = (self.pace.total - self._line_total) / max(1.0, now - self._line_at)
+        over = max(1.0, now - self._line_at)
+        rate = (self.pace.total - self._line_total) / over
         shown = amount(rate) if rate >= 10 else f"{rate:.1f}".removesuffix(".0")
         return (
-            f"{amount(self.pace.total)} completed, {shown} a second; {sight.running_count} running,"
+            f"{amount(self.pace.total)} completed, {shown} a second over the last {duration(over)}; {sight.running_count} running,"
             f" {amount(sight.waiting_count)} waiting, {counted(sight.dead_count, 'dead letter')}"
         )
 

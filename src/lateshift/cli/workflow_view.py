@@ -40,7 +40,12 @@ def _what(view: RunView) -> str:
         why = view.run.why or "an operator wants it so"
     else:
         why = f"waits for {short_ids(waits)}" if waits else view.run.why or ""
-    return "; ".join(one_line(part) for part in (view.run.status, why) if part)
+    return "; ".join(one_line(part) for part in (_status(view), why) if part)
+
+
+def _status(view: RunView) -> str:
+    """Of one that has ended it would tell what it was at before."""
+    return "" if view.state.settled else view.run.status or ""
 
 
 # -- one run ---------------------------------------------------------------------------------------------------------
@@ -51,7 +56,7 @@ def facts(
 ) -> Iterator[tuple[str, str]]:
     run = view.run
     yield "run", str(run.id)
-    yield "status", run.status or ""
+    yield "status", _status(view)
     yield "why", run.why or ""
     yield "cancel", _cancel(view)
     yield "waits for", waits_for(view) or ""

@@ -17,7 +17,7 @@ from lateshift.dashboard.files import address_of, has_vendor
 from lateshift.dashboard.lines import hanging
 from lateshift.dashboard.tables import labelled
 from lateshift.model.escaping import OBEYED
-from lateshift.model.words import sentence
+from lateshift.model.words import in_two, sentence
 
 HTML = "text/html; charset=utf-8"
 HEADERS = {
@@ -34,6 +34,7 @@ _CONTROLS = {
     code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code not in (9, 10)
 } | dict.fromkeys((code for code in OBEYED if code > 255), "�")  # fmt: skip
 _IN_JSON = {code: f"\\u{code:04x}" for code in OBEYED if code > 126}
+_SPELT = {"m": "min"}
 COUNTED_TO = 10_000  # counts stop here, and say so
 
 
@@ -57,32 +58,33 @@ def render(name: str, **context: Any) -> str:
 
 
 def duration(span: timedelta | float | None) -> str:
-    """In the one or two units that matter: `80 µs`, `340 ms`, `12.4 s`, `3 min 20 s`, `2 d 4 h`."""
+    """In the one or two units that matter, to the nearest: `80 µs`, `340 ms`, `12.4 s`, `3 min 20 s`, `2 d 4 h`."""
     if span is None:
         return "–"
     seconds = span.total_seconds() if isinstance(span, timedelta) else float(span)
     if seconds < 0:
         return f"−{duration(-seconds)}"
-    if seconds < 1:
+    if seconds < 0.999_5:
         return f"{seconds * 1e6:.0f} µs" if 0 < seconds < 0.000_999_5 else f"{seconds * 1000:.0f} ms"
-    if seconds < 60:
+    if seconds < 59.95:
         return f"{seconds:.1f}".removesuffix(".0") + " s"
-    whole = round(seconds)
-    for size, unit, smaller, less in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if whole >= size:
-            rest = whole % size // smaller
-            return f"{whole // size} {unit}" + (f" {rest} {less}" if rest else "")
-    raise AssertionError
+    return _minutes(max(60.0, seconds))
 
 
 def told(at: datetime, now: datetime) -> str:
-    """When, as people say it: `just now`, `58 s ago`, `4 min ago`, `2 h 5 min ago`, `in 3 min`. The rest stands in the title."""
+    """When, as people say it, to the nearest: `just now`, `58 s ago`, `4 min 12 s ago`, `2 h 5 min ago`, `in 3 min`. The rest stands in the title."""
     seconds = abs((now - at).total_seconds())
     if seconds < 1:
         return "just now" if at <= now else "now"
-    whole = f"{int(seconds)} s" if seconds < 60 else f"{int(seconds // 60)} min"
-    span = whole if seconds < 3600 else duration(seconds // 60 * 60)
+    span = f"{round(seconds)} s" if seconds < 59.5 else _minutes(max(60.0, seconds))
     return f"{span} ago" if at <= now else f"in {span}"
+
+
+def _minutes(seconds: float) -> str:
+    two = in_two(seconds)
+    assert two is not None, "it is a minute or more"
+    many, unit, few, less = two
+    return f"{many} {_SPELT.get(unit, unit)}" + (f" {few} {_SPELT.get(less, less)}" if few else "")
 
 
 def count(number: int) -> str:

@@ -10,7 +10,7 @@ from lateshift.documents.reading import readable
 from lateshift.documents.workflows import at_what
 from lateshift.model.attempt_log import AttemptLog
 from lateshift.model.fingerprint import last_failure
-from lateshift.model.job import RESUBMITTED, AttemptRecord, JobView, Progress, State
+from lateshift.model.job import RESUBMITTED, WITH_OTHERS, AttemptRecord, JobView, Progress, State
 from lateshift.model.sealed import masked_log, masked_view
 from lateshift.model.words import short
 from lateshift.model.workflow.run import RunRow
@@ -88,7 +88,12 @@ def life_of(view: JobView, logs: Sequence[AttemptLog], members: Mapping[UUID, st
     moments = [Moment(at=view.created_at, title="Made")]
     if view.state is State.SCHEDULED or (not view.history and view.due_at > view.created_at + SOON):
         moments.append(Moment(at=view.due_at, title="Due"))
-    moments += [_attempt(record, by_fence.pop(record.fence, None), view, members) for record in view.history]
+    moments += [
+        _resubmitted(record)
+        if record.reason == RESUBMITTED
+        else _attempt(record, by_fence.pop(record.fence, None), view, members)
+        for record in view.history
+    ]
     moments += _last(view, by_fence.pop(view.fence, None), members)
     moments += [
         Moment(at=log.lines[0].at, title=f"Attempt {log.attempt}", log=log)
@@ -109,17 +114,16 @@ def _with_waits(moments: Sequence[Moment]) -> Iterator[Moment]:
         last = moment.at
 
 
+def _resubmitted(record: AttemptRecord) -> Moment:
+    others = WITH_OTHERS in (record.message or "")
+    return Moment(
+        at=record.at, title=f"Resubmitted{' with other arguments' if others else ''}", message=record.message, was=record.was
+    )  # fmt: skip
+
+
 def _attempt(
     record: AttemptRecord, log: AttemptLog | None, view: JobView, members: Mapping[UUID, str]
 ) -> Moment:
-    if record.reason == RESUBMITTED:
-        return Moment(
-            at=record.at,
-            title="Resubmitted with other arguments",
-            message=record.message,
-            was=record.was,
-            log=log,
-        )
     which = "Stretch" if view.is_run else f"Attempt {record.attempt}"
     return Moment(
         at=record.at, title=f"{which}: {record.reason.replace('_', ' ')}", kind="bad", error=record.error, lasted=record.ran_for,

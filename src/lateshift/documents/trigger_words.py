@@ -20,13 +20,11 @@ def is_stuck(view: TriggerView, now: datetime) -> bool:
     """Whether something keeps it from reading, which nobody wanted."""
     if view.paused_at is not None or view.kind == "event":
         return False
+    if view.kind == "webhook":
+        return view.error is not None and not view.read_now
     if view.error is not None:
         return True
-    return (
-        not view.by_database
-        and view.kind != "webhook"
-        and (view.looked_at is None or now - view.looked_at >= SILENCE)
-    )
+    return not view.by_database and (view.looked_at is None or now - view.looked_at >= SILENCE)
 
 
 def state_in_words(view: TriggerView, now: datetime) -> str:
@@ -37,7 +35,8 @@ def state_in_words(view: TriggerView, now: datetime) -> str:
     if view.by_database:
         return view.error or "the database writes its jobs"
     if view.kind == "webhook":
-        return view.error or f"taken at {view.about}"
+        taken = f"taken at {view.about}"
+        return taken if view.error is None else f"{taken}, but {view.error}" if view.read_now else view.error
     if view.looked_at is None:
         return "nobody has read it yet"
     silence = now - view.looked_at

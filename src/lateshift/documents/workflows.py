@@ -26,7 +26,7 @@ _WAITING = {
 
 
 class RunDocument(Struct, frozen=True, kw_only=True):
-    """A run in a listing."""
+    """A run in a listing. `status`: what it says of itself, until it has ended."""
 
     id: UUID
     workflow: str
@@ -172,7 +172,7 @@ def _brief(view: RunView, now: datetime) -> dict[str, Any]:
     run = view.run
     return {
         "id": run.id, "workflow": run.name, "version": run.version, "state": state_of(view), "phase": run.phase.label,
-        "status": run.status, "why": run.why or None, "waits_for": waits_for(view), "queue": view.queue,
+        "status": None if view.state.settled else run.status, "why": run.why or None, "waits_for": waits_for(view), "queue": view.queue,
         "parent": view.parent, "cancelled_by": run.cancel_by, "began_at": run.started_at,
         "next_look_at": next_look(view, now), "ended_at": view.settled_at,
     }  # fmt: skip

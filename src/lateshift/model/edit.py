@@ -1,4 +1,4 @@
-"""Other arguments for a job that has ended, and the line in its history that says what they were before."""
+"""Other arguments for a job that has ended; and the line in its history that says who resubmitted it, and what they were before."""
 
 from datetime import datetime
 from typing import Any
@@ -43,8 +43,11 @@ def changes(edit: Edit) -> list[Changed]:
     ]
 
 
-def line_of(edit: Edit, *, by: str, attempt: int, fence: int, at: datetime) -> AttemptRecord:
-    """What the job's history says about its edit: who, what, and the old values."""
+def line_of(edit: Edit | None, *, by: str, attempt: int, fence: int, at: datetime) -> AttemptRecord:
+    """What the job's history says about its resubmission: who; and of an edit what, and the old values."""
+    if edit is None:
+        message = clip(f"by {by}", MESSAGE_LIMIT)
+        return AttemptRecord(attempt=attempt, fence=fence, at=at, reason=RESUBMITTED, message=message)
     if is_sealed(edit.after):
         message = clip(f"by {by}{WITH_OTHERS}, which are sealed", MESSAGE_LIMIT)
         return AttemptRecord(attempt=attempt, fence=fence, at=at, reason=RESUBMITTED, message=message)

@@ -113,7 +113,7 @@ def _last(told: Told) -> AttemptRecord | None:
     """The attempt that did not complete, of an event that tells of one."""
     if told.kind not in (Kind.RETRYING, Kind.FAILED):
         return None
-    records = [record for record in history.read(told.history) if record.was is None]
+    records = history.attempts(history.read(told.history))
     return records[-1] if records else None
 
 

@@ -3,7 +3,8 @@
 import re
 from hashlib import blake2b
 
-from lateshift.model.job import RESUBMITTED, AttemptRecord, JobView
+from lateshift.model.history import attempts
+from lateshift.model.job import AttemptRecord, JobView
 from lateshift.model.sealed import masked_view
 
 FINGERPRINT = re.compile(r"[0-9a-f]{8}")
@@ -33,7 +34,7 @@ def blanked(text: str) -> str:
 
 def last_failure(view: JobView) -> AttemptRecord | None:
     """The attempt that a dead letter died of."""
-    return next((record for record in reversed(view.history) if record.reason != RESUBMITTED), None)
+    return next(reversed(attempts(view.history)), None)
 
 
 def fingerprint(view: JobView) -> str:

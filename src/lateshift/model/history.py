@@ -1,8 +1,10 @@
-"""The record of a job's attempts that did not complete: JSON in the job's own row, bounded."""
+"""The record of a job's attempts that did not complete, and of its resubmissions: JSON in the job's own row, bounded."""
+
+from collections.abc import Sequence
 
 import msgspec
 
-from lateshift.model.job import AttemptRecord
+from lateshift.model.job import RESUBMITTED, AttemptRecord
 
 KEPT = 10  # the first and the latest nine; lines with old arguments stay longest
 
@@ -15,6 +17,11 @@ def read(history: bytes | None) -> list[AttemptRecord]:
         return _decoder.decode(history) if history else []
     except RecursionError:  # old arguments that an older release kept, deeper than can be read here
         return []
+
+
+def attempts(records: Sequence[AttemptRecord]) -> list[AttemptRecord]:
+    """Those that tell of one."""
+    return [record for record in records if record.reason != RESUBMITTED]
 
 
 def append(history: bytes | None, record: AttemptRecord) -> bytes:

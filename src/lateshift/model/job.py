@@ -269,13 +269,13 @@ class Saying(Struct, frozen=True):
     at: datetime | None
 
 
-RESUBMITTED = "resubmitted"  # the reason of a line that tells of other arguments, and of no attempt
+RESUBMITTED = "resubmitted"  # the reason of a line that tells of that, and of no attempt
 WITH_OTHERS = ", with other arguments"  # in its message, after who gave them and before what they were
 
 
 class AttemptRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One attempt that did not complete: what ended it, and when. Or that an operator resubmitted the job with other
-    arguments: `was` then has the old values."""
+    """One attempt that did not complete: what ended it, and when. Or that an operator resubmitted the job; if with
+    other arguments, `was` has the old values."""
 
     attempt: int
     fence: int

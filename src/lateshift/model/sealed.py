@@ -131,9 +131,9 @@ def hidden_record(record: AttemptRecord) -> AttemptRecord:
 
 
 def who_resubmitted(record: AttemptRecord) -> str:
-    """That somebody gave other arguments, and who, without a word of what they were."""
+    """That somebody did, and whether with other arguments, without a word of what they were."""
     who, said, _ = (record.message or "").partition(WITH_OTHERS)
-    return f"{who}{said}" if said else MASK
+    return f"{who}{said}" if said or (record.was is None and who.startswith("by ")) else MASK
 
 
 def masked_log(log: AttemptLog, *, hide: bool = False) -> AttemptLog:

@@ -9,6 +9,7 @@ from msgspec import structs
 
 from lateshift.errors import OptionInvalid
 from lateshift.model.events import JobEvent, Kind, error_of, result_told
+from lateshift.model.history import attempts
 from lateshift.model.instants import to_number
 from lateshift.model.job import AttemptRecord, JobView, State
 from lateshift.model.sealed import masked_view
@@ -44,7 +45,7 @@ def events(view: JobView) -> list[tuple[Position, JobEvent]]:
     told."""
     view = structs.replace(masked_view(view), result=view.result)
     told = [_event(view, (0, _RECEIVED, 0), Kind.RECEIVED)]
-    failed = [] if view.is_run else [record for record in view.history if record.was is None]
+    failed = [] if view.is_run else attempts(view.history)
     for record in failed:
         told.append(_event(view, (record.fence, _STARTED, 0), Kind.STARTED, record))
         if not (view.state.settled and record.fence == view.fence):

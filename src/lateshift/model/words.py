@@ -3,6 +3,20 @@
 from datetime import timedelta
 from uuid import UUID
 
+_UNITS = ((60, "m", 1, "s", 3600), (3600, "h", 60, "m", 86400), (86400, "d", 3600, "h", 0))
+
+
+def in_two(seconds: float) -> tuple[int, str, int, str] | None:
+    """A minute or more in two units next to one another, to the nearest of the smaller one: 119.7 seconds are 2 m 0 s, and a second less than two
+    days 2 d 0 h. None for less. Whoever tells a length of time goes by this, so that it is nowhere told as another one."""
+    if round(seconds) < 60:
+        return None
+    for size, unit, smaller, small_unit, most in _UNITS:
+        whole = round(seconds / smaller) * smaller
+        if not most or whole < most:
+            break
+    return whole // size, unit, whole % size // smaller, small_unit
+
 
 def duration(length: timedelta | float | None) -> str:
     """Short enough for a table: 0.4s, 12s, 3m 5s, 2h 10m, 4d 3h."""
@@ -11,13 +25,10 @@ def duration(length: timedelta | float | None) -> str:
     seconds = length.total_seconds() if isinstance(length, timedelta) else length
     if abs(seconds) < 10:
         return f"{seconds:.1f}s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole}s"
-    for size, unit, smaller, small_unit in ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
-        if whole >= size:
-            return f"{whole // size}{unit} {whole % size // smaller}{small_unit}"
-    return f"{whole}s"
+    if (two := in_two(seconds)) is None:
+        return f"{round(seconds)}s"
+    many, unit, few, small_unit = two
+    return f"{many}{unit} {few}{small_unit}"
 
 
 def counted(number: int, noun: str) -> str:

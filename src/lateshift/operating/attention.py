@@ -239,13 +239,21 @@ def _late_steps(seen: Seen) -> Iterator[Attention]:
 def _triggers(seen: Seen) -> Iterator[Attention]:
     for trigger in seen.store.triggers.all():
         hook, page = trigger.kind == "webhook", f"/triggers/{quote(trigger.name)}"
-        if is_stuck(trigger, seen.now) and trigger.error is not None:
+        stuck = is_stuck(trigger, seen.now)
+        if (stuck or hook) and trigger.paused_at is None and trigger.error is not None:
+            how = (
+                "takes nothing: "
+                if hook and stuck
+                else "is taken by others, but "
+                if hook
+                else "cannot read: "
+            )
             yield Attention(
                 kind="trigger", subject=trigger.name, since=trigger.failing_since or trigger.error_at, page=page,
-                what=f"{'takes nothing' if hook else 'cannot read'}: {shortened(trigger.error, SAID)}",
-                do="Set it, and start the server again." if hook else "It tries on; mend its source.",
+                what=f"{how}{shortened(trigger.error, SAID)}",
+                do="Set it, and start that server again." if hook else "It tries on; mend its source.",
             )  # fmt: skip
-        elif is_stuck(trigger, seen.now):
+        elif stuck:
             yield Attention(
                 kind="trigger", subject=trigger.name, since=trigger.looked_at, page=page, what=state_in_words(trigger, seen.now),
                 do="Is its program up? Each host of workers reads what its program declares.",

@@ -6,31 +6,33 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from lateshift.model.draining import Drain, Ends, Told, drain, ended, seen_for, slowest
+from lateshift.model.draining import Drain, Told, drain, ended, seen_for, slowest
 from lateshift.model.figures import ALL, BACKLOG_COUNTED, Figures, Grain, Sample, together
 from lateshift.model.guard import queue_rates
+from lateshift.model.lately import RECENT, per_second, seconds_counted
 from lateshift.operating.attention import COUNTED_NOW
 from lateshift.operating.overview import QUEUES_SUMMED
 from lateshift.store.contract import MemberView, QueueView, Store
 from lateshift.telemetry.of_members import told_by
 
-RECENT = timedelta(minutes=5)  # in which figures are of now
-
 
 class Recent(Struct, frozen=True):
-    """What the last RECENT was: of each queue, of all that one may see, and for how many seconds there was something to see. Who works
-    now, what they tell, and how many jobs of a queue may start in a second, where that is limited."""
+    """What the last RECENT was: of each queue, of all that one may see, and for how many seconds there was something to see. How many jobs of
+    a queue `left` it for good in a second, and how many of all were `completed`. Who works now, what they tell, and how many jobs of a queue may
+    start in a second, where that is limited."""
 
     queues: Mapping[str, Figures]
     counted: Figures
     seconds: float
+    left: Mapping[str, float]
+    completed: float
     workers: Sequence[MemberView]
     told: Told
     limits: Mapping[str, float]
 
 
 class QueuePace(Struct, frozen=True, kw_only=True):
-    """`per_second`: jobs that left a queue for good, as workers tell it now while more wait, else over what was seen of the last minutes."""
+    """`per_second`: jobs that left a queue for good, as they were counted in the last RECENT. `drain` goes by what workers tell of now."""
 
     per_second: float
     drain: Drain
@@ -39,7 +41,7 @@ class QueuePace(Struct, frozen=True, kw_only=True):
 
 
 class Pace(Struct, frozen=True, kw_only=True):
-    """Jobs in a second; of the last RECENT, how long they waited until they started, and the share of attempts that failed; how many
+    """Of the last RECENT: jobs in a second, how long they waited until they started, and the share of attempts that failed; how many
     wait now, and until they are done: None if nothing moves, or nobody knows. `held_up`: those that do not move, and `why`. `cut`:
     more wait than are counted. How many workers run something, and how many do not."""
 
@@ -62,8 +64,13 @@ def recent(store: Store, queues: Sequence[QueueView], now: datetime, *, whole: b
     """`whole`: these are all queues there are, and their sum is kept ready."""
     since = Grain.MINUTE.begins(now) - RECENT
     samples = store.figures.of(ALL, Grain.MINUTE, since)
+    workers = [it for it in store.reports.members() if it.kind == "worker" and not it.dead]
+    came = min((it.started_at for it in workers), default=None)
+    seconds = seconds_counted(samples, now, came)
     if whole:
         found = store.figures.by_queue(Grain.MINUTE, since, len(queues) + QUEUES_SUMMED)
+        left = {name: ended(it) / (now - since).total_seconds() for name, it in found.items()}
+        completed = per_second(samples, _completed, now, seconds)
     else:  # those that ran most may all be others'
         minutes_of = {
             it.name: store.figures.of(it.name, Grain.MINUTE, since) for it in queues[:QUEUES_SUMMED]
@@ -71,6 +78,8 @@ def recent(store: Store, queues: Sequence[QueueView], now: datetime, *, whole: b
         found = {name: together(it.figures for it in its) for name, its in minutes_of.items()}
         for name, its in minutes_of.items():
             found[name].backlog = _sampled(its)
+        left = {name: per_second(its, ended, now, seconds) for name, its in minutes_of.items()}
+        completed = sum(per_second(its, _completed, now, seconds) for its in minutes_of.values())
     for queue in queues:
         if (
             queue.ready >= COUNTED_NOW
@@ -80,12 +89,14 @@ def recent(store: Store, queues: Sequence[QueueView], now: datetime, *, whole: b
     mine = [it.figures for it in samples] if whole else [found[it.name] for it in queues if it.name in found]
     counted = together(mine)
     counted.backlog = _sampled(samples) if whole else sum(it.backlog for it in mine)
-    workers = [it for it in store.reports.members() if it.kind == "worker" and not it.dead]
-    came = min((it.started_at for it in workers), default=None)
     return Recent(
-        queues=found, counted=counted, seconds=seen_for(samples, since, now, came), workers=workers, told=told_by(workers),
-        limits=queue_rates(store.rules.list()),
+        queues=found, counted=counted, seconds=seen_for(samples, since, now, came), left=left, completed=completed, workers=workers,
+        told=told_by(workers), limits=queue_rates(store.rules.list()),
     )  # fmt: skip
+
+
+def _completed(figures: Figures) -> int:
+    return figures.completed
 
 
 def _sampled(samples: Sequence[Sample]) -> int:
@@ -112,7 +123,7 @@ def of_queue(queue: QueueView, seen: Recent) -> QueuePace:
         rest = backlog - queue.ready - parked - held
         parked, held = (parked + rest, held) if parked >= held else (parked, held + rest)
     return QueuePace(
-        per_second=_now(ends, backlog) or mean, backlog=backlog, cut=cut,
+        per_second=seen.left.get(queue.name, 0.0), backlog=backlog, cut=cut,
         drain=drain(
             backlog, ends.per_second if ends.by_all else mean, limit=seen.limits.get(queue.name), rationed=queue.rationed > 0,
             parked=parked, held=held, paused=queue.paused_at is not None, served=ends.served,
@@ -120,23 +131,15 @@ def of_queue(queue: QueueView, seen: Recent) -> QueuePace:
     )  # fmt: skip
 
 
-def _now(ends: Ends, backlog: int) -> float | None:
-    """What workers tell is of the time in which they had work: where none is left, a few jobs that were done in a moment would be
-    thousands a minute."""
-    return ends.per_second if backlog and ends.by_all else None
-
-
 def of_all(queues: Sequence[QueueView], seen: Recent, *, whole: bool) -> Pace:
     each = [of_queue(queue, seen) for queue in queues]
     drained, unknown = slowest(it.drain for it in each)
     counted = seen.counted
     backlog, cut = waiting(queues, counted.backlog)
-    ends = seen.told.of(ALL)
     attempts = counted.completed + counted.failed
     busy = sum(bool(member.stats.get("running")) for member in seen.workers)
     return Pace(
-        completed_per_second=(_now(ends, backlog) if whole else None) or counted.completed / seen.seconds,
-        wait_mean=counted.mean_wait, wait_most=counted.wait_within(0.95), failed=counted.failed,
+        completed_per_second=seen.completed, wait_mean=counted.mean_wait, wait_most=counted.wait_within(0.95), failed=counted.failed,
         failed_share=counted.failed / attempts if attempts else None, backlog=backlog, cut=cut,
         longer=unknown, drains_in=drained.takes, held_up=drained.held_up, why=drained.why,
         busy_workers=busy if whole else 0, idle_workers=len(seen.workers) - busy if whole else 0,

@@ -171,8 +171,8 @@ class Jobs(Protocol):
         self, ids: Sequence[JobId], *, by: str, edits: Mapping[JobId, Edit] | None = None,
         delays: Mapping[JobId, timedelta] | None = None,
     ) -> list[JobId]:  # fmt: skip
-        """Dead and cancelled jobs are ready again, with fresh attempts. Gives those it found so. One that has an edit
-        gets its arguments, and a line in its history that says what they were; it is left alone if its arguments are
+        """Dead and cancelled jobs are ready again, with fresh attempts, and a line in their history that says who did it. Gives those it found so. One that has an edit
+        gets its arguments, and that line says what they were; it is left alone if its arguments are
         not those that the edit was made for. So is the job of a step, whose workflow would not hear of it: see run.is_step.
         One that has a delay is scheduled, for so long from now; if it ever ran, its session waits for it, as for a retry."""
 

@@ -40,7 +40,8 @@ class Control:
         self._turns = 0
         self._store_away = False
         self._reported: dict[str, object] = {}
-        self._told_at = clock.monotonic()
+        self._looked_at = clock.monotonic()  # whether there is something to tell
+        self._told_at = self._looked_at - TOLD_EVERY
         self._ends = Ends(clock.monotonic)
 
     async def turn(self) -> timedelta:
@@ -82,8 +83,13 @@ class Control:
         if stats != self._reported:
             await aside(self._store.members.report, self._worker.member, stats)
             self._reported = stats
-        if self._clock.monotonic() - self._told_at >= TOLD_EVERY:
+        if self._has_to_tell(self._clock.monotonic()):
             await self.tell()
+
+    def _has_to_tell(self, now: float) -> bool:
+        """Every so often; and what ends after a time in which nothing was told, at once: few jobs are not looked for in vain."""
+        first = now - self._told_at >= TOLD_EVERY and self._worker.counting.has_ended
+        return first or now - self._looked_at >= TOLD_EVERY
 
     async def tell(self) -> None:
         """What was counted, to the store; what it may not have heard stays to be told again."""
@@ -92,7 +98,8 @@ class Control:
             member = self._worker.member
             await aside(self._store.figures.add, member, told.number, told.queues, busy=told.busy)
             self._worker.counting.told()
-        self._told_at = self._clock.monotonic()
+            self._told_at = self._clock.monotonic()
+        self._looked_at = self._clock.monotonic()
 
     async def _keep_progress(self, held: list[Attempt]) -> None:
         fresh = [(attempt, words) for attempt in held if (words := attempt.words()) is not None]

@@ -75,6 +75,11 @@ class Counting:
             figures = self._queues[queue]
             setattr(figures, outcome, getattr(figures, outcome) + 1)
 
+    @property
+    def has_ended(self) -> bool:
+        """Something has, of which nothing was told yet."""
+        return any(it.completed or it.failed or it.cancelled for it in self._queues.values())
+
     def telling(self, held: Iterable[Attempt]) -> Telling | None:
         """What to tell now: what is not known to be told, else what came since. None if there is nothing."""
         if self._telling is None:

@@ -31,9 +31,10 @@ class HistoryQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class PaceDocument(Struct, frozen=True, kw_only=True):
-    """`completed_per_second`: as workers tell it now while more wait, else over what was seen of the last five minutes, of which the other figures are.
+    """`completed_per_second`: as many as were completed in the last five minutes, of which the other figures are, or since the first worker is there,
+    over that time, a minute at least; workers tell what they counted every ten seconds.
     `start_p95_seconds`: within which 95 of a hundred jobs started after they were due. `drains_in_seconds`: until the slowest queue
-    is empty at its pace, null if nothing moves or nobody knows. `held_up`: jobs that do not move, and why: their queue is `paused`,
+    is empty at the pace that workers tell of now, null if nothing moves or nobody knows. `held_up`: jobs that do not move, and why: their queue is `paused`,
     they are `parked` behind a breaker, their `session` is `held`, or `no worker` takes them. `backlog` is counted up to 1,000 in each queue, and where it is
     more, once in a minute up to 100,000; `backlog_cut`: there may be more."""
 

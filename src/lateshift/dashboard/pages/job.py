@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
+from msgspec import Struct
 
 from lateshift.api.bounds import JSON_DEPTH
 from lateshift.api.problem import Refused
@@ -12,12 +13,14 @@ from lateshift.api.routes import jobs
 from lateshift.api.steps import own_logs
 from lateshift.dashboard.page import Action, Context, Form, Page
 from lateshift.dashboard.pages.dead_letters import PREVIEW_DISCARD
+from lateshift.dashboard.steps import STEPS_SHOWN
 from lateshift.dashboard.telling import life_of
 from lateshift.model.access import Scope, standing
 from lateshift.model.depth import depth_of
 from lateshift.model.job import JobView, State
 from lateshift.model.sealed import MASK
-from lateshift.model.workflow.step import StepState
+from lateshift.model.workflow.run import GOES_ON
+from lateshift.model.workflow.step import StepState, shown_path
 from lateshift.operating.since import HELD_LOOKED_AT
 
 KIN_SHOWN = 50  # descendants of a job
@@ -36,19 +39,46 @@ def job_page(asked: Asked) -> Context:
         "job": document, "view": view, "explanation": None if view.state.settled else jobs.explain_job(asked),
         "life": life_of(view, own_logs(asked, view), names), "family": _family(asked, view),
         "audit": _audit(asked, view.id), "arguments": document.arguments,
-        "sealed": document.arguments == MASK, "held_by": _held_by(asked, view),
+        "sealed": document.arguments == MASK, "of_step": _part_of(asked, view) if document.workflow is not None else None,
     }  # fmt: skip
 
 
-def _held_by(asked: Asked, view: JobView) -> UUID | None:
-    """The run that the dead job of its step holds: there it is mended. One look at the held steps of that run, without what they hold."""
-    if view.state is not State.DEAD or view.batch is None:
+class Part(Struct, frozen=True, kw_only=True):
+    """Which step of its run a job that died was, None if that is not among the first. `holds`: it holds its run. `undoing`: it was to undo it; then
+    whether the run can be told to try that again."""
+
+    run: UUID
+    workflow: str
+    step: str | None = None
+    name: str = ""
+    holds: bool = False
+    undoing: bool = False
+    again: bool = False
+
+
+def _part_of(asked: Asked, view: JobView) -> Part | None:
+    """Where the dead job of a step is mended, and why it is not here. Looks at the held steps of its run and at the first STEPS_SHOWN, without what they hold."""
+    if view.state not in (State.DEAD, State.CANCELLED) or view.batch is None:
         return None
-    steps = asked.store.workflows.outline(view.batch, limit=HELD_LOOKED_AT, state=StepState.HELD)
-    if not any(step.job == view.id for step in steps):
+    workflows = asked.store.workflows
+    if (first := workflows.look(view.batch, limit=0)) is None:
         return None
-    run = asked.store.workflows.look(view.batch, limit=0)
-    return None if run is None or run.state.settled else view.batch
+    run = first.run
+    if not asked.shows(first.queue):
+        return Part(run=run.id, workflow="another queue")
+    held = workflows.outline(run.id, limit=HELD_LOOKED_AT, state=StepState.HELD)
+    steps = [
+        step
+        for step in (*held, *workflows.outline(run.id, limit=STEPS_SHOWN))
+        if view.id in (step.job, step.undo_job)
+    ]
+    if not steps:
+        return Part(run=run.id, workflow=run.name)
+    step, undoing = steps[0], steps[0].undo_job == view.id
+    return Part(
+        run=run.id, workflow=run.name, step=shown_path(step.path), name=step.name, undoing=undoing, again=first.reason in GOES_ON,
+        holds=not undoing and step.state is StepState.HELD and not first.state.settled,
+    )  # fmt: skip
 
 
 def _family(asked: Asked, view: JobView) -> dict[str, Any]:

@@ -101,7 +101,8 @@ def _advice(view: RunView, *, alone: bool) -> str | None:
 
 
 def _signal(form: Form) -> Any:
-    return {"name": form.get("name", ""), "data": json_in(form, "data")}
+    """The name that was typed, else the one that was chosen."""
+    return {"name": form.get("other", "").strip() or form.get("name", ""), "data": json_in(form, "data")}
 
 
 def _arguments(form: Form) -> Any:

@@ -48,6 +48,22 @@ function hold(is) {
   document.body.classList.toggle("held", held);
 }
 
+// What stands beside a live region and follows with it, such as a form: not while somebody has put something into it, nor while it says
+// why it was refused.
+const parts = () => [...document.querySelectorAll("[data-part]")];
+
+function changed(field) {
+  if (field.type === "checkbox" || field.type === "radio") return field.checked !== field.defaultChecked;
+  if (!field.options) return field.value !== field.defaultValue;
+  const first = [...field.options].findIndex((option) => option.defaultSelected);
+  return field.selectedIndex !== Math.max(0, first);
+}
+
+function inUse(part) {
+  const fields = [...part.querySelectorAll("input:not([type=hidden]), textarea, select")];
+  return part.querySelector("#wrong") || fields.some((field) => field === document.activeElement || changed(field));
+}
+
 // A live region looks again only while somebody can see it, and not under a hand that is at work in it.
 function look() {
   if (document.hidden || held) return;
@@ -57,6 +73,7 @@ function look() {
     const due = Date.now() - Number(region.dataset.looked || 0) >= Number(region.dataset.live) * 1000 - 100;
     if (busy || !due) continue;
     region.dataset.looked = Date.now();
+    region.setAttribute("hx-select-oob", parts().map((part) => `#${part.id}:morph`).join());
     if (window.htmx) htmx.trigger(region, "look");
     else lookPlainly(region);
   }
@@ -71,17 +88,20 @@ async function lookPlainly(region) {
     if (!answer.ok) return;
     const chosen = region.querySelector("tr.chosen")?.dataset.href;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    for (const id of [region.id, "beside"]) document.getElementById(id)?.replaceChildren(...(page.getElementById(id)?.childNodes ?? []));
+    const free = parts().filter((part) => !inUse(part) && !part.querySelector("details[open]"));
+    for (const each of [region, ...free]) each.replaceChildren(...(page.getElementById(each.id)?.childNodes ?? []));
     rows().find((row) => row.dataset.href === chosen)?.classList.add("chosen");
   } catch {
     document.body.classList.add("gone");
   }
 }
 
-// What somebody has opened stays open, and a row that was walked to while the page looked again stays the one.
-if (window.Idiomorph)
+// What somebody has opened stays open, what is being typed stays, and a row that was walked to while the page looked again stays the one.
+if (window.Idiomorph) {
   Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, node) =>
     !(name === "open" && node.matches("details")) && !(name === "class" && node.matches("tr.chosen"));
+  Idiomorph.defaults.callbacks.beforeNodeMorphed = (node) => !(node.matches?.("[data-part]") && inUse(node));
+}
 
 // Who is not signed in any more is shown the door, which knows the way back here.
 document.addEventListener("htmx:beforeSwap", (event) => {

@@ -9,8 +9,9 @@ from lateshift.model.explaining.gates import shut
 from lateshift.model.explaining.reason import Reason
 from lateshift.model.explaining.words import Words, bounded, listed, one_line, said
 from lateshift.model.guard import ENOUGH
+from lateshift.model.history import attempts
 from lateshift.model.ids import JobId
-from lateshift.model.job import RESUBMITTED, AttemptRecord, Holds, State
+from lateshift.model.job import AttemptRecord, Holds, State
 from lateshift.model.words import counted, duration, short
 from lateshift.model.workflow.holding import held
 from lateshift.model.workflow.run import ITS_TIME, NEVER, Phase
@@ -125,8 +126,7 @@ def _asleep(facts: Facts, run: Run, words: Words) -> Reason:
 
 
 def _last_attempt(facts: Facts) -> AttemptRecord | None:
-    attempts = [record for record in facts.job.history if record.reason != RESUBMITTED]
-    return attempts[-1] if attempts else None
+    return next(reversed(attempts(facts.job.history)), None)
 
 
 # -- other jobs ------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from lateshift.model.explaining.facts import Facts
 from lateshift.model.explaining.reason import Reason
 from lateshift.model.explaining.words import Words, one_line, said
+from lateshift.model.fingerprint import last_failure
 from lateshift.model.job import LOSSES_UNTIL_DEAD, JobView, Lane, State
 from lateshift.model.member import MemberView
 from lateshift.model.sealed import NOT_SEALED, SEAL_BROKEN
@@ -155,7 +156,7 @@ def ended(facts: Facts, words: Words) -> Iterator[Reason]:
                 do=again,
             )
         case _:
-            last = job.history[-1] if job.history else None
+            last = last_failure(job)
             reason = job.reason or "dead"
             yield Reason(
                 code="dead_letter",

@@ -92,7 +92,8 @@ class TriggerView(Struct, frozen=True, kw_only=True):
     """A trigger, as operators see it. `lag`: events that wait, as far as its source can tell and somebody asks it. `rate`: jobs in a
     second, of late. `error`: what keeps it from reading now; `last_error`: what did so last, at `error_at`; `failing_since`: when
     it was first told of, without a look in between at which all was well. `refused`: all that it
-    ever refused; `refused_now`: what of it is still there, up to REFUSED_COUNTED. `read_now`: whether somebody holds its term."""
+    ever refused; `refused_now`: what of it is still there, up to REFUSED_COUNTED. `read_now`: whether somebody holds its term; of a webhook,
+    whether a server is there that takes its deliveries. What a server says keeps it from that is forgotten where it says so no more."""
 
     name: str
     app: str

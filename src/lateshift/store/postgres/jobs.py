@@ -69,10 +69,11 @@ back AS (INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, 
  reply)
 SELECT id, queue, lane, CASE WHEN delay > interval '0' THEN 0 ELSE 1 END, priority, attempts, fence,
  clock_timestamp() + %(skew)s::interval + coalesce(delay, interval '0'), created_at, time_limit,
- exclusive, task, payload, checkpoint, history, session,
+ exclusive, task, told.payload, checkpoint, told.history, session,
  CASE WHEN session IS NOT NULL THEN greatest(turn, coalesce(sequence, 1)) END, sequence, gap_after, holds, tenant,
  limit_key, batch, trace, CASE WHEN fence > 0 THEN reply END
-FROM gone LEFT JOIN unnest(%(late)s::uuid[], %(delays)s::interval[]) AS later (id, delay) USING (id)
+FROM gone JOIN unnest(%(ids)s::uuid[], %(payloads)b::bytea[], %(histories)b::bytea[]) AS told (id, payload, history) USING (id)
+LEFT JOIN unnest(%(late)s::uuid[], %(delays)s::interval[]) AS later (id, delay) USING (id)
 RETURNING id, queue, lane, fence)
 SELECT back.id, back.queue, back.lane, CASE WHEN back.fence = 0 THEN gone.reply END FROM back JOIN gone ON gone.id = back.id"""
 # The replies of those. Primary key.
@@ -264,13 +265,17 @@ class PostgresJobs:
             dead = connection.execute(DEAD_QUEUES, (list(ids),)).fetchall()
             sessions.lock(connection, [queue for (queue,) in dead])
             steps = runs.steps_among(connection, ids)
-            named = {id: edits[id] for id in ids if id in edits and id not in steps} if edits else {}
-            edited = editing.edit(connection, named, by, self._clock.now()) if named else set()
-            wanted = [id for id in ids if id not in steps and (id not in named or id in edited)]
+            own = [id for id in ids if id not in steps]
+            told_of = editing.edited(connection, own, edits or {}, by, self._clock.now())
+            wanted = list(told_of)
             runs.restart(connection, wanted)
             late = {id: delays[id] for id in wanted if id in delays} if delays else {}
             times = {"late": list(late), "delays": list(late.values()), "skew": self._clock.offset}
-            rows = connection.execute(REVIVE, {"ids": wanted, **times}).fetchall()
+            texts = {
+                "payloads": [payload for payload, _ in told_of.values()],
+                "histories": [story for _, story in told_of.values()],
+            }
+            rows = connection.execute(REVIVE, {"ids": wanted, **texts, **times}).fetchall()
             found = {id for id, _, _, _ in rows}
             replies = {id: reply for id, _, _, reply in rows if reply is not None}
             if replies:

@@ -1,4 +1,4 @@
-"""Other arguments for a settled job, in the transaction that resubmits it."""
+"""What a settled job that is resubmitted comes back with: its arguments, or others, and a line in its history that says by whom."""
 
 from datetime import datetime
 
@@ -7,17 +7,16 @@ from lateshift.model.edit import Edit, line_of
 from lateshift.model.ids import JobId
 from lateshift.store.sqlite.database import Connection
 
-# A job that can be resubmitted, if its arguments are those that the edit was made for. Primary key.
-READ_SETTLED = """SELECT attempt, fence, history FROM settled
- WHERE id = ? AND payload = ? AND state IN (5, 6)"""
-# Primary key.
-EDIT = "UPDATE settled SET payload = ?, history = ? WHERE id = ?"
+# A job that can be resubmitted. Primary key.
+READ_SETTLED = "SELECT attempt, fence, payload, history FROM settled WHERE id = ? AND state IN (5, 6)"
 
 
-def edit(connection: Connection, id: JobId, wanted: Edit, by: str, at: datetime) -> bool:
-    """Whether the job was as the edit expects it."""
-    rows = connection.execute(READ_SETTLED, (id.bytes, wanted.before)).fetchall()
-    for attempt, fence, story in rows:
-        line = line_of(wanted, by=by, attempt=attempt, fence=fence, at=at)
-        connection.execute(EDIT, (wanted.after, history.append(story, line), id.bytes))
-    return bool(rows)
+def edited(
+    connection: Connection, id: JobId, edit: Edit | None, by: str, at: datetime
+) -> tuple[bytes, bytes] | None:
+    """Its arguments and its history. None if it cannot be resubmitted, or is not as the edit, if there is one, expects it."""
+    for attempt, fence, payload, story in connection.execute(READ_SETTLED, (id.bytes,)).fetchall():
+        if edit is None or payload == edit.before:
+            line = line_of(edit, by=by, attempt=attempt, fence=fence, at=at)
+            return payload if edit is None else edit.after, history.append(story, line)
+    return None

@@ -60,8 +60,8 @@ STOP_ORDERS = "SELECT id, fence, cancel_by FROM job WHERE holder = ? AND state =
 REVIVE = """INSERT INTO job (id, queue, lane, state, priority, attempts, fence, due_at, created_at, time_limit,
  exclusive, task, payload, checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch, trace,
  reply)
- SELECT id, queue, lane, ?3, priority, attempts, fence, ?2, created_at, time_limit, exclusive, task, payload,
- checkpoint, history, session, CASE WHEN session IS NOT NULL THEN max(turn, coalesce(sequence, 1)) END,
+ SELECT id, queue, lane, ?3, priority, attempts, fence, ?2, created_at, time_limit, exclusive, task, ?4,
+ checkpoint, ?5, session, CASE WHEN session IS NOT NULL THEN max(turn, coalesce(sequence, 1)) END,
  sequence, gap_after, holds, tenant, limit_key, batch, trace, reply
  FROM settled s WHERE id = ?1 AND state IN (5, 6) AND NOT EXISTS (SELECT 1 FROM job WHERE session IS NOT NULL
  AND queue = s.queue AND session = s.session AND sequence = s.sequence) RETURNING queue, lane"""
@@ -202,18 +202,14 @@ class SqliteJobs:
             counts: Counter[batches.Ending] = Counter()
             steps = runs.steps_among(connection, [id.bytes for id in ids])
             for id in ids:
-                if id.bytes in steps:
-                    continue
-                if (
-                    edits
-                    and id in edits
-                    and not editing.edit(connection, id, edits[id], by, self._clock.now())
-                ):
+                edit = edits.get(id) if edits else None
+                told = editing.edited(connection, id, edit, by, self._clock.now())
+                if id.bytes in steps or told is None:
                     continue
                 runs.restart(connection, id.bytes)
                 sessions.stay_first(connection, connection.execute(COMES_BACK, (id.bytes,)).fetchall())
                 delay = delays[id] // timedelta(microseconds=1) if delays and id in delays else 0
-                row = (id.bytes, now + delay, int(State.SCHEDULED if delay > 0 else State.READY))
+                row = (id.bytes, now + delay, int(State.SCHEDULED if delay > 0 else State.READY), *told)
                 for line in connection.execute(REVIVE, row).fetchall():
                     [(batch, state)] = connection.execute(FORGET_SETTLED, (id.bytes,)).fetchall()
                     if batch is not None:
