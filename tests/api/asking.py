@@ -29,6 +29,7 @@ class Web:
 
     def __init__(self, app: Lateshift, api: ASGIApp, portal: BlockingPortal) -> None:
         self.app = app
+        self.api = api
         before = len(app.store.tokens.list(100))
         name = "all" if app.store.tokens.named("all") is None else f"all-{before}"
         self.token: str | None = token_of(app, name, [Scope.ADMIN])
@@ -60,6 +61,14 @@ class Web:
         """Of a route that is not among those of the API: its answer is held against nothing."""
         sent = {"Authorization": f"Bearer {self.token}", **headers}
         answer: httpx.Response = self._portal.call(partial(self._client.request, method, path, headers=sent))
+        return answer
+
+    def twice(self, method: str, path: str, name: str, values: Sequence[str]) -> httpx.Response:
+        """With a header that stands as often as there are values; whatever is answered is a problem."""
+        sent = [("Authorization", f"Bearer {self.token}"), *((name, value) for value in values)]
+        asking = partial(self._client.request, method, path, content=b"{}", headers=sent)
+        answer: httpx.Response = self._portal.call(asking)
+        conforms(method, path, answer)
         return answer
 
     def at_once(

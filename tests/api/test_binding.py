@@ -41,18 +41,41 @@ def test_elsewhere_with_a_proxy_needs_a_token_and_a_name() -> None:
 @pytest.mark.parametrize(
     "proxies",
     [["0.0.0.0/0"], ["::/0"], ["10.0.0.1", "0.0.0.0/0"], ["0.0.0.0/1", "128.0.0.0/1"], ["::/1"], ["2000::/3"],
-     ["::ffff:0:0/96"], ["::/1", "8000::/1"]],
+     ["::ffff:0:0/96"], ["::/1", "8000::/1"], ["0.0.0.0/2", "64.0.0.0/2", "128.0.0.0/2", "192.0.0.0/3"], ["::ffff:0:0/97"],
+     ["8.0.0.0/7"], ["8.0.0.0/8", "11.0.0.1"], ["8.0.0.0/6"], ["2001::/19"], ["2000::/20", "3000::1"]],
     ids=" ".join,
 )  # fmt: skip
 def test_everybody_is_no_proxy(proxies: list[str]) -> None:
     for host in ("0.0.0.0", "127.0.0.1"):
-        with pytest.raises(OptionInvalid, match=r"is everybody\. Name the addresses of the proxy"):
+        with pytest.raises(OptionInvalid, match=r"is everybody, or nearly\. Name the addresses of the proxy"):
             binding_of(host, 8642, allowed=["jobs.example.com"], proxies=proxies)
 
 
 def test_a_large_network_of_ones_own_is_not_everybody() -> None:
-    proxies = ["10.0.0.0/8", "172.16.0.0/12", "fd00::/8", "fe80::/10", "::1"]
-    assert len(binding_of("10.1.2.3", 8642, proxies=proxies).peers) == 5
+    proxies = [
+        "10.0.0.0/8",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "100.64.0.0/10",
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+    ]
+    proxies += ["fc00::/7", "fe80::/10", "::1", "::ffff:10.0.0.0/104"]
+    assert len(binding_of("10.1.2.3", 8642, proxies=proxies).peers) == len(proxies)
+
+
+def test_all_addresses_of_a_provider_are_not_everybody() -> None:
+    """Those that Cloudflare names, and as many as may be at the most."""
+    proxies = [
+        "104.16.0.0/13",
+        "172.64.0.0/13",
+        "162.158.0.0/15",
+        "198.41.128.0/17",
+        "2400:cb00::/32",
+        "2a06:98c0::/29",
+    ]
+    for more in (proxies, ["8.0.0.0/8", "10.0.0.0/8", "2000::/20", "fd00::/8"], ["8.8.0.0/16", "8.0.0.0/8"]):
+        assert len(binding_of("10.1.2.3", 8642, proxies=more).peers) == len(more)
 
 
 def test_a_proxy_is_a_network_and_tls_is_two_files(tmp_path: Path) -> None:

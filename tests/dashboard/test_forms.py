@@ -5,11 +5,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from starlette.requests import Request
 
 from lateshift.api.bounds import SIGN_IN_LIMIT, Bounds
+from lateshift.api.problem import Refused
 from lateshift.dashboard import answering
 from lateshift.dashboard.forms import FIELDS_MOST
 from lateshift.dashboard.rendering import HEADERS
+from lateshift.dashboard.session import Cookies
 from lateshift.model.access import Scope
 from tests.api.asking import LOCAL, status_of
 from tests.api.shop import Shop
@@ -39,6 +42,11 @@ CROSS = [
     {"Origin": "http://127.0.0.1:9999"},
     {"Origin": ""},
     {"Origin": "http://[x"},
+    {"Origin": f"x://{LOCAL.partition('://')[2]}"},
+    {"Origin": f"https://{LOCAL.partition('://')[2]}"},
+    {"Origin": f"{LOCAL}/"},
+    {"Origin": LOCAL.partition("://")[2]},
+    {"Origin": f"http://ann@{LOCAL.partition('://')[2]}"},
     {},
 ]
 
@@ -166,3 +174,17 @@ def test_a_file_is_asked_for_by_its_digest_and_may_be_kept(browser: Browser) -> 
 def test_the_form_that_somebody_signs_in_with_is_small(stranger: Browser) -> None:
     form = {"token": "a" * SIGN_IN_LIMIT}
     assert stranger.ask("POST", "/sign-in", data=form, headers=OWN).status_code == 413
+
+
+@pytest.mark.parametrize(("secure", "scheme"), [(False, "http"), (True, "https")])
+def test_an_origin_is_ours_with_the_scheme_by_which_browsers_reach_us(secure: bool, scheme: str) -> None:
+    """Behind a proxy that has TLS too: what is between it and us is no matter."""
+    cookies = Cookies(secure=secure, port=8642)
+    for given in ("http", "https", "HTTP", "x", ""):
+        headers = [(b"host", b"jobs.example.com"), (b"origin", f"{given}://jobs.example.com".encode())]
+        request = Request({"type": "http", "method": "POST", "headers": headers})
+        if given == scheme:
+            cookies.require_own_page(request)
+            continue
+        with pytest.raises(Refused):
+            cookies.require_own_page(request)

@@ -1,6 +1,6 @@
 """Where a server may listen: on this machine, or elsewhere with credentials and with TLS or a declared proxy. Decisions only."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_address, ip_network
 from pathlib import Path
@@ -9,10 +9,19 @@ from lateshift.api.application import LOOPBACK
 from lateshift.api.guard import Network, host_name
 from lateshift.errors import OptionInvalid
 
-_EVERYBODY = (
-    IPv6Network("::ffff:0:0/96"),
-    IPv6Network("2000::/3"),
-)  # all of IPv4, and all that is given out of IPv6
+# Addresses that everybody may come from, of which proxies have as many as a /8 of IPv4 and a /20 of IPv6 at the most: a provider's are
+# fewer. Of those that are nobody's but one's own any number may be.
+PUBLIC_MOST = {4: 2**24, 6: 2**108}
+OWN = tuple(
+    map(
+        ip_network,
+        (
+            "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "fc00::/7", "fe80::/10",
+            "::1/128",
+        ),
+    )
+)  # fmt: skip
+MAPPED = IPv6Network("::ffff:0:0/96")  # all of IPv4 once more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,17 +89,38 @@ def _peers(proxies: Sequence[str]) -> tuple[Network, ...]:
     """Those who may ask. That everybody may is what --behind-proxy is there against: whoever asks says himself that he came by TLS, and
     by which name."""
     peers = tuple(_network(proxy) for proxy in proxies)
-    fours = [peer for peer in peers if isinstance(peer, IPv4Network)]
-    sixes = [peer for peer in peers if isinstance(peer, IPv6Network)]
-    everybody = any(not peer.prefixlen for peer in collapse_addresses(fours)) or any(
-        whole.subnet_of(peer) for peer in collapse_addresses(sixes) for whole in _EVERYBODY
-    )
-    if everybody:
+    fours = [four for peer in peers if (four := _four(peer)) is not None]
+    sixes = [peer for peer in peers if isinstance(peer, IPv6Network) and not peer.subnet_of(MAPPED)]
+    if (
+        _public(collapse_addresses(fours)) > PUBLIC_MOST[4]
+        or _public(collapse_addresses(sixes)) > PUBLIC_MOST[6]
+    ):
         raise OptionInvalid(
-            f"--behind-proxy {', '.join(proxies)} is everybody. Name the addresses of the proxy, such as 10.0.0.7 or 10.0.0.0/24: "
-            "whoever may ask without it sends tokens in the clear."
+            f"--behind-proxy {', '.join(proxies)} is everybody, or nearly. Name the addresses of the proxy, such as 10.0.0.7 or 10.0.0.0/24, "
+            "of public ones no more than a /8 of IPv4 and a /20 of IPv6 together: whoever may ask without it sends tokens in the clear."
         )
     return peers
+
+
+def _four(peer: Network) -> IPv4Network | None:
+    """What of it is IPv4, also written as IPv6."""
+    if isinstance(peer, IPv4Network):
+        return peer
+    if MAPPED.subnet_of(peer):
+        return IPv4Network("0.0.0.0/0")
+    if not peer.subnet_of(MAPPED):
+        return None
+    return IPv4Network((int(peer.network_address) & (2**32 - 1), peer.prefixlen - MAPPED.prefixlen))
+
+
+def _public(peers: Iterable[Network]) -> int:
+    """How many addresses these have together that are not one's own."""
+    return sum(peer.num_addresses - sum(_shared(peer, own) for own in OWN) for peer in peers)
+
+
+def _shared(one: Network, other: Network) -> int:
+    """How many addresses two networks have both."""
+    return min(one.num_addresses, other.num_addresses) if one.overlaps(other) else 0
 
 
 def _network(text: str) -> Network:

@@ -20,6 +20,11 @@ from lateshift.errors import OptionInvalid
 from lateshift.runtime.aside import for_a_caller
 
 Network: TypeAlias = IPv4Network | IPv6Network
+# Of these one value is read. Those that have a reader of their own, such as Authorization and Idempotency-Key, are refused there.
+ONCE = {
+    name.lower().encode(): name
+    for name in ("Content-Type", "Content-Length", "Last-Event-ID", "Origin", "Sec-Fetch-Site", "Cookie")
+}
 
 
 class Guard:
@@ -65,6 +70,12 @@ class Guard:
                 "headers-too-large",
                 f"There are at most {HEADERS_MOST} headers, of {HEADERS_LIMIT:,} bytes together.",
             )
+        for name in head.twice:
+            if name in ONCE:
+                raise Refused(
+                    400, "header-twice", f"{ONCE[name]} stands twice, and nobody knows which one is meant. Send it once.",
+                    field=ONCE[name], headers={"Connection": "close"},
+                )  # fmt: skip
         # Patterns of routes end with `$`, which passes over a line break: it would be a second way to the same.
         if scope["path"].endswith("\n"):
             raise Refused(404, "not-found", "There is nothing at a path that ends with a line break.")

@@ -1,6 +1,6 @@
 """The headers of a request, by name: read once, at the door, and asked for many times. A name is in small letters, as HTTP servers give it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from starlette.types import Scope
 
@@ -25,6 +25,13 @@ class Head:
 
     def __contains__(self, name: bytes) -> bool:
         return name in self._values
+
+    @property
+    def twice(self) -> Sequence[bytes]:
+        """Names that stand more than once."""
+        if self.count == len(self._values):
+            return ()
+        return [name for name, values in self._values.items() if len(values) > 1]
 
     def all(self, name: bytes) -> list[str]:
         """What stands under a name, as often as it stands there."""

@@ -24,7 +24,7 @@ from lateshift.dashboard.door import Door
 from lateshift.dashboard.forms import form_of
 from lateshift.dashboard.page import Action, Elsewhere, Page, navigation
 from lateshift.dashboard.rendering import HEADERS, HTML, render
-from lateshift.dashboard.session import CROSS_SITE, Cookies, form_proof, require_own_page, require_proof
+from lateshift.dashboard.session import CROSS_SITE, Cookies, form_proof, require_proof
 from lateshift.dashboard.signing_in import SignIn
 from lateshift.errors import LateshiftError
 from lateshift.model.access import Scope, Token, standing
@@ -84,7 +84,7 @@ class Pages:
 
     def _doing(self, page: Page, name: str, action: Action) -> Handler:
         async def do(request: Request) -> Response:
-            require_own_page(request)
+            self._cookies.require_own_page(request)
             text, admission = await self._admitted(request, action.route)
             token = admission.token
             assert token is not None, "pages are for those who are signed in"

@@ -16,7 +16,7 @@ from lateshift.api.reading import address_of
 from lateshift.app import Lateshift
 from lateshift.dashboard.forms import form_of
 from lateshift.dashboard.rendering import HEADERS, HTML, render
-from lateshift.dashboard.session import Cookies, require_own_page, require_proof
+from lateshift.dashboard.session import Cookies, require_proof
 from lateshift.dashboard.signing_in import LINK_USED, SignIn
 from lateshift.errors import LateshiftError
 from lateshift.model.access import Token
@@ -59,7 +59,7 @@ class Door:
             return None
 
     async def enter(self, request: Request) -> Response:
-        require_own_page(request)
+        self._cookies.require_own_page(request)
         form = await self._form(request)
         to = self._own_page(form.get("next", ""))
         try:
@@ -73,7 +73,7 @@ class Door:
 
     async def leave(self, request: Request) -> Response:
         """The browser's own token is good for nothing from then on."""
-        require_own_page(request)
+        self._cookies.require_own_page(request)
         text = self._cookies.token(request)
         require_proof(text, (await self._form(request)).get("proof", ""))
         token = await self._doorkeeper.who(f"Bearer {text}", address=address_of(request))

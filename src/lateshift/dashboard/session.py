@@ -33,6 +33,15 @@ class Cookies:
         """The text of the token in the cookie; empty if there is none."""
         return request.cookies.get(self._name, "")
 
+    def require_own_page(self, request: Request) -> None:
+        """Raises Refused if a request that changes something does not come from a page of ours. Browsers say where from in a header
+        that pages cannot set; those that do not, say the origin: the scheme, by which they reach us, the host and the port."""
+        site = request.headers.get("sec-fetch-site")
+        own = f"{'https' if self._secure else 'http'}://{request.headers.get('host', '')}"
+        if site == "same-origin" or (site is None and request.headers.get("origin") == own):
+            return
+        raise Refused(403, CROSS_SITE, "This was sent from a page that is not of this server.")
+
     def sign_in(self, response: Response, token: str) -> None:
         self._set(response, self._name, token, round(SESSION.total_seconds()))
 
@@ -65,18 +74,6 @@ class Cookies:
 def form_proof(token: str) -> str:
     """What every form of a signed-in browser carries."""
     return _proof(token, "form")
-
-
-def require_own_page(request: Request) -> None:
-    """Raises Refused if a request that changes something does not come from a page of ours. Browsers say where from in a header
-    that pages cannot set; those that do not, say the origin."""
-    site = request.headers.get("sec-fetch-site")
-    origin = request.headers.get("origin", "")
-    if site == "same-origin":
-        return
-    if site is None and origin.partition("://")[2] == request.headers.get("host", "") != "":
-        return
-    raise Refused(403, CROSS_SITE, "This was sent from a page that is not of this server.")
 
 
 def require_proof(token: str, given: str) -> None:
