@@ -147,7 +147,7 @@ class DeadLetters:
     def plan_discard(self, *, limit: int = DISCARD_MOST) -> DiscardPlan:
         """What `discard` would do with the same limit; nothing is written."""
         found = discarding.plan(up_to(limit, self.discardable()))
-        found.kept = self.kept
+        found.leave(self._store, self.kept)
         return found
 
     def discard(self, *, by: str = "the caller", limit: int = DISCARD_MOST) -> Discarded:

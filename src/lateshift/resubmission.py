@@ -22,7 +22,7 @@ from lateshift.store.contract import Store
 from lateshift.task import Task
 
 BATCH = 200  # jobs in one transaction
-EXAMPLES = 5
+EXAMPLES = 20
 PROBLEMS_KEPT = 20  # kinds of problem that are told apart
 LOOK_EVERY = 0.2  # seconds between two looks at those that went first
 

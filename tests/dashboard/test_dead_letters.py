@@ -203,8 +203,12 @@ def test_one_dead_letter_is_discarded_from_its_page_after_a_look(
     assert "Discard…" in browser.look(f"/jobs/{job.id}")
     seen = browser.send(f"/jobs/{job.id}/discard-preview", {"ids": str(job.id)})
     assert seen.status_code == 200
-    assert "There is none that can be discarded now." in browser.text
-    assert "discard it later" in browser.text
+    assert "Nothing to discard yet" in browser.text
+    assert re.search(
+        r"It stays for now: 1 \( \w+ \): was made less than five minutes ago: whoever enqueued it may have lost the answer and repeat that, which "
+        r"would make it anew; it can be discarded when they are over, in (5 min|4 min 5\d s)",
+        browser.text,
+    ), browser.text
     kit.clock.move(minutes=5)
     browser.send(f"/jobs/{job.id}/discard-preview", {"ids": str(job.id)})
     assert "Discard this job" in browser.text
@@ -213,6 +217,25 @@ def test_one_dead_letter_is_discarded_from_its_page_after_a_look(
     assert kit.app.store.reports.job(job.id) is None
     browser.send("/dead-letters/discard", {"ids": str(job.id)})
     assert "0 jobs discarded. 1 job not: each is no dead letter" in browser.text
+
+
+def test_previews_show_what_died_of_what_and_lead_back_to_the_list_one_came_from(
+    browser: Browser, shop: Shop, kit: Kit
+) -> None:
+    jobs = [shop.send.enqueue("nobody") for _ in range(7)]
+    kit.drain()
+    kit.clock.move(minutes=5)
+    browser.look("/dead-letters?queue=mail")
+    assert browser.page is not None
+    assert 'name="queue" value="mail"><button aria-label="Discard' in browser.page.text
+    for preview in ("preview", "discard-preview"):
+        browser.send(f"/dead-letters/{preview}", {"queue": "mail"})
+        assert browser.text.count("Permanent: there is nobody") == len(jobs)
+        assert browser.text.count('{"to": "nobody"}') == len(jobs)
+        assert '<a class="button" href="/dead-letters?queue=mail">' in browser.page.text
+    for action in ("resubmit", "discard"):
+        sent = {"ids": str(jobs.pop().id), "queue": "mail"}
+        assert browser.send(f"/dead-letters/{action}", sent).headers["location"] == "/dead-letters?queue=mail"
 
 
 def test_who_may_only_look_has_no_button_to_discard(stranger: Browser, shop: Shop, kit: Kit) -> None:

@@ -109,7 +109,7 @@ class Pages:
             result = given.body if isinstance(given, Answer) else given
             if action.shows is not None:
                 return self._rendered(page, action.shows, text, token, {"result": result, "typed": form})
-            to = action.leads(result) if action.leads else _own_path(request, name)
+            to = action.leads(result, form) if action.leads else _own_path(request, name)
             response = RedirectResponse(URL(to), 303, HEADERS)
             self._cookies.say(response, text, action.says(result))
             return response

@@ -11,7 +11,7 @@ from lateshift.api.route import Asked, Reach
 from lateshift.api.routes import dead_letters, discarding
 from lateshift.api.routes.dead_letters import ResubmittedDocument
 from lateshift.dashboard.choosing import known, own_queues
-from lateshift.dashboard.page import Action, Context, Form, Page
+from lateshift.dashboard.page import Action, Context, Form, Page, back_to
 from lateshift.dashboard.telling import Row
 from lateshift.dashboard.typed import whole_in
 from lateshift.dead_letters import DeadLetters
@@ -28,6 +28,7 @@ LETTERS_SHOWN = 20  # of one group
 
 _ROUTES = {route.handler: route for route in (*dead_letters.ROUTES, *discarding.ROUTES)}
 _FILTERS = ("queue", "task", "reason", "like")
+_LISTED = ("queue", "task", "reason")  # of these the groups that one came from
 
 
 def groups_page(asked: Asked) -> Context:
@@ -118,7 +119,7 @@ _DISCARD = Action(
     route=_ROUTES[discarding.discard_dead_letters],
     body=which,
     says=_says_gone,
-    leads=lambda done: "/dead-letters",
+    leads=lambda done, form: back_to("/dead-letters", form, _LISTED),
 )
 _PREVIEW = Action(
     route=_ROUTES[dead_letters.preview_dead_letters], body=chosen, shows="dead_letters_preview.html"
@@ -128,7 +129,7 @@ _RESUBMIT = Action(
     route=_ROUTES[dead_letters.resubmit_dead_letters],
     body=chosen,
     says=_says,
-    leads=lambda done: "/dead-letters",
+    leads=lambda done, form: back_to("/dead-letters", form, _LISTED),
 )
 
 PAGES = (
