@@ -6,9 +6,11 @@ from html import unescape
 import pytest
 
 from lateshift import Lateshift, Permanent
+from lateshift.dashboard import answering
 from lateshift.dashboard.pages import dead_letters
 from lateshift.model.access import Scope
 from lateshift.model.job import JobFilter, State
+from lateshift.model.workflow.run import Phase
 from lateshift.store import searching
 from lateshift.testing import Kit
 from tests.api.shop import Shop
@@ -53,7 +55,9 @@ def test_steps_are_not_offered_to_be_resubmitted_but_lead_to_the_run_that_they_h
     assert "They were steps of workflows" in browser.look(f"/dead-letters/{like}")
     assert "Resubmit…" not in browser.text
     assert "This step holds its run" in browser.look(f"/jobs/{step.id}")
-    assert f'<a href="/workflows/{run.id}#step-2">run it again on the page of the run</a>' in browser.page.text
+    assert (
+        f'<a href="/workflows/{run.id}#step-2">run it again on the page of the run</a>' in browser.page.text
+    )
     shop.send.enqueue("nobody")
     kit.drain()
     browser.look("/dead-letters")
@@ -307,3 +311,41 @@ def test_a_batch_is_shown_as_a_whole_with_what_failed(browser: Browser, shop: Sh
     assert browser.send(f"/batches/{batch.id}/cancel").status_code == 303
     assert batch.progress().cancelled == 2
     assert browser.ask("GET", f"/batches/{calls[0].id}").status_code == 404
+
+
+def test_runs_that_were_undone_need_nobody_and_neither_lead_the_list_nor_fill_it(
+    browser: Browser, shop: Shop, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The menu does not count them, and one link leads to them."""
+    monkeypatch.setattr(dead_letters, "DEAD_ON_A_PAGE", 2)
+    shop.send.enqueue("nobody")
+    for number in range(3):
+        run = shop.order.enqueue(number)
+        kit.drain()
+        kit.app.store.workflows.direct(run.id, Phase.UNDOING, why="a mistake", by="ann")
+        kit.drain()
+    said = browser.look("/dead-letters")
+    assert "Permanent there is nobody" in said
+    assert "Left out: 3 runs of workflows that were undone, and need nobody. Show them" in said
+    assert "order" not in said.partition("Died of")[2].partition("Left out")[0]
+    assert "Dead letters 1 Workflows" in said
+    assert "order" in browser.look("/dead-letters?reason=undone").partition("Died of")[2]
+    assert "Left out" not in browser.text
+
+
+def test_the_menu_tells_how_many_dead_letters_there_are_to_those_who_may_see_all(
+    stranger: Browser, shop: Shop, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answering, "LETTERS_COUNTED", 2)
+    stranger.sign_in_as(Scope.READ)
+    assert "Dead letters Workflows" in stranger.look("/queues")
+    shop.send.enqueue("nobody")
+    kit.drain()
+    assert "Dead letters 1 Workflows" in stranger.look("/queues")
+    shop.send.enqueue("nobody")
+    kit.drain()
+    assert "Dead letters 2+ Workflows" in stranger.look("/queues")
+    looked_again = stranger.ask("GET", "/queues", headers={"HX-Request": "true"})
+    assert 'class="count"' not in looked_again.text
+    stranger.sign_in_as(Scope.READ, queues=("mail",))
+    assert "Dead letters Workflows" in stranger.look("/queues")

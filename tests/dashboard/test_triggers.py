@@ -117,7 +117,9 @@ def test_a_server_that_misses_the_secret_of_a_webhook_is_named_while_another_tak
     well.speak()
 
     said = browser.look("/triggers")
-    assert f"taken at POST /hooks/vendor, but the server at http://b:8642 on {platform.node()} {MISSES}" in said
+    assert (
+        f"taken at POST /hooks/vendor, but the server at http://b:8642 on {platform.node()} {MISSES}" in said
+    )
     assert "stuck" not in said
     told = browser.look("/")
     assert "takes nothing" not in told

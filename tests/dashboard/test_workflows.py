@@ -55,7 +55,10 @@ def test_the_form_for_a_signal_offers_what_the_run_waits_for(browser: Browser, k
     assert "<option >picked</option>" in html(browser)
     assert "Tell it something early" not in browser.text
     browser.send(f"/workflows/{run.id}/signal", {"name": "picked", "other": "later"})
-    assert "The run is told later. It waits for picked: later is kept until its code asks for that." in browser.text
+    assert (
+        "The run is told later. It waits for picked: later is kept until its code asks for that."
+        in browser.text
+    )
     browser.send(f"/workflows/{run.id}/signal", {"name": "picked", "other": ""})
     kit.drain()
     browser.look(f"/workflows/{run.id}")
@@ -72,7 +75,9 @@ def test_a_run_that_waits_for_no_signal_keeps_the_form_folded(browser: Browser, 
     assert "The run is told picked." in browser.text
 
 
-def test_what_a_run_said_of_itself_is_not_told_once_it_has_ended(browser: Browser, kit: Kit, app: Lateshift) -> None:
+def test_what_a_run_said_of_itself_is_not_told_once_it_has_ended(
+    browser: Browser, kit: Kit, app: Lateshift
+) -> None:
     @app.workflow
     async def pick(flow: Flow) -> None:
         flow.status("waits for the picker")

@@ -21,7 +21,14 @@ SOMETIME = datetime(2030, 1, 31, tzinfo=UTC)
 
 LINE = {"queue": "q1", "lane": 1, "count": 100, "holder": ONE, "skew": NO_TIME, "level": 2}
 SAVED = {"id": ONE, "fence": 1, "skew": NO_TIME, "ago": NO_TIME, "checkpoint": b"", "begun": b"", "same": b""}
-REVIVED = {"ids": IDS, "payloads": [b"{}"] * 100, "histories": [b"[]"] * 100, "skew": NO_TIME, "late": IDS, "delays": [NO_TIME] * 100}
+REVIVED = {
+    "ids": IDS,
+    "payloads": [b"{}"] * 100,
+    "histories": [b"[]"] * 100,
+    "skew": NO_TIME,
+    "late": IDS,
+    "delays": [NO_TIME] * 100,
+}
 LEASES = {"ids": IDS, "fences": [1] * 100, "skew": NO_TIME}
 LOGS = {"ids": IDS, "fences": [1] * 100, "attempts": [1] * 100, "logged": [1] * 100, "lines": [b"[]"] * 100}
 END = {"states": [6] * 100, "reasons": ["no"] * 100, "histories": [b"[]"] * 100, "keeps": [NO_TIME] * 100}
@@ -285,6 +292,7 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("COLD_FLOOR", postgres.listing.COLD_FLOOR, FLOOR, {"settled_pkey"}),
     ("DEAD_OF_TASK", postgres.listing.DEAD_OF_TASK, FILTER | OF_TASK, {"settled_dead_of"}),
     ("DEAD_TASK_FLOOR", postgres.listing.DEAD_TASK_FLOOR, FLOOR | OF_TASK, {"settled_dead_of"}),
+    ("COUNT_DEAD", postgres.listing.COUNT_DEAD, (100,), {"settled_dead"}),
     ("OF_DEAD", postgres.listing.OF_DEAD, {"queue": "q1", "limit": 100}, {"settled_dead_of"}),
     ("DEAD_FLOOR", postgres.listing.DEAD_FLOOR, FLOOR, {"settled_dead"}),
     ("HOT_BATCH_FLOOR", postgres.listing.HOT_BATCH_FLOOR, FLOOR, {"job_batch"}),

@@ -57,7 +57,10 @@ def test_a_resubmitted_job_keeps_its_history_and_checkpoint(
     again = worker.lease_one()
 
     assert again.checkpoint == b"here"
-    assert [(record.reason, record.fence) for record in read(again.history)] == [("permanent", 1), ("resubmitted", 1)]
+    assert [(record.reason, record.fence) for record in read(again.history)] == [
+        ("permanent", 1),
+        ("resubmitted", 1),
+    ]
 
 
 def test_the_history_says_who_resubmitted_it_and_when(

@@ -113,7 +113,10 @@ def plan_document(plan: Plan) -> PlanDocument:
 def discard_plan_document(plan: DiscardPlan) -> DiscardPlanDocument:
     examples = [job_seen(view) for view in plan.examples]
     return DiscardPlanDocument(
-        would_discard=len(plan.ids), ids=plan.ids, examples=examples, kept=kept_documents(plan.kept, plan.until)
+        would_discard=len(plan.ids),
+        ids=plan.ids,
+        examples=examples,
+        kept=kept_documents(plan.kept, plan.until),
     )
 
 
@@ -125,7 +128,13 @@ def kept_documents(kept: Mapping[JobId, Kept], until: datetime | None = None) ->
     """`until`: when those that are new are so no more."""
     by_reason = {why: [id for id, each in kept.items() if each is why] for why in Kept}
     return [
-        KeptDocument(why=why.value, says=why.says, count=len(ids), ids=ids[:KEPT_NAMED], until=until if why is Kept.NEW else None)
+        KeptDocument(
+            why=why.value,
+            says=why.says,
+            count=len(ids),
+            ids=ids[:KEPT_NAMED],
+            until=until if why is Kept.NEW else None,
+        )
         for why, ids in by_reason.items()
         if ids
     ]

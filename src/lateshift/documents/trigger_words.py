@@ -24,10 +24,7 @@ def is_stuck(view: TriggerView, now: datetime) -> bool:
         return view.error is not None and not view.read_now
     if view.error is not None:
         return True
-    return (
-        not view.by_database
-        and (view.looked_at is None or now - view.looked_at >= SILENCE)
-    )
+    return not view.by_database and (view.looked_at is None or now - view.looked_at >= SILENCE)
 
 
 def state_in_words(view: TriggerView, now: datetime) -> str:

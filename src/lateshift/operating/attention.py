@@ -247,7 +247,13 @@ def _triggers(seen: Seen) -> Iterator[Attention]:
         hook, page = trigger.kind == "webhook", f"/triggers/{quote(trigger.name)}"
         stuck = is_stuck(trigger, seen.now)
         if (stuck or hook) and trigger.paused_at is None and trigger.error is not None:
-            how = "takes nothing: " if hook and stuck else "is taken by others, but " if hook else "cannot read: "
+            how = (
+                "takes nothing: "
+                if hook and stuck
+                else "is taken by others, but "
+                if hook
+                else "cannot read: "
+            )
             yield Attention(
                 kind="trigger", subject=trigger.name, since=trigger.failing_since or trigger.error_at, page=page,
                 what=f"{how}{shortened(trigger.error, SAID)}",

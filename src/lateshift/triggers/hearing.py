@@ -28,7 +28,9 @@ class Hearing:
         self._app = app
         self._where = f"the server at {url} on {platform.node()}"
         self._hooks = {
-            name: trigger.where for name, trigger in triggers.items() if isinstance(trigger.where, WebhookSource)
+            name: trigger.where
+            for name, trigger in triggers.items()
+            if isinstance(trigger.where, WebhookSource)
         }
         self._me = new_member_id()
         self._grips: dict[str, Grip] = {}

@@ -32,7 +32,7 @@ _LISTED = ("queue", "task", "reason")  # of these the groups that one came from
 
 
 def groups_page(asked: Asked) -> Context:
-    """The newest DEAD_ON_A_PAGE dead letters, read by the index of the dead, in groups."""
+    """The newest DEAD_ON_A_PAGE dead letters, read by the index of the dead, in groups; of runs that were undone, up to UNDONE_MOST besides, how many."""
     own, query = own_queues(asked), asked.query
     searched = False
     if own:
@@ -40,10 +40,11 @@ def groups_page(asked: Asked) -> Context:
     else:
         asked.allow(query.queue)
         letters = _letters(asked, queue=query.queue, task=query.task, reason=query.reason, like=query.like)
+        letters.apart = query.reason is None
         groups = letters.groups()
         searched = letters.ended_at is not None
     return {
-        "groups": groups.largest_first[: query.limit], "looked_at": groups.looked_at, "cut": groups.cut, "searched": LOOKED_AT if searched else None, "query": query, "own": own,
+        "groups": groups.largest_first[: query.limit], "looked_at": groups.looked_at, "cut": groups.cut, "undone": groups.undone, "searched": LOOKED_AT if searched else None, "query": query, "own": own,
         "given": {name: value for name in _FILTERS if (value := getattr(query, name)) is not None}, "known": known(asked),
     }  # fmt: skip
 

@@ -9,8 +9,8 @@ from lateshift.model.explaining.gates import shut
 from lateshift.model.explaining.reason import Reason
 from lateshift.model.explaining.words import Words, bounded, listed, one_line, said
 from lateshift.model.guard import ENOUGH
-from lateshift.model.ids import JobId
 from lateshift.model.history import attempts
+from lateshift.model.ids import JobId
 from lateshift.model.job import AttemptRecord, Holds, State
 from lateshift.model.words import counted, duration, short
 from lateshift.model.workflow.holding import held

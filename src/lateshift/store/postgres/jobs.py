@@ -268,7 +268,10 @@ class PostgresJobs:
             runs.restart(connection, wanted)
             late = {id: delays[id] for id in wanted if id in delays} if delays else {}
             times = {"late": list(late), "delays": list(late.values()), "skew": self._clock.offset}
-            texts = {"payloads": [payload for payload, _ in told_of.values()], "histories": [story for _, story in told_of.values()]}
+            texts = {
+                "payloads": [payload for payload, _ in told_of.values()],
+                "histories": [story for _, story in told_of.values()],
+            }
             rows = connection.execute(REVIVE, {"ids": wanted, **texts, **times}).fetchall()
             found = {id for id, _, _ in rows}
             if dead:
