@@ -25,6 +25,7 @@ from lateshift.store.contract import Store
 PAGE = 200
 WHOLE_AT_ONCE = 10  # of those whose arguments are changed
 DEAD_LOOKED_AT = 100_000  # newest dead letters that grouping, `like` and a discard look at
+UNDONE_MOST = 2_000  # runs that were undone, besides, which groups pass over
 KEPT_TOLD = 1_000  # dead letters that a discard passes over and names
 
 
@@ -48,6 +49,7 @@ class DeadLetters:
         self.bounded = (
             False  # whether a look ends where the store has looked at many that do not fit, as a page does
         )
+        self.apart = False  # whether groups leave out runs that were undone, and only count them
         self.ended_at: JobId | None = None  # where it ended so
         self.steps = 0  # of workflows, which the last look at those that can be resubmitted left out
         self.kept: dict[
@@ -94,10 +96,19 @@ class DeadLetters:
         """Those that died of the same, together. Looks at the newest of them; `cut` says if there are more."""
         groups = Groups()
         views, looked_at = self._all(), 0
-        while page := list(islice(views, min(PAGE, self.most - looked_at))):
-            looked_at += len(page)
+        while page := list(
+            islice(
+                views,
+                max(0, min(PAGE, self.most - looked_at, self.most + UNDONE_MOST - looked_at - groups.undone)),
+            )
+        ):
             runs = self._runs_of(page)
             for view in page:
+                if self.apart and view.is_run and view.reason == "undone":
+                    groups.undone += 1
+                    groups.last = view.id
+                    continue
+                looked_at += 1
                 if self.like is None or fingerprint(view) == self.like:
                     groups.add(view, step=is_step(view, runs))
                 groups.last = view.id
@@ -154,7 +165,7 @@ class DeadLetters:
     def plan_discard(self, *, limit: int = DISCARD_MOST) -> DiscardPlan:
         """What `discard` would do with the same limit; nothing is written."""
         found = discarding.plan(up_to(limit, self.discardable()))
-        found.kept = self.kept
+        found.leave(self._store, self.kept)
         return found
 
     def discard(self, *, by: str = "the caller", limit: int = DISCARD_MOST) -> Discarded:

@@ -1,6 +1,7 @@
 """Discarding a lot of dead letters: looked through first, then deleted, each lot in one transaction."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from itertools import islice
 
 from msgspec import Struct, field
@@ -9,17 +10,25 @@ from lateshift.model.discard import Discarded, Kept
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView
 from lateshift.store.contract import Store
+from lateshift.store.taking import KEEP_LEAST
 
 DISCARD_MOST = 1_000  # dead letters that one transaction discards
-EXAMPLES = 5
+EXAMPLES = 20
 
 
 class DiscardPlan(Struct, kw_only=True):
-    """What a discard would do; nothing was written. `kept`: which it would leave, and why."""
+    """What a discard would do; nothing was written. `kept`: which it would leave, and why; `until`: how long, of those that are new."""
 
     ids: list[JobId] = field(default_factory=list)
     examples: list[JobView] = field(default_factory=list)
     kept: dict[JobId, Kept] = field(default_factory=dict)
+    until: datetime | None = None
+
+    def leave(self, store: Store, kept: Mapping[JobId, Kept]) -> None:
+        self.kept = dict(kept)
+        new = max((id for id, why in kept.items() if why is Kept.NEW), default=None)
+        view = None if new is None else store.reports.job(new)
+        self.until = None if view is None else view.created_at + KEEP_LEAST
 
 
 def plan(views: Iterable[JobView]) -> DiscardPlan:

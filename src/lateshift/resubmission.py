@@ -25,7 +25,7 @@ BATCH = 200  # jobs in one transaction
 BATCH_BYTES = (
     8 * 1024 * 1024
 )  # of their arguments, where these are changed, and what the last of them is over
-EXAMPLES = 5
+EXAMPLES = 20
 PROBLEMS_KEPT = 20  # kinds of problem that are told apart
 LOOK_EVERY = 0.2  # seconds between two looks at those that went first
 

@@ -6,9 +6,11 @@ from html import unescape
 import pytest
 
 from lateshift import Lateshift, Permanent
+from lateshift.dashboard import answering
 from lateshift.dashboard.pages import dead_letters
 from lateshift.model.access import Scope
 from lateshift.model.job import JobFilter, State
+from lateshift.model.workflow.run import Phase
 from lateshift.store import searching
 from lateshift.testing import Kit
 from tests.api.shop import Shop
@@ -205,8 +207,12 @@ def test_one_dead_letter_is_discarded_from_its_page_after_a_look(
     assert "Discard…" in browser.look(f"/jobs/{job.id}")
     seen = browser.send(f"/jobs/{job.id}/discard-preview", {"ids": str(job.id)})
     assert seen.status_code == 200
-    assert "There is none that can be discarded now." in browser.text
-    assert "discard it later" in browser.text
+    assert "Nothing to discard yet" in browser.text
+    assert re.search(
+        r"It stays for now: 1 \( \w+ \): was made less than five minutes ago: whoever enqueued it may have lost the answer and repeat that, which "
+        r"would make it anew; it can be discarded when they are over, in (5 min|4 min 5\d s)",
+        browser.text,
+    ), browser.text
     kit.clock.move(minutes=5)
     browser.send(f"/jobs/{job.id}/discard-preview", {"ids": str(job.id)})
     assert "Discard this job" in browser.text
@@ -215,6 +221,25 @@ def test_one_dead_letter_is_discarded_from_its_page_after_a_look(
     assert kit.app.store.reports.job(job.id) is None
     browser.send("/dead-letters/discard", {"ids": str(job.id)})
     assert "0 jobs discarded. 1 job not: each is no dead letter" in browser.text
+
+
+def test_previews_show_what_died_of_what_and_lead_back_to_the_list_one_came_from(
+    browser: Browser, shop: Shop, kit: Kit
+) -> None:
+    jobs = [shop.send.enqueue("nobody") for _ in range(7)]
+    kit.drain()
+    kit.clock.move(minutes=5)
+    browser.look("/dead-letters?queue=mail")
+    assert browser.page is not None
+    assert 'name="queue" value="mail"><button aria-label="Discard' in browser.page.text
+    for preview in ("preview", "discard-preview"):
+        browser.send(f"/dead-letters/{preview}", {"queue": "mail"})
+        assert browser.text.count("Permanent: there is nobody") == len(jobs)
+        assert browser.text.count('{"to": "nobody"}') == len(jobs)
+        assert '<a class="button" href="/dead-letters?queue=mail">' in browser.page.text
+    for action in ("resubmit", "discard"):
+        sent = {"ids": str(jobs.pop().id), "queue": "mail"}
+        assert browser.send(f"/dead-letters/{action}", sent).headers["location"] == "/dead-letters?queue=mail"
 
 
 def test_who_may_only_look_has_no_button_to_discard(stranger: Browser, shop: Shop, kit: Kit) -> None:
@@ -286,3 +311,41 @@ def test_a_batch_is_shown_as_a_whole_with_what_failed(browser: Browser, shop: Sh
     assert browser.send(f"/batches/{batch.id}/cancel").status_code == 303
     assert batch.progress().cancelled == 2
     assert browser.ask("GET", f"/batches/{calls[0].id}").status_code == 404
+
+
+def test_runs_that_were_undone_need_nobody_and_neither_lead_the_list_nor_fill_it(
+    browser: Browser, shop: Shop, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The menu does not count them, and one link leads to them."""
+    monkeypatch.setattr(dead_letters, "DEAD_ON_A_PAGE", 2)
+    shop.send.enqueue("nobody")
+    for number in range(3):
+        run = shop.order.enqueue(number)
+        kit.drain()
+        kit.app.store.workflows.direct(run.id, Phase.UNDOING, why="a mistake", by="ann")
+        kit.drain()
+    said = browser.look("/dead-letters")
+    assert "Permanent there is nobody" in said
+    assert "Left out: 3 runs of workflows that were undone, and need nobody. Show them" in said
+    assert "order" not in said.partition("Died of")[2].partition("Left out")[0]
+    assert "Dead letters 1 Workflows" in said
+    assert "order" in browser.look("/dead-letters?reason=undone").partition("Died of")[2]
+    assert "Left out" not in browser.text
+
+
+def test_the_menu_tells_how_many_dead_letters_there_are_to_those_who_may_see_all(
+    stranger: Browser, shop: Shop, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answering, "LETTERS_COUNTED", 2)
+    stranger.sign_in_as(Scope.READ)
+    assert "Dead letters Workflows" in stranger.look("/queues")
+    shop.send.enqueue("nobody")
+    kit.drain()
+    assert "Dead letters 1 Workflows" in stranger.look("/queues")
+    shop.send.enqueue("nobody")
+    kit.drain()
+    assert "Dead letters 2+ Workflows" in stranger.look("/queues")
+    looked_again = stranger.ask("GET", "/queues", headers={"HX-Request": "true"})
+    assert 'class="count"' not in looked_again.text
+    stranger.sign_in_as(Scope.READ, queues=("mail",))
+    assert "Dead letters Workflows" in stranger.look("/queues")

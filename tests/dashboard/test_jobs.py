@@ -166,6 +166,24 @@ def test_all_that_fit_are_resubmitted_up_to_a_limit_and_what_is_in_no_state_for_
     assert "5 more fit" in browser.text
 
 
+def test_a_bulk_action_is_seen_with_its_arguments_and_leads_back_to_the_filter_one_came_from(
+    browser: Browser, shop: Shop, kit: Kit
+) -> None:
+    job = shop.send.enqueue("nobody")
+    kit.drain()
+    browser.look("/jobs?task=send&state=dead")
+    answer = browser.send(
+        "/jobs/preview", {"action": "resubmit", "task": "send", "state": "dead", "ids": str(job.id)}
+    )
+    assert 'Permanent: there is nobody {"to": "nobody"}' in browser.text
+    assert '<a class="button" href="/jobs?task=send&amp;state=dead">' in answer.text
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', answer.text))
+    assert (fields["task"], fields["state"]) == ("send", "dead")
+    done = browser.send("/jobs/bulk", {name: fields[name] for name in ("action", "ids", "task", "state")})
+    assert done.headers["location"] == "/jobs?task=send&state=dead"
+    assert "1 job ready again." in browser.text
+
+
 def test_nothing_ticked_and_nothing_narrowed_is_refused(browser: Browser, shop: Shop) -> None:
     job = shop.thumbnail.enqueue("cat.png")
     browser.look("/jobs")

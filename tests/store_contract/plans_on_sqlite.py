@@ -226,6 +226,7 @@ SQLITE: list[tuple[str, str, str]] = [
         sqlite.listing.DEAD_TASK_FLOOR,
         "settled_dead_of (queue=? AND task=? AND id>? AND id<?)",
     ),
+    ("COUNT_DEAD", sqlite.listing.COUNT_DEAD, "settled USING INDEX settled_dead"),
     ("NEXT_TASK_OF_DEAD", sqlite.listing.NEXT_TASK_OF_DEAD, "settled_dead_of (queue=? AND task>?)"),
     ("NEXT_QUEUE_OF_DEAD", sqlite.listing.NEXT_QUEUE_OF_DEAD, "settled_dead_of (queue>?)"),
     ("DEAD_FLOOR", sqlite.listing.DEAD_FLOOR, "settled_dead (id>? AND id<?)"),
@@ -313,5 +314,5 @@ SORTED = {
     "LEASE", "LEASE_LEVEL", "CANDIDATES", "CANDIDATES_LEVEL", "PROMISED", "NEXT_LINE", "NEXT that is ready", "NEXT that is scheduled", "NEXT that is blocked", "NEXT that is dead", "PROMOTE", "HOT_JOBS", "COLD_JOBS",
     "DEAD_JOBS", "LEASE_BY_AGE", "LINES", "NEXT_DUE", "UPCOMING", "LIST of sessions", "LIST_HELD", "CANDIDATES_OF", "WAITING",
     "DUE", "NEXT_WAITING_LINE", "NEXT_WAIT", "LONGEST", "LOWEST", "SETTLED_JOBS", "FAILED_JOBS", "UNSETTLED_JOBS", "HOT_OF_BATCH",
-    "COLD_OF_BATCH", "DEAD_OF_BATCH", "DEAD_OF_TASK", "DEAD_TASK_FLOOR", "NEXT_TASK_OF_DEAD", "NEXT_QUEUE_OF_DEAD",
+    "COLD_OF_BATCH", "DEAD_OF_BATCH", "DEAD_OF_TASK", "DEAD_TASK_FLOOR", "COUNT_DEAD", "NEXT_TASK_OF_DEAD", "NEXT_QUEUE_OF_DEAD",
 }  # in the order of the index, so that the first rows cost as much as they are  # fmt: skip

@@ -281,3 +281,12 @@ def test_a_huge_queue_takes_nothing_from_what_is_counted_in_a_small_one(store: S
     assert (small.dead, small.scheduled, small.blocked) == (3, 4, 2)
     assert [view.name for view in store.queues.list(5, limit=2)] == ["a small one", "huge"]
     assert {*store.queues.names()} == {"huge", "small", "a small one"}
+
+
+def test_dead_letters_are_counted_so_far_but_for_runs_that_were_undone(store: Store, worker: Worker) -> None:
+    assert store.reports.count_dead(3) == (0, False)
+    for reason in ("permanent", "undone", "exhausted"):
+        added(store, make_job())
+        worker.settle(worker.lease_one(), DeadLettered(reason, b"[]", DAY))
+    assert store.reports.count_dead(4) == (2, False)
+    assert store.reports.count_dead(2) == (1, True)

@@ -28,8 +28,10 @@ from lateshift.dashboard.session import CROSS_SITE, Cookies, form_proof, require
 from lateshift.dashboard.signing_in import SignIn
 from lateshift.errors import LateshiftError
 from lateshift.model.access import Scope, Token, standing
+from lateshift.runtime.aside import aside
 
 TOLD_INSIDE = (403, 404, 409, 415, 422)  # what is told beside the menu
+LETTERS_COUNTED = 100  # dead letters that the menu counts
 MISREAD = (403, 404, 422)  # what a query that is refused may be answered with
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -94,7 +96,7 @@ class Pages:
             if question:
                 to, back = quote(request.scope["path"]), _own_path(request, name)
                 asked_first = {"question": question, "verb": verb, "to": to, "fields": form, "back": back}
-                return self._rendered(page, "confirm.html", text, token, asked_first)
+                return await self._rendered(request, page, "confirm.html", text, token, asked_first)
             asked = self._asked(request, action.route, token)
             try:
                 asked.body = fitting_form(action.body(form), action.route.takes)
@@ -108,8 +110,10 @@ class Pages:
                 )  # fmt: skip
             result = given.body if isinstance(given, Answer) else given
             if action.shows is not None:
-                return self._rendered(page, action.shows, text, token, {"result": result, "typed": form})
-            to = action.leads(result) if action.leads else _own_path(request, name)
+                return await self._rendered(
+                    request, page, action.shows, text, token, {"result": result, "typed": form}
+                )
+            to = action.leads(result, form) if action.leads else _own_path(request, name)
             response = RedirectResponse(URL(to), 303, HEADERS)
             self._cookies.say(response, text, action.says(result))
             return response
@@ -148,8 +152,8 @@ class Pages:
             "place": place,
             "here": here,
         }
-        return self._rendered(
-            page, page.template, text, token, context | more, problem.status if problem else 200
+        return await self._rendered(
+            request, page, page.template, text, token, context | more, problem.status if problem else 200
         )
 
     async def missing(self, request: Request, error: Exception) -> Response:
@@ -167,7 +171,9 @@ class Pages:
         inside = problem.status in TOLD_INSIDE and not problem.type.endswith(CROSS_SITE)
         there = await self._door.who(request) if inside else None
         if there is not None:
-            return self._rendered(page, "refused.html", *there, {"problem": problem}, problem.status)
+            return await self._rendered(
+                request, page, "refused.html", *there, {"problem": problem}, problem.status
+            )
         html = render("problem.html", app_name=self._app.name, problem=problem)
         return Response(html, problem.status, HEADERS, HTML)
 
@@ -188,8 +194,9 @@ class Pages:
         except (Refused, LateshiftError):
             raise error from None
 
-    def _rendered(
+    async def _rendered(
         self,
+        request: Request,
         page: Page,
         template: str,
         text: str,
@@ -199,13 +206,21 @@ class Pages:
     ) -> Response:
         now = self._app.store.clock.now()
         sees = {each.path for each in self._pages if may(token, each.route, self._app) is None}
+        letters = await aside(self._letters, request, sees, token)
         html = render(
             template,
             **{"said": None, "problem": None, "typed": {}, "misread": False, "place": "", "here": ""} | dict(context),
-            page=page, sees=sees, navigation=navigation(self._pages, sees), app_name=self._app.name, token=token, proof=form_proof(text),
+            page=page, sees=sees, letters=letters, navigation=navigation(self._pages, sees), app_name=self._app.name, token=token, proof=form_proof(text),
             now=now, allowed=lambda name, besides=False: _allowed(token, page.actions[name].route, now, besides=besides),
         )  # fmt: skip
         return Response(html, status, HEADERS, HTML)
+
+    def _letters(self, request: Request, sees: set[str], token: Token) -> str:
+        """How many dead letters the menu tells of: those who see all. Not where a page that is open looks again, which leaves its menu alone."""
+        if "hx-request" in request.headers or "/dead-letters" not in sees or token.queues:
+            return ""
+        count, more = self._app.store.reports.count_dead(LETTERS_COUNTED)
+        return f"{count}{'+' if more else ''}" if count else ""
 
     def _asked(self, request: Request, route: Route, token: Token) -> Asked:
         return Asked(

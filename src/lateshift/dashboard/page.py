@@ -1,9 +1,10 @@
 """A page as a value: where it is, who may see it, what fills it, and what can be done there. What is done is what a route of the
 API does, by the same handler, so that the same is allowed, refused and audited."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+from urllib.parse import urlencode
 
 from lateshift.api.route import Asked, Permission, Reach, Route
 
@@ -23,13 +24,13 @@ def _nothing_to_say(result: Any) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
     """A form on a page. `body`: of the route's body, made of what was typed. `says`: what the page then says at its top. `leads`:
-    to which page, if not the same. `shows`: a template for the answer itself, where it is to be seen once and kept nowhere. `place`:
+    to which page, if not the same, by the answer and what was typed. `shows`: a template for the answer itself, where it is to be seen once and kept nowhere. `place`:
     of its form on the page, where it is said why it was refused; else at the top."""
 
     route: Route
     body: Callable[[Form], Any] = _as_typed
     says: Callable[[Any], str] = _nothing_to_say
-    leads: Callable[[Any], str] | None = None
+    leads: Callable[[Any, Form], str] | None = None
     shows: str | None = None
     place: str = ""
 
@@ -68,6 +69,12 @@ class Page:
 
     def action_path(self, name: str) -> str:
         return f"{self.path.rstrip('/')}/{name}"
+
+
+def back_to(path: str, form: Form, names: Iterable[str]) -> str:
+    """The list that one came from, by the fields of its filter that a form carries along."""
+    query = urlencode({name: form[name] for name in names if form.get(name)})
+    return f"{path}?{query}" if query else path
 
 
 def navigation(pages: Sequence[Page], sees: Collection[str] | None = None) -> list[tuple[Page, str]]:

@@ -13,8 +13,10 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from lateshift.api.routes.narrowing import NARROWING
 from lateshift.dashboard.files import address_of, has_vendor
 from lateshift.dashboard.lines import hanging
+from lateshift.dashboard.page import back_to
 from lateshift.dashboard.tables import labelled
 from lateshift.model.escaping import OBEYED
 from lateshift.model.words import in_two, sentence
@@ -47,9 +49,9 @@ def templates() -> Environment:
     made.filters |= {
         "duration": duration, "count": count, "instant": instant, "clock": clock, "pretty": pretty, "short": short, "share": share, "rate": rate,
         "short_ids": short_ids, "linked": linked, "sentence": sentence, "with_cursor": with_cursor, "plain": plain, "brief": brief, "count_whole": count_whole,
-        "labelled": labelled, "named": named, "told": told, "hanging": lambda text: hanging(plain(text)),
+        "labelled": labelled, "back_to": lambda form, path, names: back_to(path, form, names), "named": named, "told": told, "hanging": lambda text: hanging(plain(text)),
     }  # fmt: skip
-    made.globals |= {"file": address_of, "has_vendor": has_vendor}
+    made.globals |= {"file": address_of, "has_vendor": has_vendor, "narrowing": NARROWING}
     return made
 
 

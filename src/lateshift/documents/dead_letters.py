@@ -1,18 +1,19 @@
 """Dead letters in groups, what a resubmission of them would do, and what a discard of them did."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from msgspec import Struct
 
 from lateshift.discarding import DiscardPlan
-from lateshift.documents.jobs import JobBrief, job_brief
+from lateshift.documents.jobs import JobSeen, error_line, job_seen
 from lateshift.documents.reading import readable
 from lateshift.model.discard import Discarded, Kept
 from lateshift.model.groups import Group, Groups
 from lateshift.model.ids import JobId
-from lateshift.model.sealed import shown_payload
+from lateshift.model.sealed import masked_view, shown_payload
 from lateshift.model.workflow.among import RunsAmong
 from lateshift.resubmission import Plan
 
@@ -29,10 +30,11 @@ class GroupsDocument(Struct, frozen=True, kw_only=True):
 
 
 class PlannedDocument(Struct, frozen=True, kw_only=True):
-    """One of those that would run again, with its arguments."""
+    """One of those that would run again, with what it died of and its arguments."""
 
     id: UUID
     task: str
+    error: str | None
     before: Any
     after: Any
 
@@ -49,12 +51,14 @@ class PlanDocument(Struct, frozen=True, kw_only=True):
 
 
 class KeptDocument(Struct, frozen=True, kw_only=True):
-    """Dead letters that stay, and why: `says` goes on after the name of each. So many, of which the first are named."""
+    """Dead letters that stay, and why: `says` goes on after the name of each. So many, of which the first are named. `until`: when all of them
+    can be discarded, if that is known."""
 
     why: str
     says: str
     count: int
     ids: list[UUID]
+    until: datetime | None = None
 
 
 class DiscardPlanDocument(Struct, frozen=True, kw_only=True):
@@ -62,7 +66,7 @@ class DiscardPlanDocument(Struct, frozen=True, kw_only=True):
 
     would_discard: int
     ids: list[UUID]
-    examples: list[JobBrief]
+    examples: list[JobSeen]
     kept: list[KeptDocument]
 
 
@@ -92,7 +96,7 @@ def groups_document(groups: Groups, limit: int) -> GroupsDocument:
 def plan_document(plan: Plan) -> PlanDocument:
     examples = [
         PlannedDocument(
-            id=each.view.id, task=each.view.task, before=readable(shown_payload(each.view, each.view.payload)),
+            id=each.view.id, task=each.view.task, error=error_line(masked_view(each.view)), before=readable(shown_payload(each.view, each.view.payload)),
             after=readable(shown_payload(each.view, each.edit.after if each.edit else each.view.payload)),
         )
         for each in plan.examples
@@ -107,9 +111,12 @@ def plan_document(plan: Plan) -> PlanDocument:
 
 
 def discard_plan_document(plan: DiscardPlan) -> DiscardPlanDocument:
-    examples = [job_brief(view) for view in plan.examples]
+    examples = [job_seen(view) for view in plan.examples]
     return DiscardPlanDocument(
-        would_discard=len(plan.ids), ids=plan.ids, examples=examples, kept=kept_documents(plan.kept)
+        would_discard=len(plan.ids),
+        ids=plan.ids,
+        examples=examples,
+        kept=kept_documents(plan.kept, plan.until),
     )
 
 
@@ -117,10 +124,17 @@ def discarded_document(done: Discarded) -> DiscardedDocument:
     return DiscardedDocument(discarded=done.ids, kept=kept_documents(done.kept))
 
 
-def kept_documents(kept: Mapping[JobId, Kept]) -> list[KeptDocument]:
+def kept_documents(kept: Mapping[JobId, Kept], until: datetime | None = None) -> list[KeptDocument]:
+    """`until`: when those that are new are so no more."""
     by_reason = {why: [id for id, each in kept.items() if each is why] for why in Kept}
     return [
-        KeptDocument(why=why.value, says=why.says, count=len(ids), ids=ids[:KEPT_NAMED])
+        KeptDocument(
+            why=why.value,
+            says=why.says,
+            count=len(ids),
+            ids=ids[:KEPT_NAMED],
+            until=until if why is Kept.NEW else None,
+        )
         for why, ids in by_reason.items()
         if ids
     ]

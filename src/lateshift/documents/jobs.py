@@ -7,7 +7,8 @@ from uuid import UUID
 from msgspec import Struct
 
 from lateshift.documents.reading import readable
-from lateshift.model.job import AttemptRecord, JobView, Progress
+from lateshift.model.fingerprint import last_failure
+from lateshift.model.job import AttemptRecord, JobView, Progress, State
 from lateshift.model.sealed import masked_view
 
 
@@ -30,6 +31,13 @@ class JobBrief(Struct, frozen=True, kw_only=True):
     cancel_requested: bool
     progress: Progress | None
     tags: list[str]
+
+
+class JobSeen(JobBrief, frozen=True, kw_only=True):
+    """A job to which something would be done: also its arguments, and the first line of what it failed of."""
+
+    arguments: Any
+    error: str | None
 
 
 class AttemptDocument(Struct, frozen=True, kw_only=True):
@@ -69,6 +77,20 @@ class JobDocument(JobBrief, frozen=True, kw_only=True):
 
 def job_brief(view: JobView) -> JobBrief:
     return JobBrief(**_brief(masked_view(view)))
+
+
+def job_seen(view: JobView) -> JobSeen:
+    view = masked_view(view)
+    return JobSeen(**_brief(view), arguments=readable(view.payload), error=error_line(view))
+
+
+def error_line(view: JobView) -> str | None:
+    """Of a view that is masked. Of one that may still do well there is none."""
+    last = last_failure(view) if view.state is State.DEAD else None
+    if last is None or not (last.error or last.message):
+        return None
+    said = (last.message or "").strip().partition("\n")[0]
+    return ": ".join(part for part in (last.error, said) if part)
 
 
 def job_whole(view: JobView, *, of_run: bool = False) -> JobDocument:

@@ -23,7 +23,8 @@ class Kept(StrEnum):
 
 
 _SAYS = {
-    Kept.NEW: "was made less than five minutes ago, and would run again if whoever enqueued it still repeats that: discard it later",
+    Kept.NEW: "was made less than five minutes ago: whoever enqueued it may have lost the answer and repeat that, which would make it anew; it can be "
+    "discarded when they are over",
     Kept.SESSION: "holds its session: `lateshift sessions release` lets that go on, then discard it; or resubmit it",
     Kept.STEP: "is of a workflow that has not ended: `lateshift workflows resubmit-step` or `undo` helps that on; discard it when that has ended",
     Kept.RUN: "is a workflow whose jobs have not all ended: cancel them, or wait, then discard it",

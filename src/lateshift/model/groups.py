@@ -34,6 +34,7 @@ class Groups:
     def __init__(self) -> None:
         self.looked_at = 0
         self.left_out = 0  # dead letters of more groups than are kept
+        self.undone = 0  # runs that were undone, if they were left out: they need nobody
         self.cut = False  # there are more dead letters than were looked at
         self.last: JobId | None = None  # that was looked at, the oldest of them
         self._groups: dict[str, Group] = {}

@@ -11,10 +11,10 @@ def in_two(seconds: float) -> tuple[int, str, int, str] | None:
     days 2 d 0 h. None for less. Whoever tells a length of time goes by this, so that it is nowhere told as another one."""
     if round(seconds) < 60:
         return None
-    for size, unit, smaller, small_unit, most in _UNITS:
-        whole = round(seconds / smaller) * smaller
-        if not most or whole < most:
-            break
+    size, unit, smaller, small_unit, _ = next(
+        it for it in _UNITS if not it[4] or round(seconds / it[2]) * it[2] < it[4]
+    )
+    whole = round(seconds / smaller) * smaller
     return whole // size, unit, whole % size // smaller, small_unit
 
 

@@ -11,7 +11,7 @@ from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Reach, Route
 from lateshift.api.routes.narrowing import NARROWING, Narrowed, filter_of
 from lateshift.api.steps import sent_elsewhere
-from lateshift.documents.jobs import JobBrief, job_brief
+from lateshift.documents.jobs import JobSeen, job_seen
 from lateshift.model.access import Scope
 from lateshift.model.rate import Rate
 from lateshift.model.workflow.among import RunsAmong
@@ -38,7 +38,7 @@ class BulkPreview(Struct, frozen=True, kw_only=True):
 
     action: str
     ids: list[UUID]
-    first: list[JobBrief]
+    first: list[JobSeen]
     runs: RunsAmong
     others: int
     cut: bool
@@ -61,7 +61,7 @@ def preview_bulk(asked: Asked) -> BulkPreview:
     chosen = _chosen(asked)
     return BulkPreview(
         action=asked.body.action, ids=[view.id for view in chosen.jobs], others=chosen.others, cut=chosen.cut,
-        first=[job_brief(view) for view in chosen.jobs[:SHOWN_OF_BULK]],
+        first=[job_seen(view) for view in chosen.jobs[:SHOWN_OF_BULK]],
         runs=runs_among(asked.store, asked.body.action, chosen.jobs),
     )  # fmt: skip
 

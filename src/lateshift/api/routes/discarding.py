@@ -76,7 +76,7 @@ def _named(asked: Asked) -> DiscardPlan:
     named = asked.jobs(asked.body.ids)
     kept = asked.store.reports.kept(list(dict.fromkeys(asked.body.ids)))
     found = plan(view for view in named if view is not None and view.id not in kept)
-    found.kept = kept
+    found.leave(asked.store, kept)
     return found
 
 

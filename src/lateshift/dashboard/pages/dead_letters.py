@@ -13,7 +13,7 @@ from lateshift.api.routes import dead_letters, discarding
 from lateshift.api.routes.dead_letters import ResubmittedDocument
 from lateshift.api.steps import sent_elsewhere
 from lateshift.dashboard.choosing import known, own_queues
-from lateshift.dashboard.page import Action, Context, Form, Page
+from lateshift.dashboard.page import Action, Context, Form, Page, back_to
 from lateshift.dashboard.telling import Row
 from lateshift.dashboard.typed import whole_in
 from lateshift.dead_letters import DeadLetters
@@ -30,10 +30,11 @@ LETTERS_SHOWN = 20  # of one group
 
 _ROUTES = {route.handler: route for route in (*dead_letters.ROUTES, *discarding.ROUTES)}
 _FILTERS = ("queue", "task", "reason", "like")
+_LISTED = ("queue", "task", "reason")  # of these the groups that one came from
 
 
 def groups_page(asked: Asked) -> Context:
-    """The newest DEAD_ON_A_PAGE dead letters, read by the index of the dead, in groups."""
+    """The newest DEAD_ON_A_PAGE dead letters, read by the index of the dead, in groups; of runs that were undone, up to UNDONE_MOST besides, how many."""
     own, query = own_queues(asked), asked.query
     searched = False
     if own:
@@ -41,10 +42,11 @@ def groups_page(asked: Asked) -> Context:
     else:
         asked.allow(query.queue)
         letters = _letters(asked, queue=query.queue, task=query.task, reason=query.reason, like=query.like)
+        letters.apart = query.reason is None
         groups = letters.groups()
         searched = letters.ended_at is not None
     return {
-        "groups": groups.largest_first[: query.limit], "looked_at": groups.looked_at, "cut": groups.cut, "searched": LOOKED_AT if searched else None, "query": query, "own": own,
+        "groups": groups.largest_first[: query.limit], "looked_at": groups.looked_at, "cut": groups.cut, "undone": groups.undone, "searched": LOOKED_AT if searched else None, "query": query, "own": own,
         "given": {name: value for name in _FILTERS if (value := getattr(query, name)) is not None}, "known": known(asked),
     }  # fmt: skip
 
@@ -121,7 +123,7 @@ _DISCARD = Action(
     route=_ROUTES[discarding.discard_dead_letters],
     body=which,
     says=_says_gone,
-    leads=lambda done: "/dead-letters",
+    leads=lambda done, form: back_to("/dead-letters", form, _LISTED),
 )
 _PREVIEW = Action(
     route=_ROUTES[dead_letters.preview_dead_letters], body=chosen, shows="dead_letters_preview.html"
@@ -131,7 +133,7 @@ _RESUBMIT = Action(
     route=_ROUTES[dead_letters.resubmit_dead_letters],
     body=chosen,
     says=_says,
-    leads=lambda done: "/dead-letters",
+    leads=lambda done, form: back_to("/dead-letters", form, _LISTED),
 )
 
 PAGES = (

@@ -12,7 +12,7 @@ from lateshift.api.routes.bulk import BulkDone
 from lateshift.api.routes.jobs import JobQuery
 from lateshift.api.routes.narrowing import NARROWING, too_wide
 from lateshift.dashboard.choosing import known, own_queues
-from lateshift.dashboard.page import Action, Context, Elsewhere, Form, Page
+from lateshift.dashboard.page import Action, Context, Elsewhere, Form, Page, back_to
 from lateshift.dashboard.telling import rows_of
 from lateshift.model.access import Scope
 from lateshift.model.search import LOOKED_AT, Found
@@ -91,6 +91,6 @@ PAGES = (
     Page(path="/jobs", title="Jobs", section="Jobs", template="jobs.html", handler=list_page, dear=True, scope=Scope.READ, reach=Reach.ONE,
          asks=JobsPageQuery, actions={
              "preview": Action(route=_ROUTES[bulk.preview_bulk], body=chosen, shows="jobs_preview.html"),
-             "bulk": Action(route=_ROUTES[bulk.do_bulk], body=chosen, says=_says),
+             "bulk": Action(route=_ROUTES[bulk.do_bulk], body=chosen, says=_says, leads=lambda done, form: back_to("/jobs", form, NARROWING)),
          }),
 )  # fmt: skip

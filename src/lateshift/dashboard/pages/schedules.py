@@ -181,8 +181,8 @@ PAGES = (
              "pause": Action(route=_ROUTES[schedules.pause_schedule]), "resume": Action(route=_ROUTES[schedules.resume_schedule]),
              "fire": Action(route=_ROUTES[schedules.fire_schedule], says=_fired),
              "backfill": Action(route=_ROUTES[schedule_making.backfill_schedule], body=_range, says=_filled, place="backfill",
-                                leads=lambda batch: f"/batches/{batch.id}"),
+                                leads=lambda batch, form: f"/batches/{batch.id}"),
              "edit": Action(route=_ROUTES[schedule_making.edit_schedule], body=_change, says=_edited, place="edit"),
-             "remove": Action(route=_ROUTES[schedule_making.remove_schedule], leads=lambda done: "/schedules"),
+             "remove": Action(route=_ROUTES[schedule_making.remove_schedule], leads=lambda done, form: "/schedules"),
          }),
 )  # fmt: skip

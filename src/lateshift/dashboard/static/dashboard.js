@@ -82,7 +82,7 @@ function look() {
 // Where the package was built without the libraries: the region as a whole, as the server has it now.
 async function lookPlainly(region) {
   try {
-    const answer = await fetch(region.dataset.here ?? location.href);
+    const answer = await fetch(region.dataset.here ?? location.href, { headers: { "HX-Request": "true" } });
     if (new URL(answer.url).pathname === "/sign-in") return location.reload();
     document.body.classList.toggle("gone", !answer.ok);
     if (!answer.ok) return;

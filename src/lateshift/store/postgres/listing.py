@@ -93,6 +93,9 @@ _NEXT_OF_DEAD = "SELECT queue, task FROM lateshift.settled WHERE state = 6{} ORD
 OF_DEAD = f"""WITH RECURSIVE kind AS (({_NEXT_OF_DEAD.format(" AND (queue, task) > (%(queue)s, '')")})
   UNION ALL SELECT next.* FROM kind, LATERAL ({_NEXT_OF_DEAD.format(" AND (queue, task) > (kind.queue, kind.task)")}) next)
  SELECT queue, task FROM kind LIMIT %(limit)s"""
+# How many of the newest so many dead letters there are, and how many of these are no runs that were undone. settled_dead.
+COUNT_DEAD = """SELECT count(*), count(*) FILTER (WHERE reason IS DISTINCT FROM 'undone')
+ FROM (SELECT reason FROM lateshift.settled WHERE state = 6 ORDER BY id DESC LIMIT %s) newest"""
 # The jobs that have this key, of each task one, found from one task to the next. Primary key.
 KEYED = """WITH RECURSIVE t AS ((SELECT task FROM lateshift.job_key ORDER BY task LIMIT 1)
   UNION ALL SELECT next.task FROM t, LATERAL (SELECT task FROM lateshift.job_key WHERE task > t.task ORDER BY task LIMIT 1) next)

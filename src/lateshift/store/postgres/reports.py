@@ -128,6 +128,12 @@ class PostgresReports:
 
         return self._database.run(work)
 
+    def count_dead(self, most: int) -> tuple[int, bool]:
+        [(there, count)] = self._database.run(
+            lambda connection, again: connection.execute(listing.COUNT_DEAD, (most,)).fetchall()
+        )
+        return count, there == most
+
     def of_dead(self, most: int) -> list[tuple[str, str]]:
         return self._database.run(lambda connection, again: _of_dead(connection, "", most))
 

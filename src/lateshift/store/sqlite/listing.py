@@ -89,6 +89,9 @@ NEXT_TASK_OF_DEAD = (
 NEXT_QUEUE_OF_DEAD = (
     "SELECT queue, task FROM settled WHERE state = 6 AND queue > ? ORDER BY queue, task LIMIT 1"
 )
+# How many of the newest so many dead letters there are, and how many of these are no runs that were undone. settled_dead.
+COUNT_DEAD = """SELECT count(*), count(*) FILTER (WHERE reason IS NOT 'undone')
+ FROM (SELECT reason FROM settled WHERE state = 6 ORDER BY id DESC LIMIT ?)"""
 # The jobs that have this key, of each task one, found from one task to the next. Primary key.
 KEYED = """WITH RECURSIVE t(task) AS (SELECT min(task) FROM job_key
   UNION ALL SELECT (SELECT min(task) FROM job_key WHERE task > t.task) FROM t WHERE t.task IS NOT NULL)

@@ -95,6 +95,11 @@ class SqliteReports:
             sources = [_source(connection, each, choice, whole) for each, choice in parts]
             return searching.search(sources, wanted, limit, self._database.clock.monotonic, keyed)
 
+    def count_dead(self, most: int) -> tuple[int, bool]:
+        with self._database.read() as connection:
+            [(there, count)] = connection.execute(listing.COUNT_DEAD, (most,)).fetchall()
+        return count, there == most
+
     def of_dead(self, most: int) -> list[tuple[str, str]]:
         with self._database.read() as connection:
             return _of_dead(connection, "", most)
