@@ -68,6 +68,7 @@ FORGED_ROUTES: dict[str, str] = {
     "another queue's channel": told_on(Target(to="channel:jobs.images.thumbnail")) or "",
     "too many": told_on(*[Target(to="channel:c")] * (ROUTES_MOST + 2)) or "",
     "too long": forged(target={"to": "x" * REPLY_LIMIT}),
+    "a channel that is given something": told_on(Target(to="channel:c", given={"url": "x"})) or "",
     "no JSON": "[",
     "no list": "{}",
     "no route": "[7]",

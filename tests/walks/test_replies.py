@@ -334,6 +334,26 @@ def test_a_task_that_cannot_take_an_event_is_refused(app: Lateshift) -> None:
             app.find_task("charge").options(reply_to=wrong)
 
 
+def test_what_the_courier_would_not_tell_is_refused_where_it_is_named(app: Lateshift) -> None:
+    @app.on("alert.*")
+    @app.task
+    def page(data: Any) -> None: ...
+
+    @app.task(queue="replies.mine")
+    def mine(event: JobEvent) -> None: ...
+
+    charge = app.find_task("charge")
+    for wrong, says in (
+        ("task:page", "page hears alerts"),
+        (page, "page hears alerts"),
+        ("task:mine", "another queue"),
+        (app.find_task("hear").options(queue="replies.mine"), "another queue"),
+    ):
+        with pytest.raises(OptionInvalid, match=says):
+            charge.options(reply_to=wrong)
+    charge.options(reply_to=mine.options(queue="mine"))
+
+
 def test_a_webhook_is_signed_and_comes_in_order(app: Lateshift, kit: Kit, receiver: Receiver) -> None:
     app.reply_webhook(receiver.url, secret=SECRET, internal=True, name="shop")
     job = charge(app, 1, reply_to=f"http://127.0.0.1:{receiver.port}/orders/7", correlation_id="7")

@@ -84,7 +84,7 @@ def fault_of(route: Route, queue: str, task: str, hearers: Collection[str] = ())
     if not 0 < route.kinds <= ALL_KINDS:
         return f"there are no such kinds of events as {route.kinds}"
     if spec is None:
-        return _channel_fault(target.to, queue, task)
+        return "a channel is given nothing" if target.given else _channel_fault(target.to, queue, task)
     if not target.given.keys() <= GIVEN or not all(_is_text(url, URL_LIMIT) for url in target.given.values()):
         return f"task {spec.task[:100]!r} is given more than the event and where it goes"
     if not _is_text(target.parameter, TASK_NAME_LIMIT):

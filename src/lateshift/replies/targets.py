@@ -69,7 +69,8 @@ class Targets:
             raise OptionInvalid(
                 f"reply_to: {name} hears alerts, and nobody else tells it anything. Declare another task, which may call the same function."
             )
-        if target.spec is not None and target.spec.queue.startswith(DELIVERIES):
+        own = (what.task if isinstance(what, Bound) else what).limits.own
+        if not own and target.spec is not None and target.spec.queue.startswith(DELIVERIES):
             raise OptionInvalid(
                 f"reply_to: {name} is in the queue {target.spec.queue}, and those that begin with {DELIVERIES} are for webhooks and brokers. "
                 "Give the task another queue."
