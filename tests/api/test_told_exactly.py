@@ -104,3 +104,27 @@ def _named(value: Any, name: str) -> Any:
     if isinstance(value, list):
         return [_named(each, name) for each in value]
     return value.replace("{}", name) if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "title", "says"),
+    [
+        ("/v1/tasks/send/jobs", b'{"arguments": {"to": "ann"}, "delay": "soon"}', "Body invalid",
+         "The body at 'delay': a number or null is expected, and this is a text."),
+        ("/v1/tasks/send/jobs", b"[]", "Body invalid", "The body: an object is expected, and this is a list. Its fields: "),
+        ("/v1/tasks/send/jobs", b"{", "JSON invalid", "The body cannot be read: "),
+        ("/v1/jobs/no-id/cancel", b"{}", "ID unknown", ""),
+    ],
+)  # fmt: skip
+def test_what_a_request_has_wrong_is_told_in_words(
+    web: Web, shop: Shop, path: str, body: bytes, title: str, says: str
+) -> None:
+    told = web("POST", path, content=body, headers=JSON).json()
+    assert (told["title"], told["detail"][: len(says)]) == (title, says)
+
+
+def test_where_a_value_of_the_query_is_wrong_its_parameters_are_not_listed(web: Web, shop: Shop) -> None:
+    """Where one is unknown they are, to choose from."""
+    wrong = web("GET", "/v1/jobs?limit=many").json()["detail"]
+    assert wrong == "The query at 'limit': a whole number is expected, and this is a text."
+    assert "Its parameters: " in web("GET", "/v1/jobs?queues=mail").json()["detail"]

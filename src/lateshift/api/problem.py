@@ -44,6 +44,9 @@ STATUSES: tuple[tuple[type[errors.LateshiftError], int], ...] = (
 TRY_AGAIN = (429, 503)
 
 
+_WRITTEN = {"json": "JSON", "id": "ID", "ids": "IDs", "url": "URL"}  # in titles
+
+
 class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why a request was not done. `type` is for programs and stays the same, `detail` says what to do; `field`: which part of
     the request is wrong; `fault`: what to look for in the log of the server."""
@@ -63,7 +66,8 @@ class Refused(Exception):
         self, status: int, kind: str, detail: str, *, field: str | None = None, headers: Mapping[str, str] = NO_HEADERS
     ) -> None:  # fmt: skip
         super().__init__(detail)
-        title = kind[0].upper() + kind[1:].replace("-", " ")
+        words = " ".join(_WRITTEN.get(word, word) for word in kind.split("-"))
+        title = words[0].upper() + words[1:]
         self.problem = Problem(
             type=f"urn:lateshift:problem:{kind}", title=title, status=status, detail=detail, field=field
         )

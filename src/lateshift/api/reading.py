@@ -166,7 +166,7 @@ def fitting_form(typed: Any, kind: Any) -> Any:
 def _unfit(error: msgspec.ValidationError, what: str, kind: Any, raw: bytes = b"") -> Refused:
     """Of what is wrong with the whole, the fields that it may have are named."""
     where, why = mismatch.told(error, kind)
-    where = pinpointed(raw, where)
+    where, why = pinpointed(raw, where), mismatch.plainly(why)
     fields = "" if where else ", ".join(getattr(kind, "__struct_fields__", ()))
     field = ".".join(part for part in (where, _named_in(str(error))) if part) or None
     return Refused(
@@ -190,7 +190,8 @@ def _asks_nothing(kind: Any) -> Any:
 
 
 def query_of(pairs: Collection[tuple[str, str]], kind: Any) -> Any:
-    """Raises Refused. A parameter stands once; one that is unknown is refused, as it would be a filter that narrows nothing."""
+    """Raises Refused. A parameter stands once; one that is unknown is refused, as it would be a filter that narrows nothing, and those that there are
+    are named; not where only the value of one is wrong."""
     given: dict[str, str] = {}
     for name, value in pairs:
         if name in given:
@@ -202,11 +203,11 @@ def query_of(pairs: Collection[tuple[str, str]], kind: Any) -> Any:
     except msgspec.ValidationError as error:
         where, what = mismatch.told(error, kind)
         field = where or _named_in(str(error)) or None
-        known = ", ".join(kind.__struct_fields__) or "none"
+        known = "" if where else f" Its parameters: {', '.join(kind.__struct_fields__) or 'none'}."
         raise Refused(
             422,
             "query-invalid",
-            f"The query{f' at {where!r}' if where else ''}: {what}. Its parameters: {known}.",
+            f"The query{f' at {where!r}' if where else ''}: {mismatch.plainly(what)}.{known}",
             field=field,
         ) from None
 

@@ -12,6 +12,11 @@ _SAID = re.compile(r"(.*?)(?: - at (`key` in )?`\$\.?([^`]*)`)?", re.DOTALL)
 _PART = re.compile(r"\[(?:\.\.\.|[0-9]+)\]|[^.\[]+")
 _ENUM = "Invalid enum value"
 _NONE_OF = "is none of the values that its type has"
+_EXPECTED = re.compile(r"(as a key, )?[Ee]xpected `([^`]*)`(?:, got `([^`]*)`)?")
+_KINDS = {
+    "int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false", "null": "null", "array": "a list", "object": "an object",
+    "uuid": "an id", "datetime": "a time", "date": "a date", "duration": "a length of time",
+}  # fmt: skip
 _WORDS = (
     (r"Object missing required field (`.*`)", r"lacks the field \1"),
     (r"Object contains unknown field (`.*`)", r"has a field \1, which its type does not know"),
@@ -48,6 +53,17 @@ def told(error: Exception, kind: Any = None) -> tuple[str, str]:
     if kind is not None and what.startswith(_ENUM) and (values := _values(kind, path, is_key=bool(key))):
         words = words.replace(_NONE_OF, f"is none of {', '.join(values)}")
     return path, ("as a key, " if key else "") + words
+
+
+def plainly(what: str) -> str:
+    """For whoever asks over HTTP or in a form, whose code has no types: "expected `float | null`, got `str`" is "a number or null is expected, and this is
+    a text". Of Python's own types, as those of arguments, it is told by their names."""
+    found = _EXPECTED.fullmatch(what)
+    if found is None:
+        return what
+    before, expected, got = found.groups("")
+    wanted = " or ".join(_KINDS.get(kind, f"`{kind}`") for kind in expected.split(" | "))
+    return f"{before}{wanted} is expected" + (f", and this is {_KINDS.get(got, f'`{got}`')}" if got else "")
 
 
 def _in_words(what: str) -> str:
