@@ -130,9 +130,8 @@ class Worker:
 
     def heard(self, line: Line) -> None:
         """A hint that this line has a job. Called on the loop."""
-        if served(line.queue, self._settings.queues or None) and self._lines.warm(
-            line, self._clock.monotonic()
-        ):
+        wanted = served(line.queue, self._settings.queues or None)
+        if wanted and self._lines.warm(line, self._clock.monotonic()):
             self._wake.set()
 
     async def wait(self, pause: timedelta) -> None:
