@@ -63,9 +63,9 @@ def test_the_period_under_way_is_told_apart_and_looks_like_no_end() -> None:
 
 @pytest.mark.parametrize(
     ("completed", "marks"),
-    [(1, ["1", "0.5", "0"]), (5, ["5", "2.5", "0"]), (9_000, ["10,000", "5,000", "0"])],
+    [(0, ["2", "1", "0"]), (1, ["2", "1", "0"]), (5, ["6", "3", "0"]), (9_000, ["10,000", "5,000", "0"])],
 )
-def test_the_marks_of_a_scale_are_what_they_say_and_differ(completed: int, marks: list[str]) -> None:
+def test_the_marks_of_a_scale_of_counts_are_whole_numbers(completed: int, marks: list[str]) -> None:
     first = Figures(completed=completed)
     assert charts(samples(Over.HOUR, first=first), Over.HOUR, workers=False)[0].marks == marks
 

@@ -29,6 +29,7 @@ from lateshift.dashboard.signing_in import SignIn
 from lateshift.errors import LateshiftError
 from lateshift.model.access import Scope, Token, standing
 from lateshift.runtime.aside import aside
+from lateshift.store.urls import shown
 
 TOLD_INSIDE = (403, 404, 409, 415, 422)  # what is told beside the menu
 LETTERS_COUNTED = 100  # dead letters that the menu counts
@@ -210,7 +211,8 @@ class Pages:
         html = render(
             template,
             **{"said": None, "problem": None, "typed": {}, "misread": False, "place": "", "here": ""} | dict(context),
-            page=page, sees=sees, letters=letters, navigation=navigation(self._pages, sees), app_name=self._app.name, token=token, proof=form_proof(text),
+            page=page, sees=sees, letters=letters,
+            store_name="" if token.queues else shown(self._app.settings.store), navigation=navigation(self._pages, sees), app_name=self._app.name, token=token, proof=form_proof(text),
             now=now, allowed=lambda name, besides=False: _allowed(token, page.actions[name].route, now, besides=besides),
         )  # fmt: skip
         return Response(html, status, HEADERS, HTML)

@@ -118,7 +118,10 @@ def _chart(
         largest = max((sum(value or 0 for value in row) for row in zip(*columns, strict=True)), default=0.0)
     else:
         largest = max((value for column in columns for value in column if value is not None), default=0.0)
-    top = max(least, _round_up_time(largest) if told is duration else _round_up(largest))
+    top = max(
+        least,
+        _round_up_time(largest) if told is duration else _round_up(largest) if least else _whole(largest),
+    )
     below = [0.0] * len(samples)
     series = []
     for each, column in zip(wanted, columns, strict=True):
@@ -203,6 +206,12 @@ def _round_up(largest: float) -> float:
         return 1.0
     power = 10.0 ** floor(log10(largest))
     return next(step * power for step in (1, 2, 5, 10, 20) if step * power >= largest)
+
+
+def _whole(largest: float) -> float:
+    """The same of counts, where half of it is whole, too. Less than one a minute is no count."""
+    top = _round_up(largest)
+    return {1.0: 2.0, 5.0: 6.0}.get(top, top)
 
 
 def _round_up_time(seconds: float) -> float:
