@@ -131,7 +131,7 @@ def test_nesting_without_end_is_refused() -> None:
 
     endless: list[Any] = []
     endless.append(endless)
-    with pytest.raises(ArgumentsInvalid):
+    with pytest.raises(PayloadTooLarge, match="or holds itself"):
         arguments(task).encode((endless,), {})
 
 

@@ -188,8 +188,7 @@ class Worker:
         if answer.lost:
             log.warning("%d settlements came too late: the leases were lost", len(answer.lost))
             self.tally.lost += len(answer.lost)
-            for lease in answer.lost:
-                self.measures.others[(lease.queue, lease.task), "lost"] += 1
+            self.measures.others.update(((lease.queue, lease.task), "lost") for lease in answer.lost)
         self.starts.add(self._lines.answered(said.wants, answer.leases, said.asked, self._clock.monotonic()))
         if answer.leases:
             crashpoint("worker.after_claim")
