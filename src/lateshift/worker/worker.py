@@ -242,7 +242,7 @@ class Worker:
 
     def _known(self) -> set[Key]:
         """The leases that this worker runs, or has still to settle."""
-        mine = (*self.held, *self._settler.waiting, *self._exchanges.settling)
+        mine: list[Attempt | Settlement] = [*self.held, *self._settler.waiting, *self._exchanges.settling]
         return {(each.lease.id, each.lease.fence) for each in mine}
 
     def _start(self, leases: Sequence[Lease], asked: float) -> None:
