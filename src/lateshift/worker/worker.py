@@ -188,7 +188,8 @@ class Worker:
         if answer.lost:
             log.warning("%d settlements came too late: the leases were lost", len(answer.lost))
             self.tally.lost += len(answer.lost)
-            self.measures.others.update(((lease.queue, lease.task), "lost") for lease in answer.lost)
+            for lease in answer.lost:
+                self.measures.others[(lease.queue, lease.task), "lost"] += 1
         self.starts.add(self._lines.answered(said.wants, answer.leases, said.asked, self._clock.monotonic()))
         if answer.leases:
             crashpoint("worker.after_claim")
@@ -240,9 +241,8 @@ class Worker:
 
     def _known(self) -> set[Key]:
         """The leases that this worker runs, or has still to settle."""
-        mine = {(attempt.lease.id, attempt.lease.fence) for attempt in self.held}
-        said = (*self._settler.waiting, *self._exchanges.settling)
-        return mine | {(settlement.lease.id, settlement.lease.fence) for settlement in said}
+        mine: list[Attempt | Settlement] = [*self.held, *self._settler.waiting, *self._exchanges.settling]
+        return {(each.lease.id, each.lease.fence) for each in mine}
 
     def _start(self, leases: Sequence[Lease], asked: float) -> None:
         if self.stopping:  # asked for before we were told to stop: nobody will wait for them
