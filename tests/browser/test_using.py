@@ -178,3 +178,13 @@ def test_buttons_follow_what_others_do(signed_in: SignedIn, full: Served) -> Non
     finally:
         store.queues.resume("images", by="a test")
         store.close()
+
+
+def test_a_slash_goes_to_the_search_which_on_jobs_is_the_one_for_ids(
+    signed_in: SignedIn, full: Served
+) -> None:
+    page = signed_in(full).new_page()
+    for path, label in (("/jobs", "Id of a job, or its end"), ("/queues", "Name has")):
+        page.goto(path)
+        page.keyboard.press("/")
+        expect(page.get_by_label(label)).to_be_focused()

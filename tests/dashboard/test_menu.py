@@ -1,6 +1,7 @@
 """The menu has what the signed-in token may see, and no link leads to a page that it may not."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -192,3 +193,18 @@ def test_a_text_that_is_no_id_is_told_how_one_looks_in_a_list(browser: Browser, 
     said = browser.ask("GET", "/jobs/123").text
     [example] = re.findall(r"one looks like ([0-9a-f-]+),", said)
     assert [len(part) for part in example.split("-")] == [len(part) for part in job.split("-")]
+
+
+def test_every_page_names_the_store_without_its_password_to_those_who_may_see_all(
+    stranger: Browser, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = replace(kit.app.settings, store="postgresql://shop:s3cret@db.example/jobs?sslpassword=s3cret")
+    monkeypatch.setattr(kit.app, "settings", settings)
+    stranger.sign_in_as(Scope.READ)
+    for path in ("/", "/queues"):
+        stranger.look(path)
+        assert stranger.page is not None
+        assert ">postgresql://shop@db.example/jobs?sslpassword=…</small>" in stranger.page.text
+        assert "s3cret" not in stranger.page.text
+    stranger.sign_in_as(Scope.READ, queues=("mail",))
+    assert "db.example" not in stranger.ask("GET", "/queues").text

@@ -38,6 +38,8 @@ def test_a_queue_says_when_it_is_done_or_what_holds_it_up(browser: Browser, shop
     assert re.search(r"images open 1 0 0 0 0 .{1,20} 0 no worker", browser.look("/queues"))
     member = joined(kit)
     kit.app.store.members.report(member, {"drains": {"images": 0.1, "mail": 0.2}})
+    ended = {"images": Figures(completed=6), "mail": Figures(completed=11, dead=1)}
+    kit.app.store.figures.add(member, 1, ended, busy=1.0)
     kit.app.store.rules.declare([Rule("queue", "orders", None, 3, timedelta(minutes=1))], by="code")
 
     said = browser.look("/queues")
@@ -46,7 +48,7 @@ def test_a_queue_says_when_it_is_done_or_what_holds_it_up(browser: Browser, shop
     assert re.search(r"mail paused 1 0 0 0 0 .{1,20} 12 paused", said)
     assert re.search(r"orders open 1 0 0 0 0 .{1,20} 0 –", said)
     assert re.search(r"pay open 1 0 0 0 0 .{1,20} 0 –", said)
-    assert "Drains in 10 s 6 done a minute" in browser.look("/queues/images")
+    assert "Drains in 10 s 6 done a minute in the last five" in browser.look("/queues/images")
 
 
 def test_a_queue_without_jobs_is_listed_if_a_program_declares_it_or_it_ran_something(
