@@ -80,6 +80,21 @@ def test_no_table_is_cut_off_on_a_phone(signed_in: SignedIn, full: Served) -> No
     page.wait_for_function("before => document.querySelector('.scroll').scrollLeft > before", arg=before)
 
 
+UNSEEN = """() => [...document.querySelectorAll(".bar rect, .chart rect, .chart path, .chart polyline")]
+  .filter((shape) => getComputedStyle(shape).display !== "inline").map((shape) => shape.outerHTML)"""
+
+
+def test_what_bars_and_charts_show_is_drawn(signed_in: SignedIn, full: Served) -> None:
+    """A rule that was meant for something else hides no part of them."""
+    page = signed_in(full, viewport=WIDE).new_page()
+    page.goto("/")
+    page.locator(".bar .part").first.wait_for(state="attached")
+    wrong = [
+        shape for path in reached(page).values() for shape in (page.goto(path), page.evaluate(UNSEEN))[1]
+    ]
+    assert wrong == []
+
+
 def test_every_page_is_reached_by_links_from_the_overview(signed_in: SignedIn, full: Served) -> None:
     page = signed_in(full).new_page()
     assert sorted(reached(page)) == sorted(each.path for each in PAGES)
