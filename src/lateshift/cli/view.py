@@ -163,7 +163,7 @@ class View(Watch):
         line.add_column(justify="right", no_wrap=True)
         line.add_row(Group(number, *([Text(f"{amount(self.pace.total)} in all", style=QUIET)] if tall > 1 else [])),
                      Text("\n".join(chart), style="green"))  # fmt: skip
-        return _panel(line, "last minute")
+        return _panel(line, "now, and the last minute")
 
     def _workers(self, now: float, rows: int, width: int) -> RenderableType:
         if not self.sight.workers:
