@@ -248,17 +248,12 @@ class StateInvalid(LateshiftError, ValueError):
 class EventsLeftOut(LateshiftError, LookupError):
     """Events that were told between these two numbers may be gone. `go_on_after`: what to subscribe with, to hear those that are kept."""
 
-    def __init__(self, after: int, before: int) -> None:
-        super().__init__(
-            f"Events between the numbers {after} and {before} may have been told, and are gone: they are kept for an hour. Look anew at what "
-            f"matters to you, then go on with after={before - 1}."
-        )
-        self.after = after
-        self.before = before
+    def __init__(self, said: str, go_on_after: int = 0) -> None:
+        super().__init__(said, go_on_after)
+        self.go_on_after = go_on_after
 
-    @property
-    def go_on_after(self) -> int:
-        return self.before - 1
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class ResultTimeout(JobNotCompleted, TimeoutError):

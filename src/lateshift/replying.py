@@ -122,7 +122,7 @@ class Replying:
             await aside(self._refuse_untold, after)
         async for page in self.client.listen(after):
             if isinstance(page, LeftOut):
-                raise EventsLeftOut(page.after, page.before)
+                raise _left_out(page)
             for heard in page:
                 if fnmatchcase(heard.channel, pattern):
                     yield event_of(heard)
@@ -171,3 +171,11 @@ def event_of(heard: Published) -> JobEvent:
 
 def _limits(queue: str) -> Limits:
     return Limits(queue=queue, retry=DELIVERY_RETRY, time_limit=DELIVERY_TIME, keep=DELIVERED_KEPT, own=True)
+
+
+def _left_out(gap: LeftOut) -> EventsLeftOut:
+    last = gap.before - 1
+    return EventsLeftOut(
+        f"Events between the numbers {gap.after} and {gap.before} may have been told, and are gone: they are kept for an hour. Look anew at what "
+        f"matters to you, then go on with after={last}.", last,
+    )  # fmt: skip

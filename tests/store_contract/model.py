@@ -116,6 +116,7 @@ class Model:
         job.state, job.due = State.SCHEDULED if delay else State.READY, (self.now + delay, self.step)
         job.attempt = job.losses = 0
         job.reason = job.result = job.holder = job.cancel_by = job.complete_by = None
+        job.history = job.remember("resubmitted")
         return True
 
     # What workers do

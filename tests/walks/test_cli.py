@@ -91,7 +91,7 @@ async def test_a_dead_letter_is_listed_shown_and_resubmitted(cli: Cli, shop: Lat
     table = cli("jobs", "list")
     assert good in table.out
     assert bad in table.out
-    assert '{"order":1}' in table.out  # of what has nothing to be told, what it was given
+    assert '{"order": 1}' in table.out  # of what has nothing to be told, what it was given
     assert "permanent; Permanent: no order -1" in table.out
 
     shown = cli("jobs", "show", bad)

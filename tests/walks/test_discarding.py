@@ -65,7 +65,7 @@ def test_what_is_no_dead_letter_or_still_needed_is_told_and_stays(
     assert (see(past.store, ready).state, see(past.store, young).state) == (State.READY, State.DEAD)
     nothing = cli("jobs", "discard", "--task", "late", "--yes")
     assert (nothing.code, nothing.out) == (0, "0 jobs discarded.\n")
-    assert "discard it later" in nothing.err
+    assert "it can be discarded when they are over" in nothing.err
 
 
 def test_a_filter_asks_first(
