@@ -60,6 +60,9 @@ FORGED_ROUTES: dict[str, str] = {
     "given a URL too long": forged(target={"given": {"url": "x" * 3_000}}),
     "no parameter": forged(target={"parameter": ""}),
     "a correlation too long": forged(correlation_id=TEXT),
+    "a correlation too long for a channel": msgspec.json.encode(
+        [Route(target=Target(to="channel:c"), kinds=1, correlation_id=TEXT)]
+    ).decode(),
     "no event": forged(kinds=-1),
     "an event that there is not": forged(kinds=129),
     "no channel": told_on(Target(to="channel:")) or "",

@@ -83,14 +83,14 @@ def fault_of(route: Route, queue: str, task: str, hearers: Collection[str] = ())
     target, spec = route.target, route.target.spec
     if not 0 < route.kinds <= ALL_KINDS:
         return f"there are no such kinds of events as {route.kinds}"
+    if route.correlation_id is not None and not _is_text(route.correlation_id, CORRELATION_LIMIT):
+        return "its correlation_id cannot be stored, or is too long"
     if spec is None:
         return "a channel is given nothing" if target.given else _channel_fault(target.to, queue, task)
     if not target.given.keys() <= GIVEN or not all(_is_text(url, URL_LIMIT) for url in target.given.values()):
         return f"task {spec.task[:100]!r} is given more than the event and where it goes"
     if not _is_text(target.parameter, TASK_NAME_LIMIT):
         return f"{target.parameter[:100]!r} is no parameter"
-    if route.correlation_id is not None and not _is_text(route.correlation_id, CORRELATION_LIMIT):
-        return "its correlation_id cannot be stored, or is too long"
     return _spec_fault(spec, hearers)
 
 
