@@ -26,6 +26,7 @@ BATCH_BYTES = (
     8 * 1024 * 1024
 )  # of their arguments, where these are changed, and what the last of them is over
 EXAMPLES = 20
+EXAMPLES_BYTES = 1024 * 1024  # of their arguments: of large ones fewer are shown
 PROBLEMS_KEPT = 20  # kinds of problem that are told apart
 LOOK_EVERY = 0.2  # seconds between two looks at those that went first
 
@@ -101,7 +102,9 @@ class Resubmission:
             if edit is not None:
                 plan.edited += 1
                 plan.changed.update(each.name for each in changes(edit))
-            if len(plan.examples) < EXAMPLES and (edit is not None or self._change is None):
+            shown = sum(len(each.view.payload) for each in plan.examples)
+            more = len(plan.examples) < EXAMPLES and shown < EXAMPLES_BYTES
+            if more and (edit is not None or self._change is None):
                 plan.examples.append(Planned(view, edit))
         return plan
 

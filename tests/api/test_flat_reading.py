@@ -34,7 +34,7 @@ EVENT = b'["' + b"x" * 1_000_000 + b'"]'
 AT_ONCE = 4  # readers
 # So many pages are under way, each of which is there as it was read, as it is shown and as it is sent; before there was a bound it
 # was 450 MiB and more.
-MOST = DEAR_AT_ONCE * 8 * PAGE_BYTES + 32 * 2**20
+MOST = DEAR_AT_ONCE * 8 * PAGE_BYTES + 64 * 2**20
 
 
 def refuse_events(app: Lateshift) -> None:
