@@ -22,6 +22,7 @@ from lateshift.api.routes.all import ROUTES
 from lateshift.model.access import Scope, new_token
 
 LOCAL = "http://127.0.0.1:8642"
+SENDS = [Scope.OPERATE, Scope.ENQUEUE]  # what it takes to send on what waits, with other arguments if need be
 
 
 class Web:

@@ -1,7 +1,6 @@
 """A run that is ended takes its children with it, and theirs, which undo what they have done: a token that is for some queues ends none of
 which that would make a job in another queue."""
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -11,9 +10,9 @@ from lateshift import Flow, Workflow
 from lateshift.api import steps
 from lateshift.model.access import Scope
 from lateshift.testing import Kit
-from tests.api.asking import Web, token_of
-from tests.api.test_runs_sent import ENDS, SCOPES, in_mail, refused, whole
-from tests.dashboard.browsing import Browser, browsing
+from tests.api.asking import SENDS, Web, token_of
+from tests.api.test_runs_sent import ENDS, in_mail, refused, whole
+from tests.dashboard.browsing import Browser
 
 
 class Runs:
@@ -67,17 +66,6 @@ def runs(kit: Kit) -> Runs:
     return Runs(kit)
 
 
-@pytest.fixture
-def some(web: Web) -> str:
-    return token_of(web.app, "some", SCOPES, ("orders",))
-
-
-@pytest.fixture
-def browser(kit: Kit) -> Iterator[Browser]:
-    with browsing(kit.app) as browser:
-        yield browser
-
-
 def begun(kit: Kit, workflow: Workflow[..., Any]) -> str:
     run = workflow.enqueue()
     kit.drain()
@@ -98,7 +86,7 @@ def test_a_run_whose_child_is_undone_by_a_task_of_another_queue_is_not_ended(
     kit.travel(seconds=5)
     kit.travel(seconds=5)
     assert (in_mail(kit), web("GET", f"/v1/workflows/{run}").json()["state"]) == (0, "waiting")
-    every = token_of(kit.app, "every", SCOPES, ("orders", "mail"))
+    every = token_of(kit.app, "every", SENDS, ("orders", "mail"))
     assert web("POST", path.format(id=run), body, token=every).status_code == 200
     for _turn in range(4):
         kit.travel(seconds=5)
@@ -171,7 +159,7 @@ def test_more_steps_than_one_request_looks_at_are_not_ended_unless_by_a_token_fo
 
 def test_pages_have_no_button_for_it_and_refuse_it(kit: Kit, browser: Browser, runs: Runs) -> None:
     run = begun(kit, runs.parent)
-    browser.sign_in_as(*SCOPES, queues=("orders",))
+    browser.sign_in_as(*SENDS, queues=("orders",))
     shown = whole(browser, f"/workflows/{run}")
     for deed, form in (("undo", {"why": "a test"}), ("cancel", {})):
         assert f'/workflows/{run}/{deed}"' not in shown

@@ -1,7 +1,5 @@
 """Why a job waits, to a token that is for its queue alone: the reason, and nothing of other queues."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from lateshift.model.access import Scope
@@ -12,7 +10,7 @@ from lateshift.model.words import short
 from lateshift.testing import Kit
 from tests.api.asking import Web, token_of
 from tests.api.shop import Shop
-from tests.dashboard.browsing import Browser, browsing
+from tests.dashboard.browsing import Browser
 from tests.store_contract.driving import Worker, member
 
 
@@ -34,12 +32,6 @@ class Shared:
 @pytest.fixture
 def shared(kit: Kit, shop: Shop) -> Shared:
     return Shared(kit, shop)
-
-
-@pytest.fixture
-def browser(kit: Kit) -> Iterator[Browser]:
-    with browsing(kit.app) as browser:
-        yield browser
 
 
 def test_a_limit_that_another_queue_fills_is_told_without_its_jobs(web: Web, shared: Shared) -> None:

@@ -1,19 +1,16 @@
 """An item of a pipeline that a fan_out holds, seen and sent on by a token that is for some of the queues of its filters."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from lateshift import NO_RETRY, fan_in, fan_out
 from lateshift.api.steps import ELSEWHERE
-from lateshift.model.access import Scope
 from lateshift.model.job import JobFilter
 from lateshift.testing import Kit
-from tests.api.asking import Web, token_of
-from tests.dashboard.browsing import Browser, browsing
+from tests.api.asking import SENDS, Web, token_of
+from tests.dashboard.browsing import Browser
 
-SCOPES = [Scope.OPERATE, Scope.ENQUEUE]
 BODIES: list[dict[str, Any]] = [
     {},
     {"arguments": [6, 7]},
@@ -74,13 +71,7 @@ def till(kit: Kit) -> Till:
 
 @pytest.fixture
 def some(web: Web) -> str:
-    return token_of(web.app, "some", SCOPES, ("intake",))
-
-
-@pytest.fixture
-def browser(kit: Kit) -> Iterator[Browser]:
-    with browsing(kit.app) as browser:
-        yield browser
+    return token_of(web.app, "some", SENDS, ("intake",))
 
 
 def resubmit(web: Web, item: str, body: Any, token: str | None = "") -> Any:
@@ -101,7 +92,7 @@ def test_a_list_whose_elements_become_jobs_of_another_queue_is_not_given(
 
 
 def test_a_token_for_the_queues_from_there_on_gives_it(web: Web, till: Till, some: str) -> None:
-    both = token_of(web.app, "both", SCOPES, ("intake", "payments"))
+    both = token_of(web.app, "both", SENDS, ("intake", "payments"))
     for name, token in (("paid", both), ("deep", both), ("booked", both), ("counted", some)):
         answer = resubmit(web, till.item(name), {"arguments": [6, 7]}, token)
         assert (name, answer.status_code, answer.json()["after"]) == (name, 200, [6, 7])
@@ -180,7 +171,7 @@ def test_what_held_a_fan_out_is_told_without_what_it_got(web: Web, till: Till, s
         "fan_out takes a list, and got an object: the result of the step before it"
     )
     assert whole["steps"][1]["result"] == {"secret": "S3CRET"}
-    own = token_of(web.app, "parts", SCOPES, ("intake", "payments"))
+    own = token_of(web.app, "parts", SENDS, ("intake", "payments"))
     for path in ("", "/graph"):
         for token in (some, own):
             answer = web("GET", f"/v1/workflows/{item}{path}", token=token)
@@ -220,7 +211,7 @@ def test_an_item_does_not_name_the_queues_of_others(web: Web, till: Till, some: 
 
 def test_its_page_shows_as_little_and_has_no_form_for_it(browser: Browser, till: Till) -> None:
     item, own = till.item("paid"), till.item("counted")
-    browser.sign_in_as(*SCOPES, queues=("intake",))
+    browser.sign_in_as(*SENDS, queues=("intake",))
     text = browser.look(f"/workflows/{item}")
     assert ("S3CRET" in text, "payments" in text, ELSEWHERE in text, "Run step 3 again" in text) == (
         False,
@@ -237,5 +228,5 @@ def test_its_page_shows_as_little_and_has_no_form_for_it(browser: Browser, till:
     assert browser.send(f"/workflows/{own}/steps/3/resubmit", typed).status_code == 303
     for path in ("/", "/workflows", f"/jobs/{item}"):
         assert "S3CRET" not in browser.look(path)
-    browser.sign_in_as(*SCOPES)
+    browser.sign_in_as(*SENDS)
     assert "Run step 3 again" in browser.look(f"/workflows/{item}")

@@ -1,6 +1,5 @@
 """A run with many steps, or with large ones: it is shown page by page, and nobody reads the whole of it to say something about it."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,16 +13,10 @@ from lateshift.testing import Kit
 from lateshift.workflows import tell
 from tests.api.asking import Web, token_of
 from tests.api.shop import Shop
-from tests.dashboard.browsing import Browser, browsing
+from tests.dashboard.browsing import Browser
 
 SIZE = 10_000  # bytes of a step's result
 SCOPES = [Scope.READ, Scope.OPERATE, Scope.ENQUEUE]
-
-
-@pytest.fixture
-def browser(kit: Kit) -> Iterator[Browser]:
-    with browsing(kit.app) as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -1,66 +1,22 @@
 """A token that is for some queues makes no job in another one by the way that it sends a whole run: neither of a step that is held there, nor
 of an undo that is a task there."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from lateshift import NO_RETRY, Flow, Permanent
-from lateshift.model.access import Scope
 from lateshift.model.job import JobFilter
 from lateshift.testing import Kit
-from tests.api.asking import Web, token_of
+from tests.api.asking import SENDS, Web, token_of
 from tests.api.shop import Shop
-from tests.dashboard.browsing import Browser, browsing
+from tests.dashboard.browsing import Browser
 
-SCOPES = [Scope.OPERATE, Scope.ENQUEUE]
 WHY = {"why": "a test"}
 ENDS: list[tuple[str, str, Any]] = [
     ("undo", "/v1/workflows/{id}/undo", WHY),
     ("cancel", "/v1/workflows/{id}/cancel", None),
     ("cancel of its job", "/v1/jobs/{id}/cancel", None),
 ]
-
-
-@pytest.fixture
-def held(kit: Kit, shop: Shop) -> str:
-    """A run in the queue orders, held by its second step, which is a job of the queue mail."""
-    run = shop.order.enqueue(1, "task")
-    kit.drain()
-    return str(run.id)
-
-
-@pytest.fixture
-def letter(kit: Kit) -> str:
-    """A run in the queue orders that waits, whose only step is undone by a task of the queue mail, which fails."""
-
-    @kit.app.task(queue="mail", retry=NO_RETRY)
-    def recall(result: str) -> None:
-        raise Permanent("nobody can")
-
-    @kit.app.workflow(queue="orders")
-    async def letter(flow: Flow) -> None:
-        await flow.step(write, undo=recall)
-        await flow.wait_for("sent")
-
-    def write() -> str:
-        return "written"
-
-    run = letter.enqueue()
-    kit.drain()
-    return str(run.id)
-
-
-@pytest.fixture
-def some(web: Web) -> str:
-    return token_of(web.app, "some", SCOPES, ("orders",))
-
-
-@pytest.fixture
-def browser(kit: Kit) -> Iterator[Browser]:
-    with browsing(kit.app) as browser:
-        yield browser
 
 
 def in_mail(kit: Kit) -> int:
@@ -92,7 +48,7 @@ def test_a_run_that_a_step_in_another_queue_holds_is_not_resumed(
 def test_a_token_for_both_queues_resumes_it_and_one_for_the_run_s_own_resumes_what_its_own_step_holds(
     kit: Kit, web: Web, shop: Shop, held: str, some: str
 ) -> None:
-    both = token_of(web.app, "both", SCOPES, ("orders", "mail"))
+    both = token_of(web.app, "both", SENDS, ("orders", "mail"))
     assert web("POST", f"/v1/workflows/{held}/resume", {}, token=both).status_code == 200
     own = shop.order.enqueue(2, "bad")
     kit.drain()
@@ -159,7 +115,7 @@ def test_no_form_for_dead_letters_sends_it_either(kit: Kit, web: Web, browser: B
     web("POST", f"/v1/workflows/{letter}/undo", WHY)
     kit.travel(seconds=5)
     before = in_mail(kit)
-    browser.sign_in_as(*SCOPES, queues=("orders",))
+    browser.sign_in_as(*SENDS, queues=("orders",))
     for form in ({"queue": "orders"}, {"ids": letter}):
         browser.look("/dead-letters?queue=orders")
         assert letter not in browser.send("/dead-letters/preview", form).text
@@ -167,7 +123,7 @@ def test_no_form_for_dead_letters_sends_it_either(kit: Kit, web: Web, browser: B
         browser.send("/dead-letters/resubmit", form)
     kit.travel(seconds=5)
     assert in_mail(kit) == before
-    browser.sign_in_as(*SCOPES)
+    browser.sign_in_as(*SENDS)
     browser.look("/dead-letters")
     browser.send("/dead-letters/resubmit", {"ids": letter})
     kit.travel(seconds=5)
@@ -186,7 +142,7 @@ def test_a_bulk_leaves_out_the_runs_that_it_would_not_end(
 
 
 def test_pages_have_no_button_for_it_and_refuse_it(browser: Browser, held: str, letter: str) -> None:
-    browser.sign_in_as(*SCOPES, queues=("orders",))
+    browser.sign_in_as(*SENDS, queues=("orders",))
     assert f'/workflows/{held}/resume"' not in whole(browser, f"/workflows/{held}")
     assert browser.send(f"/workflows/{held}/resume").status_code == 403
     shown = whole(browser, f"/workflows/{letter}")
@@ -194,6 +150,6 @@ def test_pages_have_no_button_for_it_and_refuse_it(browser: Browser, held: str, 
         assert f'/workflows/{letter}/{deed}"' not in shown
         assert browser.send(f"/workflows/{letter}/{deed}", form).status_code == 403
         browser.look(f"/workflows/{letter}")
-    browser.sign_in_as(*SCOPES)
+    browser.sign_in_as(*SENDS)
     assert f'/workflows/{held}/resume"' in whole(browser, f"/workflows/{held}")
     assert f'/workflows/{letter}/undo"' in whole(browser, f"/workflows/{letter}")

@@ -1,40 +1,18 @@
 """Steps of a run that are jobs of another queue, seen and resubmitted by a token that is not for it."""
 
-from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
 
-from lateshift import NO_RETRY, Flow, Permanent
+from lateshift import Flow
 from lateshift.api.steps import ELSEWHERE
 from lateshift.model.access import Scope
 from lateshift.model.attempt_log import AttemptLog, LogLine
 from lateshift.model.job import JobFilter
 from lateshift.testing import Kit
-from tests.api.asking import Web, token_of
+from tests.api.asking import SENDS, Web, token_of
 from tests.api.shop import Shop
-from tests.dashboard.browsing import Browser, browsing
-
-SCOPES = [Scope.OPERATE, Scope.ENQUEUE]
-
-
-@pytest.fixture
-def held(kit: Kit, shop: Shop) -> str:
-    """A run in the queue orders, held by its second step, which is a job of the queue mail."""
-    run = shop.order.enqueue(1, "task")
-    kit.drain()
-    return str(run.id)
-
-
-@pytest.fixture
-def some(web: Web) -> str:
-    return token_of(web.app, "some", SCOPES, ("orders",))
-
-
-@pytest.fixture
-def browser(kit: Kit) -> Iterator[Browser]:
-    with browsing(kit.app) as browser:
-        yield browser
+from tests.dashboard.browsing import Browser
 
 
 def test_a_run_shows_nothing_of_what_a_step_in_another_queue_holds(web: Web, held: str, some: str) -> None:
@@ -105,12 +83,12 @@ def test_lines_that_older_releases_have_written_are_shown_to_those_alone_who_may
     store.logs.keep([AttemptLog(job=UUID(held), attempt=99, fence=fence + 1, lines=[*told, *own], logged=5)])
     assert logged(web, held)[-5:] == [*OLD_LINES, *[line.message for line in own]]
     assert logged(web, held, some)[-5:] == [ELSEWHERE] * 3 + [line.message for line in own]
-    browser.sign_in_as(*SCOPES, queues=("orders",))
+    browser.sign_in_as(*SENDS, queues=("orders",))
     assert browser.look(f"/jobs/{held}").count(ELSEWHERE) == 3
 
 
 def test_a_token_for_both_queues_sees_both_steps(web: Web, held: str) -> None:
-    both = token_of(web.app, "both", SCOPES, ("orders", "mail"))
+    both = token_of(web.app, "both", SENDS, ("orders", "mail"))
     shown = web("GET", f"/v1/workflows/{held}", token=both).json()
     assert shown == web("GET", f"/v1/workflows/{held}").json()
     again = {"arguments": {"to": "ann"}}
@@ -135,37 +113,25 @@ def test_other_arguments_for_a_step_ask_for_the_scope_enqueue(web: Web, held: st
     assert web("POST", path, {}, token=operator).status_code == 200
 
 
-def test_nothing_is_shown_of_why_an_undo_in_another_queue_failed(kit: Kit, web: Web, some: str) -> None:
-    @kit.app.task(queue="mail", retry=NO_RETRY)
-    def recall(result: str) -> None:
-        raise Permanent("nobody can")
-
-    @kit.app.workflow(queue="orders")
-    async def letter(flow: Flow) -> None:
-        await flow.step(write, undo=recall)
-        await flow.wait_for("sent")
-
-    def write() -> str:
-        return "written"
-
-    run = letter.enqueue()
-    kit.drain()
-    web("POST", f"/v1/workflows/{run.id}/undo", {"why": "a test"})
+def test_nothing_is_shown_of_why_an_undo_in_another_queue_failed(
+    kit: Kit, web: Web, letter: str, some: str
+) -> None:
+    web("POST", f"/v1/workflows/{letter}/undo", {"why": "a test"})
     kit.travel(seconds=5)
-    assert "nobody can" in web("GET", f"/v1/workflows/{run.id}").json()["steps"][0]["undo_error"]["message"]
-    answer = web("GET", f"/v1/workflows/{run.id}", token=some)
+    assert "nobody can" in web("GET", f"/v1/workflows/{letter}").json()["steps"][0]["undo_error"]["message"]
+    answer = web("GET", f"/v1/workflows/{letter}", token=some)
     step = answer.json()["steps"][0]
     assert (step["result"], step["undo_error"]["error"], step["undo_job"]) == ("written", ELSEWHERE, None)
     assert "nobody can" not in answer.text
 
 
 def test_the_page_of_the_run_shows_as_little_and_has_no_form_for_it(browser: Browser, held: str) -> None:
-    browser.sign_in_as(*SCOPES, queues=("orders",))
+    browser.sign_in_as(*SENDS, queues=("orders",))
     text = browser.look(f"/workflows/{held}")
     assert ("nobody" in text, ELSEWHERE in text, "Run step 2 again" in text) == (False, True, False)
     for path in ("/", "/workflows", "/workflows?state=held"):
         assert "nobody" not in browser.look(path)
-    browser.sign_in_as(*SCOPES)
+    browser.sign_in_as(*SENDS)
     assert "Run step 2 again" in browser.look(f"/workflows/{held}")
     assert "Other arguments" in browser.text
 
@@ -176,7 +142,7 @@ def test_a_form_for_other_arguments_is_shown_to_those_who_may_make_work(
     job = shop.send.enqueue("nobody")
     kit.travel(seconds=1)
     pages = {f"/workflows/{held}": "Other arguments", f"/jobs/{job.id}": "Resubmit with other arguments", "/schedules/news": "Other arguments"}  # fmt: skip
-    for scopes, shown in (([Scope.OPERATE], False), (SCOPES, True)):
+    for scopes, shown in (([Scope.OPERATE], False), (SENDS, True)):
         browser.sign_in_as(*scopes)
         for path, words in pages.items():
             assert (path, words in browser.look(path)) == (path, shown)
