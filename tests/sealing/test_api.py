@@ -1,6 +1,5 @@
 """The API in front of a sensitive queue: what comes in is checked by the task's types and sealed, what goes out is masked."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,18 +10,6 @@ from lateshift.model.sealed import MASK, is_sealed
 from lateshift.testing import Kit, testing
 from tests.api.asking import Web, asking
 from tests.sealing.clinic import DIGEST, SECRETS, clinic, kept, leaks
-
-
-@pytest.fixture
-def kit(app: Lateshift, store_url: str) -> Iterator[Kit]:
-    with testing(app, store=store_url) as kit:
-        yield kit
-
-
-@pytest.fixture
-def web(kit: Kit) -> Iterator[Web]:
-    with asking(kit.app, make_api(kit.app)) as web:
-        yield web
 
 
 def test_no_answer_has_a_secret(web: Web, kit: Kit, store_url: str) -> None:

@@ -1,7 +1,6 @@
 """Events of jobs that are not sealed, in a queue that another program has marked: sent on, or in a channel already, they tell no more than what
 became of the jobs."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import msgspec
@@ -12,7 +11,7 @@ from lateshift.api.application import make_api
 from lateshift.api.bounds import Bounds
 from lateshift.model.job import JobFilter
 from lateshift.model.sealed import MASK
-from lateshift.testing import Kit, testing
+from lateshift.testing import Kit
 from tests.api.asking import asking
 from tests.sealing.clinic import SECRETS, clinic, leaks
 
@@ -33,12 +32,6 @@ def app(store_url: str) -> Lateshift:
     def hear(event: JobEvent) -> None: ...
 
     return app
-
-
-@pytest.fixture
-def kit(app: Lateshift, store_url: str) -> Iterator[Kit]:
-    with testing(app, store=store_url) as kit:
-        yield kit
 
 
 def work(kit: Kit) -> None:

@@ -1,6 +1,5 @@
 """What a sensitive queue's job was given is not found out by trying: whoever guesses right is told what is told of a wrong guess."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,18 +16,6 @@ from tests.sealing.clinic import DIGEST, OLD, clinic
 
 RIGHT, WRONG = "4242", "4243"
 QUEUE = ("patients",)
-
-
-@pytest.fixture
-def kit(app: Lateshift, store_url: str) -> Iterator[Kit]:
-    with testing(app, store=store_url) as kit:
-        yield kit
-
-
-@pytest.fixture
-def web(kit: Kit) -> Iterator[Web]:
-    with asking(kit.app, make_api(kit.app)) as web:
-        yield web
 
 
 @pytest.fixture
