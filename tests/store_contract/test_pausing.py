@@ -120,3 +120,18 @@ def test_a_queue_counts_its_jobs_by_state(store: Store, worker: Worker, clock: M
     assert 300 <= view.oldest_ready.total_seconds() < 310
     assert queue(store, "other").ready == 1
     assert [view.name for view in store.queues.list()] == ["default", "other"]
+
+
+def test_where_more_jobs_run_than_are_counted_every_queue_says_so(
+    store: Store, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"lateshift.store.{kind}.queues.COUNT_LIMIT", 3)
+    added(store, *[make_job() for _ in range(4)], make_job(queue="other"))
+    worker.lease(2)
+    assert not queue(store, "default").more_running
+
+    worker.lease(2)
+
+    assert (queue(store, "default").running, queue(store, "default").more_running) == (3, True)
+    assert (queue(store, "other").running, queue(store, "other").more_running) == (0, True)

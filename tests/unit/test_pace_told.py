@@ -5,6 +5,8 @@ from datetime import timedelta
 import pytest
 from msgspec import structs
 
+from lateshift.cli.progress import alive_and_dead_in
+from lateshift.cli.queues import _row
 from lateshift.clock import SYSTEM
 from lateshift.dashboard.pages.queues import _shown
 from lateshift.model.figures import BACKLOG_COUNTED, Figures
@@ -52,6 +54,12 @@ def test_counts_that_stopped_say_so() -> None:
     assert _shown(queue(0, blocked=COUNTED_NOW), 0, True)["blocked"] == "1,000+"
     assert _shown(few, 3, False)["running"] == "0"
     assert _shown(structs.replace(few, more_running=True), 3, False)["running"] == "0+"
+    assert _row(structs.replace(few, running=7, more_running=True))[3] == "7+"
+    assert _row(few)[3] == "0"
+    assert (alive_and_dead_in([few]), alive_and_dead_in([structs.replace(few, more_running=True)])) == (
+        4,
+        None,
+    )
 
 
 def test_more_parked_jobs_than_are_counted_do_not_move_either() -> None:

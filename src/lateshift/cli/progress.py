@@ -46,6 +46,8 @@ def dead_in(queues: list[QueueView]) -> int | None:
 
 
 def alive_and_dead_in(queues: list[QueueView]) -> int | None:
+    if any(queue.more_running for queue in queues):
+        return None
     return known_total(
         [n for each in queues for n in (each.ready, each.scheduled, each.blocked, each.running, each.dead)]
     )

@@ -65,9 +65,10 @@ def _answer(name: str, key: str, sentence: str, *, changed: bool = True) -> None
 
 
 def _row(view: QueueView) -> list[str]:
-    def count(number: int) -> str:
-        return amount(number) + ("+" if number >= COUNT_LIMIT else "")
+    def count(number: int, cut: bool = False) -> str:
+        return amount(number) + ("+" if cut or number >= COUNT_LIMIT else "")
 
     paused = f"by {view.paused_by}" if view.paused_at is not None else ""
-    counts = (view.ready, view.scheduled, view.running, view.blocked, view.dead)
-    return [view.name, *map(count, counts), duration(view.oldest_ready), paused]
+    running = count(view.running, view.more_running)
+    counts = (count(view.ready), count(view.scheduled), running, count(view.blocked), count(view.dead))
+    return [view.name, *counts, duration(view.oldest_ready), paused]

@@ -145,7 +145,7 @@ class View(Watch):
             name = Text(queue.name)  # first: it is what is read where the column is narrow
             name.append(" paused" if queue.paused_at is not None else "", style="bold yellow")
             lines.append([
-                name, _count(queue.ready, ""), _count(queue.scheduled, "blue"), _count(queue.running, "cyan"),
+                name, _count(queue.ready, ""), _count(queue.scheduled, "blue"), _count(queue.running, "cyan", cut=queue.more_running),
                 _count(queue.blocked, "magenta"), _count(queue.dead, "bold red"),
                 Text(duration(queue.oldest_ready), style="yellow" if _is_late(queue) else ""),
             ])  # fmt: skip
@@ -336,9 +336,11 @@ def _left_out(count: int, rows: int) -> str:
     return f"and {count - rows:,} more" if count > rows else ""
 
 
-def _count(number: int, style: str) -> Text:
+def _count(number: int, style: str, *, cut: bool = False) -> Text:
     if number >= COUNT_LIMIT:
         return Text(f"{COUNT_LIMIT // 1000}k+", style=style)
+    if cut:
+        return Text(f"{amount(number)}+", style=style)
     return Text(amount(number), style=style if number else QUIET)
 
 
