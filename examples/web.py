@@ -92,4 +92,5 @@ web = Starlette(
 )
 
 if __name__ == "__main__":
-    uvicorn.run(web, host="127.0.0.1", port=8000)
+    # Whoever listens to the events of a job is not waited for: each open tab would keep the server from stopping.
+    uvicorn.run(web, host="127.0.0.1", port=8000, timeout_graceful_shutdown=5)

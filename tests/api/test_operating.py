@@ -27,13 +27,30 @@ def test_a_queue_is_paused_and_resumed(web: Web, shop: Shop) -> None:
     shop.send.enqueue("ann")
     assert web("POST", "/v1/queues/mail/pause").json()["changed"] is True
     assert web("POST", "/v1/queues/mail/pause").json() == {
-        "subject": "queue mail", "action": "paused", "changed": False, "state": None,
+        "subject": "queue mail", "action": "paused", "changed": False, "state": None, "unknown": False,
     }  # fmt: skip
     [queue] = [each for each in web("GET", "/v1/queues").json()["queues"] if each["name"] == "mail"]
     assert (queue["name"], queue["ready"], queue["paused"]) == ("mail", 1, True)
     assert web("POST", "/v1/queues/mail/resume").json()["changed"] is True
     assert web("POST", "/v1/queues/mail/resume").json()["changed"] is False
     assert web("POST", "/v1/queues/a b/pause").status_code == 422
+
+
+def test_a_queue_that_nobody_knows_is_paused_and_said_to_be_unknown_and_is_forgotten_when_it_goes_on(
+    web: Web, shop: Shop
+) -> None:
+    def names() -> list[str]:
+        return [queue["name"] for queue in web("GET", "/v1/queues").json()["queues"]]
+
+    shop.send.enqueue("ann")
+    assert web("POST", "/v1/queues/mail/pause").json()["unknown"] is False
+
+    said = web("POST", "/v1/queues/maill/pause").json()
+    assert (said["changed"], said["unknown"]) == (True, True)
+    assert "maill" in names()
+
+    web("POST", "/v1/queues/maill/resume")
+    assert "maill" not in names()
 
 
 def test_queues_without_jobs_are_listed_if_the_program_declares_them_or_a_living_worker_serves_them(

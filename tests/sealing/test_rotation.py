@@ -1,6 +1,7 @@
 """Keys are rotated while everything runs, and whoever does it is killed in the middle."""
 
 import os
+import re
 import signal
 import subprocess
 from datetime import timedelta
@@ -128,6 +129,9 @@ def test_the_commands_make_list_and_rotate_keys(
         ]
     }
     assert cli("keys", "new", "2026-12").code == 2
+    dated = {cli("keys", "new").out.partition(":")[0] for _ in range(3)}
+    assert len(dated) == 3, "keys of one day are told apart by their ids"
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\d-[0-9a-f]{6}", id) for id in dated)
     assert cli("keys", "new", "digest").code == 2
     said = cli("keys", "reencrypt")
     assert (said.code, "1 row sealed anew with 2026-12" in said.out) == (0, True)

@@ -88,7 +88,18 @@ def test_a_pause_shows_who_did_it_and_when(store: Store, clock: ManualClock) -> 
     assert abs((view.paused_at - clock.now()).total_seconds()) < 5
 
     store.queues.resume("default", by="me")
-    assert (queue(store, "default").paused_by, queue(store, "default").paused_at) == (None, None)
+    [view] = store.queues.list(of=["default"])
+    assert (view.paused_by, view.paused_at) == (None, None)
+
+
+def test_a_queue_without_jobs_is_known_only_as_long_as_it_is_paused(store: Store) -> None:
+    store.queues.pause("maill", by="ana")
+    assert store.queues.names() == ["maill"]
+    assert [view.name for view in store.queues.list()] == ["maill"]
+
+    store.queues.resume("maill", by="ana")
+    assert store.queues.names() == []
+    assert store.queues.list() == []
 
 
 def test_resuming_a_queue_that_is_not_paused_says_so(store: Store) -> None:

@@ -63,7 +63,7 @@ WAITING: dict[str, tuple[JobView, dict[str, Any], list[str], str]] = {
     ),
     "snoozed after a failure": (
         view(SCHEDULED, attempt=1, fence=2, due_at=after(seconds=40), history=[failed(1, 1)]),
-        {}, ["put_off"], "its task asked for that (Snooze), or that worker had no such task",
+        {}, ["put_off"], "its task asked for that (Snooze), or that worker had no such task, or not the key",
     ),
     "a workflow that waits for somebody": (
         view(SCHEDULED, fence=3, due_at=AT + NEVER), {"run": Run(waits_for="the signal approve")}, ["workflow_waits"],

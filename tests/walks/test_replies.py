@@ -296,7 +296,9 @@ def test_a_task_that_is_told_has_no_reply_itself_for_that_might_never_end(app: L
     ("options", "says"),
     [
         ({"reply_to": "task:nobody"}, "no task 'nobody'"),
-        ({"reply_to": "somewhere"}, "reply_to is a task"),
+        ({"reply_to": "somewhere"}, "reply_to is a task.*not 'somewhere'"),
+        ({"reply_to": "slack:T024BE7LD/secret"}, "reply_to is a task.*not 'slack…'"),
+        ({"reply_to": "hooks.slack.com/services/secret"}, "reply_to is a task.*not 'hooks.slack.com…'"),
         ({"reply_to": 7}, "reply_to is a task"),
         ({"reply_to": "channel:a b"}, "name for a channel"),
         ({"reply_to": "channel:"}, "name for a channel"),
@@ -305,8 +307,8 @@ def test_a_task_that_is_told_has_no_reply_itself_for_that_might_never_end(app: L
         ({"reply_to": "https://user:word@hooks.example.com/x"}, "no name or password"),
         ({"reply_to": "https://hooks.example.com:99999999/x"}, "cannot be read"),
         ({"reply_to": "broker:rabbit"}, "app.reply_broker"),
-        ({"reply_to": "task:charge", "reply_on": ["landed"]}, "reply_on is some of"),
-        ({"reply_to": "task:charge", "reply_on": []}, "reply_on is some of"),
+        ({"reply_to": "task:hear", "reply_on": ["landed"]}, "reply_on is some of"),
+        ({"reply_to": "task:hear", "reply_on": []}, "reply_on is some of"),
         ({"reply_to": "task:hear", "correlation_id": "x" * (CORRELATION_LIMIT + 1)}, "correlation_id"),
         ({"reply_to": ["task:hear"] * (ROUTES_MOST + 1)}, "over the limit"),
         ({"correlation_id": "order 7"}, "give reply_to too"),
@@ -328,8 +330,22 @@ def test_a_task_that_cannot_take_an_event_is_refused(app: Lateshift) -> None:
     @app.task(singleton=True)
     def alone(event: JobEvent) -> None: ...
 
+    @app.task
+    def numbers(seconds: float) -> None: ...
+
+    @app.task
+    def lists(events: list[JobEvent], note: str = "") -> None: ...
+
     hear = app.find_task("hear")
-    for wrong in (two, none, alone, hear.options(session="a"), hear.options(reply_to="task:hear")):
+    for wrong in (
+        two,
+        none,
+        alone,
+        numbers,
+        lists,
+        hear.options(session="a"),
+        hear.options(reply_to="task:hear"),
+    ):
         with pytest.raises(OptionInvalid, match="reply_to: "):
             app.find_task("charge").options(reply_to=wrong)
 

@@ -1,5 +1,6 @@
 """`lateshift keys`: the key ring of sensitive queues. A key is printed once, where it is made, and nowhere else."""
 
+import secrets
 from datetime import UTC, datetime
 
 import click
@@ -24,9 +25,10 @@ def keys() -> None:
 @click.argument("id", required=False, metavar="[ID]")
 @common
 def new(id: str | None) -> None:
-    """Make a key and print it, as a line of a key ring. Without an ID it is called by the date; `digest` is the one that stays."""
+    """Make a key and print it, as a line of a key ring. Without an ID it is called by the date and six digits that no other key of that day
+    has; `digest` is the one that stays."""
     ring = ring_of(load())
-    id = id or _by_date(ring)
+    id = id or _by_date()
     if id in ring.ids or (id == DIGEST and ring.has_digest):
         raise SealKeysInvalid(f"The ring has a key {id} already. Give the new one another id.")
     click.echo(new_key(id))
@@ -88,10 +90,9 @@ def reencrypt() -> None:
         raise click.exceptions.Exit(exits.FOUND)
 
 
-def _by_date(ring: Ring) -> str:
-    today = f"{datetime.now(UTC):%Y-%m-%d}"
-    names = (today, *(f"{today}-{number}" for number in range(2, 100)))
-    return next(name for name in names if name not in ring.ids)
+def _by_date() -> str:
+    """Two keys of one id could not be in one ring, and what the one has sealed would seem broken to the other: they are drawn apart."""
+    return f"{datetime.now(UTC):%Y-%m-%d}-{secrets.token_hex(3)}"
 
 
 def _listed(ids: list[str]) -> str:

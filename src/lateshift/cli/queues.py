@@ -20,7 +20,7 @@ def queues() -> None:
 @queues.command("list")
 @listing
 def list_queues() -> None:
-    """Every queue that has jobs, was paused or ran something in the last day, or that living workers serve by name or declare. A count
+    """Every queue that has jobs, is paused or ran something in the last day, or that living workers serve by name or declare. A count
     stops at 10,000."""
     with opened() as store:
         found = all_queues(store)

@@ -91,6 +91,16 @@ class Arguments:
         """Those without a default, in their order."""
         return [name for name in self.names if name in self._required]
 
+    def takes_object(self, name: str) -> bool:
+        """Whether one may be an object, whichever fields that must have."""
+        try:
+            self._decoder.decode(msgspec.json.encode({name: {}}))
+        except msgspec.ValidationError as error:
+            return not str(error).endswith(f"got `object` - at `$.{name}`")
+        except Exception:  # types are user code
+            return True
+        return True
+
     def schema(self) -> dict[str, Any]:
         """What they are as JSON Schema: an object by name. Of a type that says nothing of itself, anything."""
         try:

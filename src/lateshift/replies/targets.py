@@ -1,5 +1,6 @@
 """What `reply_to=` may name: a task, a channel, and the webhooks and brokers that the app has declared."""
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from lateshift.replies.webhook import refuse_foreign
 from lateshift.task import Bound, Task
 
 BROKER = "broker:"
+SHOWN = 40  # characters of what names no receiver
 KINDS = 'a task, "task:NAME", "channel:NAME", "broker:NAME" or the URL of a webhook'
 
 
@@ -98,7 +100,10 @@ def no_such_task(name: str) -> OptionInvalid:
 
 def _no_receiver(given: Any) -> OptionInvalid:
     """What may be a URL is not repeated: its path may be a secret."""
-    shown = given if not isinstance(given, str) else given.partition(":")[0][:20] + "…"
+    shown = given
+    if isinstance(given, str):
+        head = re.split(r"[:/?@]", given)[0][:SHOWN]
+        shown = head if head == given else f"{head}…"
     return OptionInvalid(f"reply_to is {KINDS}, or a list of these, not {shown!r}.")
 
 
@@ -108,6 +113,11 @@ def to_task(what: Task[..., Any] | Bound[..., Any]) -> Target:
     if not task.arguments.names or task.arguments.required[1:]:
         raise OptionInvalid(
             f"reply_to: {task.name} is called with the event alone. Give it one parameter, and any others defaults."
+        )
+    first = task.arguments.names[0]
+    if not task.arguments.takes_object(first):
+        raise OptionInvalid(
+            f"reply_to: {task.name} is called with the event, which its {first} cannot be. Write {first}: JobEvent."
         )
     if isinstance(what, Bound) and (what.place is not None or what.key is not None):
         raise OptionInvalid(
@@ -122,7 +132,7 @@ def to_task(what: Task[..., Any] | Bound[..., Any]) -> Target:
         raise OptionInvalid(
             f"reply_to: {task.name} is a singleton, whose jobs keep no order. Leave singleton out: replies to a job run one at a time."
         )
-    return Target(to=TASK + task.name, spec=_guarded(what), parameter=task.arguments.names[0])
+    return Target(to=TASK + task.name, spec=_guarded(what), parameter=first)
 
 
 def origin_of(url: str) -> str:

@@ -145,7 +145,8 @@ class Ring:
         mends = [] if _installed() else ["pip install 'lateshift[sensitive]'"]
         mends += [f"export LATESHIFT_KEYS={ring}"] if keys else []
         whose = (
-            "; the same ring for whoever enqueues and for the workers, or a file of it as the setting keys_file"
+            "; whoever enqueues and the workers have one ring, as LATESHIFT_KEYS or as the file of the setting keys_file. "
+            "If there is one already, give it to this program instead of making another"
             if keys
             else ""
         )

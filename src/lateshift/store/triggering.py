@@ -23,7 +23,6 @@ from lateshift.store.trigger_contract import Received
 VIEW = """name, app, kind, about, task, position, made, repeated, refused, rate, lag, last_at, looked_at, error, error_at,
  failing_since, paused_at, paused_by, counted_since, counted"""  # then how many are refused now, and whether somebody holds its term
 
-FIRST_COUNT = 10.0  # seconds over which the first jobs of a trigger are taken to have come, at least
 
 _encode = msgspec.msgpack.Encoder().encode
 _subscriptions = msgspec.msgpack.Decoder(Subscription)
@@ -122,7 +121,7 @@ def _rate(last: float, counted: int, since: datetime, last_at: datetime | None, 
         return 0.0
     seconds = (now - since).total_seconds()
     if seconds >= RATE_WINDOW or not last:  # this window is long enough, or there was none before it
-        return counted / max(seconds, FIRST_COUNT)
+        return counted / max(seconds, RATE_WINDOW)
     return last
 
 

@@ -40,7 +40,7 @@ class BreakerList(Struct, frozen=True, kw_only=True):
 
 
 def list_queues(asked: Asked) -> QueueList:
-    """Every queue that has jobs, was paused or ran something in the last day, that a living worker serves by name, or that its code or the
+    """Every queue that has jobs, is paused or ran something in the last day, that a living worker serves by name, or that its code or the
     server's own declares. One without jobs has zeros."""
 
     def read(after: str | None, limit: int) -> list[str]:
@@ -52,10 +52,18 @@ def list_queues(asked: Asked) -> QueueList:
     return QueueList(queues=shown, count_limit=COUNT_LIMIT, next=more)
 
 
-def pause_queue(asked: Asked) -> Done:
+class QueuePaused(Done, frozen=True, kw_only=True):
+    """`unknown`: no job was in the queue, and no code declares or serves it: its name may be misspelt. It is paused all the same."""
+
+    unknown: bool
+
+
+def pause_queue(asked: Asked) -> QueuePaused:
     """Lease nothing more from a queue. What runs goes on; new jobs are accepted and wait."""
     name = _queue(asked)
-    return Done(subject=f"queue {name}", action="paused", changed=asked.store.queues.pause(name, by=asked.by))
+    unknown = name not in queue_names(asked.store, asked.app.declared_queues())
+    changed = asked.store.queues.pause(name, by=asked.by)
+    return QueuePaused(subject=f"queue {name}", action="paused", changed=changed, unknown=unknown)
 
 
 def resume_queue(asked: Asked) -> Done:
@@ -106,7 +114,7 @@ def close_breaker(asked: Asked) -> Done:
 ROUTES = (
     Route(method="GET", path="/v1/queues", handler=list_queues, asks=Paging, gives=QueueList, dear=True, scope=Scope.READ, reach=Reach.OWN,
           links={"pause_queue": "queues/0/name", "resume_queue": "queues/0/name"}),
-    Route(method="POST", path="/v1/queues/{name}/pause", handler=pause_queue, gives=Done, scope=Scope.OPERATE, reach=Reach.ONE),
+    Route(method="POST", path="/v1/queues/{name}/pause", handler=pause_queue, gives=QueuePaused, scope=Scope.OPERATE, reach=Reach.ONE),
     Route(method="POST", path="/v1/queues/{name}/resume", handler=resume_queue, gives=Done, scope=Scope.OPERATE,
           reach=Reach.ONE),
     Route(method="GET", path="/v1/members", handler=list_members, asks=Paging, gives=MemberList, scope=Scope.READ,

@@ -90,8 +90,8 @@ def _time(facts: Facts, words: Words) -> Reason:
     if job.fence > 0:
         return Reason(
             code="put_off",
-            says="A worker had it and put it off: its task asked for that (Snooze), or that worker had no such task. "
-            "Or it was cancelled, and resubmitted for later.",
+            says="A worker had it and put it off: its task asked for that (Snooze), or that worker had no such task, or not the key that opens "
+            "what it holds. Or it was cancelled, and resubmitted for later.",
             clears_at=job.due_at,
         )
     return Reason(

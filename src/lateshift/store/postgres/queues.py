@@ -68,7 +68,7 @@ TENANTS = f"""WITH RECURSIVE name AS (
 SELECT tenant, counted.n, greatest(clock_timestamp() + %(skew)s::interval - counted.oldest, interval '0')
 FROM name, LATERAL (SELECT count(*) AS n, min(due_at) AS oldest FROM
   (SELECT due_at FROM lateshift.job j WHERE {_TENANT} AND j.tenant = name.tenant LIMIT %(most)s) AS bounded) counted"""
-KNOWN = "SELECT name, paused_at, paused_by FROM lateshift.queue"
+PAUSED = "SELECT name, paused_at, paused_by FROM lateshift.queue WHERE paused_at IS NOT NULL"
 # As few as code declares. Primary key.
 CONCEALED = "SELECT name FROM lateshift.sensitive"
 # One who only submits, or reads, hides no queue from others: see roles.
@@ -182,7 +182,7 @@ _Known = dict[str, tuple[datetime | None, str | None]]
 def _there(connection: Connection, limit: int | None) -> tuple[_Known, dict[str, int], dict[State, set[str]]]:
     """What is known of queues, how many jobs of each run, and in which jobs stand: of each state so many."""
     with connection.pipeline():
-        known = connection.execute(KNOWN)
+        known = connection.execute(PAUSED)
         running = connection.execute(COUNT_RUNNING, (COUNT_LIMIT,))
         named = {
             state: connection.execute(sql, {"queues": limit}) for state, sql in NAMES.items() if limit != 0

@@ -49,7 +49,7 @@ NEXT_TENANT = f"SELECT tenant FROM job WHERE {_TENANT} AND tenant > ? ORDER BY t
 COUNT_TENANT = (
     f"""SELECT count(*), min(due_at) FROM (SELECT due_at FROM job WHERE {_TENANT} AND tenant = ? LIMIT ?)"""
 )
-KNOWN = "SELECT name, paused_at, paused_by FROM queue"
+PAUSED = "SELECT name, paused_at, paused_by FROM queue WHERE paused_at IS NOT NULL"
 # As few as code declares. Primary key.
 CONCEALED = "SELECT name FROM sensitive"
 CONCEAL = "INSERT INTO sensitive (name) VALUES (?) ON CONFLICT DO NOTHING"
@@ -127,7 +127,7 @@ class SqliteQueues:
 
     def names(self) -> list[str]:
         with self._database.read() as connection:
-            found = {name for name, *_ in connection.execute(KNOWN)}
+            found = {name for name, *_ in connection.execute(PAUSED)}
             found |= {name for name, _ in connection.execute(COUNT_RUNNING, (COUNT_LIMIT,))}
             return [*found.union(*(_names(connection, state) for state in NEXT))]
 
@@ -135,7 +135,7 @@ class SqliteQueues:
         self, most: int = COUNT_LIMIT, *, limit: int | None = None, of: Collection[str] | None = None
     ) -> list[QueueView]:
         with self._database.read() as connection:
-            known = {name: (at, by) for name, at, by in connection.execute(KNOWN)}
+            known = {name: (at, by) for name, at, by in connection.execute(PAUSED)}
             running = dict(connection.execute(COUNT_RUNNING, (COUNT_LIMIT,)).fetchall())
             if of is None:
                 there = {state: {*islice(_names(connection, state), limit)} for state in NEXT}
