@@ -21,6 +21,7 @@ from lateshift.api.problem import STATUSES, refused_by
 from lateshift.api.route import PUBLIC, Asked, Done, Route
 from lateshift.api.routes import health
 from lateshift.model.depth import depth_of
+from lateshift.telemetry.liveness import LATE_AFTER, LEAST_INTERVAL, living
 from lateshift.testing import Kit
 from tests.api.asking import Web, asking, status_of
 
@@ -234,6 +235,20 @@ def test_a_store_that_does_not_answer_is_not_ready(
 
     monkeypatch.setattr(health, "aside", gone)
     assert web("GET", "/health/ready", token=None).status_code == 503
+
+
+def test_a_process_of_which_a_loop_no_longer_turns_is_not_ready_and_lives(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert web("GET", "/health/ready", token=None).status_code == 200
+    with living("Stuck") as loop:
+        loop.turned -= LATE_AFTER * LEAST_INTERVAL + 1
+        answer = web("GET", "/health/ready", token=None)
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        assert "a loop" in answer.json()["detail"].lower()
+        assert web("GET", "/health/live", token=None).status_code == 200
+        loop.has_turned(1)
+        assert web("GET", "/health/ready", token=None).status_code == 200
 
 
 def test_every_error_of_lateshift_has_a_status_or_is_a_fault() -> None:

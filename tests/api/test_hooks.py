@@ -58,6 +58,10 @@ def kit(app: Lateshift, seen: Seen, store_url: str, monkeypatch: pytest.MonkeyPa
     def build(message: Message) -> None:
         seen.append(message)
 
+    @app.on_webhook("gitlab", verify=by_hand)
+    @app.task
+    def merge(message: Message) -> None: ...
+
     @app.on_webhook("faulty", verify=by_hand, decode=at_fault)
     @app.task
     def never(event: Any) -> None: ...
@@ -377,3 +381,25 @@ def test_bodies_of_those_who_are_not_known_share_a_budget(kit: Kit) -> None:
         assert web("POST", "/hooks/own", content=b"a" * 900).status_code != 503
         known = {"name": "n" * 1_500}
         assert web("POST", "/v1/tokens", known).status_code == 422  # who is known has no share in it
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "X-Gitlab-Token", "X-Slack-Signature", "X-Shopify-Hmac-Sha256", "X-Telegram-Bot-Api-Secret-Token", "X-Api-Key", "Authorization",
+        "Cookie", "Stripe-Signature", "X-Hub-Signature-256", "X-Password",
+    ],
+)  # fmt: skip
+def test_what_lets_a_delivery_in_is_kept_nowhere(web: Web, name: str) -> None:
+    body = b'{"ref": "main"}'
+    told = {"X-Id": "1", name: "canary-7f3a", "X-Event": "push", "Idempotency-Key": "k1"}
+
+    assert post(web, body, told, "gitlab").status_code == 202
+    assert post(web, body, told | {"X-Id": "2"}, "faulty").status_code == 422
+
+    [job] = web.app.store.reports.jobs(JobFilter(), 100)
+    [refused] = web.app.store.triggers.refused(None, None, 10)
+    for kept in (job.payload, refused.raw + refused.rest):
+        assert b"canary-7f3a" not in kept
+        assert b"push" in kept
+        assert b"k1" in kept

@@ -173,6 +173,38 @@ def test_a_token_of_some_queues_makes_schedules_of_them_only(web: Web, kit: Kit)
     )
 
 
+def test_whose_time_a_schedule_gives_its_jobs_as_which_argument_is_another_argument(
+    web: Web, kit: Kit
+) -> None:
+    web("POST", "/v1/tasks/count/schedules", NEW | {"arguments": {"word": "ann"}})
+    url = "/v1/schedules/nightly/edit"
+    operates = token_of(kit.app, "operates", [Scope.OPERATE])
+    both = token_of(kit.app, "both", [Scope.OPERATE, Scope.ENQUEUE], ("mail",))
+
+    for change, field in (({"tick_as": "word"}, "tick_as"), ({"clear": ["tick_as"]}, "clear")):
+        refused = web("POST", url, change, token=operates)
+        assert (refused.status_code, refused.json()["field"]) == (403, field)
+    assert web("POST", url, {"clear": ["start"]}, token=operates).status_code == 200
+    changed = web("POST", url, {"tick_as": "word"}, token=both)
+    assert (changed.status_code, changed.json()["tick_as"]) == (200, "word")
+
+
+def test_a_token_changes_what_no_task_of_another_queue_is_given_by_its_tick(web: Web, kit: Kit) -> None:
+    web(
+        "POST",
+        "/v1/tasks/double/schedules",
+        {"name": "x", "cron": "@daily", "arguments": {"number": 1}, "queue": "mail"},
+    )
+    text = token_of(kit.app, "mailer", [Scope.OPERATE, Scope.ENQUEUE], ("mail",))
+
+    for change in ({"arguments": {"number": 2}}, {"tick_as": "number"}, {"clear": ["tick_as"]}):
+        refused = web("POST", "/v1/schedules/x/edit", change, token=text)
+        assert (refused.status_code, refused.json()["type"]) == (
+            403,
+            "urn:lateshift:problem:queue-forbidden",
+        ), change
+
+
 def test_the_past_of_a_schedule_is_filled_once_and_bounded(web: Web, kit: Kit) -> None:
     web("POST", "/v1/tasks/send/schedules", NEW)
     end = kit.app.store.clock.now()

@@ -1,6 +1,8 @@
 """Every listing is read page by page, by its cursor, and no page is larger than the bound, on both stores."""
 
+from base64 import urlsafe_b64decode
 from datetime import timedelta
+from hashlib import sha256, shake_256
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from lateshift import Lateshift, Permanent
 from lateshift.api import paging
 from lateshift.api.application import make_api
 from lateshift.api.bounds import PAGE, PAGE_MOST
+from lateshift.api.cursor import SEAL
 from lateshift.api.paging import Weight, within_bytes
 from lateshift.api.route import Route
 from lateshift.api.routes import dead_letters
@@ -234,3 +237,29 @@ def test_a_token_for_some_queues_reads_full_pages_of_them(web: Web, kit: Kit, sh
     rest = web("GET", f"/v1/queues?limit=1&cursor={page['next']}", token=own).json()
     assert [each["name"] for each in rest["queues"]] == ["x0005"]
     assert web("GET", f"/v1/queues?limit=1&cursor={page['next']}").json()["field"] == "cursor"
+
+
+@pytest.mark.parametrize("path", ["/v1/schedules", "/v1/sessions", "/v1/upcoming"])
+def test_where_the_next_page_begins_tells_a_token_nothing_of_other_queues(
+    web: Web, kit: Kit, shop: Shop, path: str
+) -> None:
+    canary = "canary-of-others"
+    new = {"name": canary, "cron": "@daily", "arguments": {"path": "cat.png"}}
+    assert web("POST", "/v1/tasks/thumbnail/schedules", new).status_code == 201
+    for number in (1, 2):
+        shop.thumbnail.options(session=canary, sequence=number, queue="images").enqueue("cat.png")
+    later = shop.thumbnail.options(delay=timedelta(days=1)).enqueue("cat.png")
+    kit.drain()
+    token = token_of(kit.app, "mailer", [Scope.READ], ("mail",))
+
+    page = web("GET", f"{path}?limit=1", token=token).json()
+    assert page["next"], "it ends behind something that is not shown"
+    [kept] = [each for each in kit.app.store.tokens.list(10) if each.name == "mailer"]
+    place = urlsafe_b64decode(page["next"] + "==")[SEAL:]
+    # Also to one who makes of the token whatever is kept of it.
+    streams = [bytes(len(place)), *(shake_256(key + b"\nhidden\n" + urlsafe_b64decode(page["next"] + "==")[:SEAL]).digest(len(place))
+                                    for key in (kept.digest, sha256(kept.digest).digest()))]  # fmt: skip
+    for stream in streams:
+        read = bytes(one ^ other for one, other in zip(place, stream, strict=True))
+        assert canary.encode() not in read
+        assert str(later.id).encode() not in read

@@ -116,7 +116,7 @@ def test_who_may_not_is_refused_at_every_route_and_who_may_is_not(
         assert answer.status_code == 403, scope
         assert "insufficient_scope" in answer.headers["www-authenticate"]
     for field in route.besides_for:
-        asks = (body or {}) | {field: ["to"] if field == "unset" else {"to": "bob"}}
+        asks = (body or {}) | {field: {"unset": ["to"], "tick_as": "to"}.get(field, {"to": "bob"})}
         alone = web(route.method, path, asks, token=token_of(app, f"alone-{field}", [route.scope]))
         assert (alone.status_code, alone.json()["field"]) == (403, field)
         assert web(route.method, path, asks, token=real).status_code not in (401, 403)
@@ -251,7 +251,12 @@ def test_the_matrix_names_every_route_and_who_may() -> None:
     assert ("POST", "/v1/tasks/{name}/jobs", "enqueue", "one queue") in lines
     assert ("GET", "/health/live", "public", "") in lines
     assert ("POST", "/v1/tasks/{name}/schedules", "operate, enqueue", "one queue") in lines
-    assert ("POST", "/v1/schedules/{name}/edit", "operate, enqueue for arguments", "one queue") in lines
+    assert (
+        "POST",
+        "/v1/schedules/{name}/edit",
+        "operate, enqueue for arguments or tick_as",
+        "one queue",
+    ) in lines
     assert ("POST", "/v1/jobs/{id}/resubmit", "operate, enqueue for change or unset", "one queue") in lines
     taking = {
         route.path for route in ROUTES if route.takes is not None and Scope.OPERATE in route.always

@@ -84,3 +84,15 @@ def test_a_server_that_is_still_at_its_commit_when_the_connection_is_lost_is_wai
 def until_they_wait(store: PostgresStore, doing: "Future[Any]", count: int) -> None:
     while query(store, WAITING) != [(count,)]:
         assert not doing.done()
+
+
+def test_who_takes_locks_by_the_numbers_of_lines_to_come_holds_up_no_deed(
+    store: PostgresStore, postgres_url: str
+) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as stranger:
+        stranger.execute(
+            "SELECT pg_advisory_lock(hashtextextended('lateshift audit ' || n, 0)) FROM generate_series(1, 50) n"
+        )
+        stranger.execute("SELECT pg_advisory_lock(n) FROM generate_series(1, 50) n")
+        with ThreadPoolExecutor(1) as thread:
+            assert thread.submit(store.queues.pause, "mail", by="ana").result(timeout=10) is True

@@ -215,3 +215,14 @@ def test_the_count_of_what_waits_stops_at_a_limit(store: Store) -> None:
     store.jobs.enqueue([replace(job, id=new_job_id()) for _ in range(COUNT_LIMIT + 1)])
 
     assert store.replies.waiting()[0] == COUNT_LIMIT
+
+
+def test_a_task_that_hears_alerts_no_more_is_told_of_jobs_again(store: Store, courier: Courier) -> None:
+    hears = replace(trigger("alerts", about="alert.*", kind="event"), task=HEARD.task)
+    store.triggers.declare([hears], app="shop")
+    store.triggers.declare([], app="shop", whole=True)
+
+    added(store, replying(to(HEARD), on=("received",)))
+    courier.read()
+
+    assert [view.task for view in store.reports.jobs(JobFilter(task=HEARD.task), 10)] == [HEARD.task]

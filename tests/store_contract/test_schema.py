@@ -79,8 +79,8 @@ def test_a_schema_that_is_too_new_is_refused_with_both_versions_and_the_remedy(s
 
 def make_newer(store: Store) -> None:
     if not store.url.startswith("postgresql"):
-        query(store, "PRAGMA user_version = 16")
-        assert NEXT == 16, "a new step: raise the number above"
+        query(store, "PRAGMA user_version = 17")
+        assert NEXT == 17, "a new step: raise the number above"
     else:
         query(store, "INSERT INTO {migration} (version) VALUES ({})", NEXT)
 

@@ -54,6 +54,16 @@ def audit(store: Store) -> list[tuple[str, str, str]]:
     return [(row.action, row.subject, row.actor) for row in store.audit.list(limit=100)]
 
 
+def test_what_the_servers_know_is_drawn_when_the_store_is_made_and_stays(store: Store) -> None:
+    secret = store.tokens.secret()
+    assert len(secret) == 32
+    assert len(set(secret)) > 8, "drawn by chance"
+    [(kept,)] = query(store, "SELECT value FROM {secret}")
+    assert kept == secret
+    store.ready()
+    assert store.tokens.secret() == secret
+
+
 def test_a_token_is_found_as_it_was_made(store: Store) -> None:
     token, text = make(store, queues=("images.*", "mail-?"), life=30 * DAY)
     held = parse(text)

@@ -13,8 +13,10 @@ from tests.walks.commands import Cli
 
 
 @pytest.fixture
-def app(store_url: str) -> Lateshift:
-    return Lateshift("shop", store=store_url)
+def app(store_url: str) -> Iterator[Lateshift]:
+    app = Lateshift("shop", store=store_url)
+    yield app
+    app.close()  # also after a failure: what is left open is another test's warning
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import sha256
 from inspect import iscoroutinefunction
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
@@ -229,13 +230,17 @@ class Asked:
 
     def check_besides(self) -> None:
         """Raises Refused unless the token is good for the second scope too, where the body asks for one."""
-        scope = self._route.besides
         given = [name for name in self._route.besides_for if getattr(self.body, name, None) is not None]
-        if scope is None or not given:
-            return
+        if given:
+            self.need_besides(given[0])
+
+    def need_besides(self, field: str) -> None:
+        """The same of a field that asks for it by what it says."""
+        scope = self._route.besides
+        assert scope is not None, "its route names the scope"
         if self.token is None or standing(self.token, scope, self._app.store.clock.now()) is not None:
             raise Refused(
-                403, "scope-forbidden", f"Other arguments ask for the scope {scope} besides.", field=given[0]
+                403, "scope-forbidden", f"Other arguments ask for the scope {scope} besides.", field=field
             )
 
     def job(self) -> JobView:
@@ -326,7 +331,8 @@ class Asked:
             for name in self.query.__struct_fields__
             if name not in ("cursor", "limit")
         }
-        return Cursors(self.token.digest if self.token else b"", self._route.path, filters)
+        key = sha256(self._app.store.tokens.secret() + (self.token.digest if self.token else b"")).digest()
+        return Cursors(key, self._route.path, filters)
 
 
 def no_queue(token: Token, queue: str | None, route: Route) -> Refused:

@@ -79,6 +79,9 @@ class Tokens(Protocol):
     def revoke(self, id: UUID, *, by: str) -> bool:
         """From this commit on it is good for nothing, and those whose parent it is with it; audited. False if there is none, or it was revoked before."""
 
+    def secret(self) -> bytes:
+        """What all who serve this store know, and no caller: as many bytes as a digest has, drawn when the store was made."""
+
     def used(self, ids: Sequence[UUID]) -> None:
         """These were used now. Written at most once in USED_EVERY for each."""
 

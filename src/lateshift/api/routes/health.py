@@ -10,6 +10,7 @@ from lateshift.api.problem import RETRY_AFTER, Refused
 from lateshift.api.route import PUBLIC, Asked, Route
 from lateshift.errors import StoreError
 from lateshift.runtime.aside import aside
+from lateshift.telemetry.liveness import ages
 
 
 class Health(Struct, frozen=True, kw_only=True):
@@ -22,15 +23,21 @@ async def live(asked: Asked) -> Health:
 
 
 async def ready(asked: Asked) -> Health:
-    """Whether the store answers, within five seconds; else 503."""
+    """Whether every loop of the process turns, and the store answers, within five seconds; else 503."""
+    if any(age.is_late for age in ages()):
+        raise _not_ready(
+            "A loop of this process has not turned well for long; its log and /metrics say which."
+        )
     try:
         async with asyncio.timeout(READY_WITHIN.total_seconds()):
             await aside(asked.store.queues.waiting, "default", 1)
     except (StoreError, TimeoutError):
-        raise Refused(
-            503, "not-ready", "The store does not answer.", headers={"Retry-After": str(RETRY_AFTER)}
-        ) from None
+        raise _not_ready("The store does not answer.") from None
     return Health(status="ready")
+
+
+def _not_ready(why: str) -> Refused:
+    return Refused(503, "not-ready", why, headers={"Retry-After": str(RETRY_AFTER)})
 
 
 ROUTES = (

@@ -103,7 +103,8 @@ def _refuse_taken(asked: Asked, name: str) -> None:
 def edit_schedule(asked: Asked) -> ScheduleDocument:
     """Change a schedule from now on; what is not said stays.
 
-    Of one that code makes, the change lasts until that code is changed. Other arguments ask for the scope `enqueue` too."""
+    Of one that code makes, the change lasts until that code is changed. Other arguments, and another argument that has the tick's time, ask for the scope `enqueue`
+    too."""
     body: ScheduleChange = asked.body
     view = asked.schedule().view()
     given = _given(body)
@@ -113,10 +114,12 @@ def edit_schedule(asked: Asked) -> ScheduleDocument:
         )
     if not given and not body.clear and body.arguments is None:
         raise Refused(422, "body-invalid", "Say what to change.")
-    if body.arguments is not None:
+    task = None
+    if body.arguments is not None or "tick_as" in {*given, *body.clear}:  # it says what the jobs are given
+        if "tick_as" in body.clear:
+            asked.need_besides("clear")
         asked.allow_task(view.job.spec.task)
-    checked = body.arguments is not None or "tick_as" in {*given, *body.clear}
-    task = asked.find_task(view.job.spec.task) if checked else None
+        task = asked.find_task(view.job.spec.task)
     edited = operating.edit(asked.store, view, given, body.clear, task, body.arguments, by=asked.by)
     return schedule_document(edited, asked.store.queues.concealed())
 
@@ -167,7 +170,7 @@ ROUTES = (
     Route(method="GET", path="/v1/schedules-tried", handler=try_schedule, asks=TryQuery, gives=Tried, scope=Scope.READ,
           reach=Reach.OWN),
     Route(method="POST", path="/v1/schedules/{name:path}/edit", handler=edit_schedule, takes=ScheduleChange,
-          gives=ScheduleDocument, scope=Scope.OPERATE, besides=Scope.ENQUEUE, besides_for=("arguments",), reach=Reach.ONE),
+          gives=ScheduleDocument, scope=Scope.OPERATE, besides=Scope.ENQUEUE, besides_for=("arguments", "tick_as"), reach=Reach.ONE),
     Route(method="POST", path="/v1/schedules/{name:path}/remove", handler=remove_schedule, gives=Done, scope=Scope.OPERATE,
           reach=Reach.ONE),
     Route(method="POST", path="/v1/schedules/{name:path}/backfill", handler=backfill_schedule, takes=BackfillBody,

@@ -278,7 +278,7 @@ ROUTES = (
     Route(method="GET", path="/v1/workflows", handler=list_workflows, asks=RunQuery, gives=RunsPage, dear=True, scope=Scope.READ,
           reach=Reach.OWN,
           links={"show_workflow": "runs/0/id", "signal_workflow": "runs/0/id", "undo_workflow": "runs/0/id", "cancel_workflow": "runs/0/id", "draw_run": "runs/0/id"}),
-    Route(method="GET", path="/v1/workflows/{id}", handler=show_workflow, asks=StepsQuery, gives=WholeRun, dear=True, scope=Scope.READ,
+    Route(method="GET", path="/v1/workflows/{id}", handler=show_workflow, asks=StepsQuery, gives=WholeRun, scope=Scope.READ,
           reach=Reach.ONE),
     Route(method="POST", path="/v1/workflows/{id}/signal", handler=signal_workflow, takes=SignalBody, gives=Signalled,
           scope=Scope.OPERATE, reach=Reach.ONE, keyed=True),

@@ -143,7 +143,7 @@ def _cancelled(result: Done) -> str:
 PAGES = (
     Page(path="/workflows", title="Workflows", section="Workflows", template="workflows.html", handler=list_page,
          dear=True, scope=Scope.READ, reach=Reach.OWN, asks=workflows.RunQuery),
-    Page(path="/workflows/{id}", title="Run", section="Workflows", template="run.html", handler=run_page, scope=Scope.READ,
+    Page(path="/workflows/{id}", title="Run", section="Workflows", template="run.html", handler=run_page, dear=True, scope=Scope.READ,
          reach=Reach.ONE, asks=RunPageQuery,
          actions={
              "signal": Action(route=_ROUTES[workflows.signal_workflow], body=_signal, says=_told, place="signal"),

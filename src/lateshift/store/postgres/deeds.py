@@ -1,5 +1,6 @@
 """What the audit tells of, done and told once in PostgreSQL, also if the answer to its commit is lost."""
 
+import secrets
 from collections.abc import Callable, Generator, Iterable, Sequence
 from datetime import timedelta
 from typing import TypeVar
@@ -12,13 +13,14 @@ from lateshift.store.postgres.database import Connection, Database
 
 T = TypeVar("T")
 
-# The lines of one transaction, and the number of the last. Whoever asks for the lock by that number waits until this transaction has
-# ended, also where the server is still at its commit and its client is gone.
-_LOCK = "pg_advisory_xact_lock(hashtextextended('lateshift audit ' || {}, 0))"
-WRITE = f"""WITH line AS (INSERT INTO lateshift.audit (at, action, subject, actor)
+LOCK_BITS = 63
+
+# The lines of one transaction, and the number of the last. Who asks for its lock waits until this transaction has ended, also where the
+# server is still at its commit and its client is gone. The lock is drawn for this deed: else whoever may connect could hold it before.
+WRITE = """WITH line AS (INSERT INTO lateshift.audit (at, action, subject, actor)
   SELECT clock_timestamp() + %(skew)s::interval, %(action)s, subject, %(by)s FROM unnest(%(subjects)s::text[]) AS subject RETURNING number)
-SELECT number, {_LOCK.format("number")} FROM (SELECT max(number) AS number FROM line) AS last"""
-WAIT = f"SELECT {_LOCK.format('%s::bigint')}"
+SELECT number, pg_advisory_xact_lock(%(lock)s::bigint) FROM (SELECT max(number) AS number FROM line) AS last"""
+WAIT = "SELECT pg_advisory_xact_lock(%s::bigint)"
 # Primary key.
 FIND = "SELECT 1 FROM lateshift.audit WHERE number = %s"
 # It stays so until this transaction ends: who asks with the same key waits here. Primary key.
@@ -43,6 +45,7 @@ class Lines:
     def __init__(self, connection: Connection, skew: timedelta) -> None:
         self._connection = connection
         self._skew = skew
+        self._lock = secrets.randbits(LOCK_BITS)
         self.last: int | None = None  # the number of the last line
 
     def write(self, action: str, subjects: Iterable[str], by: str) -> None:
@@ -52,8 +55,13 @@ class Lines:
             return
         if self.last is None:
             self._look()
-        told = {"action": action, "subjects": named, "by": by, "skew": self._skew}
+        told = {"action": action, "subjects": named, "by": by, "skew": self._skew, "lock": self._lock}
         [(self.last, _)] = self._connection.execute(WRITE, told).fetchall()
+
+    def are_kept(self, connection: Connection) -> bool:
+        """Whether their transaction was committed; by another, which waits for its end."""
+        connection.execute(WAIT, (self._lock,))
+        return bool(connection.execute(FIND, (self.last,)).fetchall())
 
     def _look(self) -> None:
         hold = held()
@@ -68,24 +76,19 @@ def do(database: Database, deed: Callable[[Connection, Lines], T]) -> T:
     """One transaction, which tells the audit of what it does. When the answer to its commit is lost, the next try finds out by the line,
     whose number no other ever has, whether it was kept. If it was, the answer is what it gave, and nothing is done again, whatever
     has become of it meanwhile."""
-    kept: tuple[int, T] | None = None  # the last line of the try before, and what it gave
+    kept: tuple[Lines, T] | None = None  # what the try before has told, and what it gave
 
     def work(connection: Connection, again: bool) -> T:
         nonlocal kept
         with connection.transaction():
-            if kept is not None and _is_there(connection, kept[0]):
+            if kept is not None and kept[0].are_kept(connection):
                 return kept[1]
             lines = Lines(connection, database.clock.offset)
             answer = deed(connection, lines)
-            kept = None if lines.last is None else (lines.last, answer)
+            kept = None if lines.last is None else (lines, answer)
         return answer
 
     return database.run(work)
-
-
-def _is_there(connection: Connection, number: int) -> bool:
-    connection.execute(WAIT, (number,))
-    return bool(connection.execute(FIND, (number,)).fetchall())
 
 
 def statements(jobs: Sequence[NewJob], skew: timedelta) -> Generator[Asked, Rows, None]:

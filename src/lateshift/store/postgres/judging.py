@@ -57,7 +57,7 @@ _JOB_FAULT = f"""CREATE OR REPLACE FUNCTION lateshift.job_fault(task text, queue
   time_limit interval, exclusive text, batch text, delivers boolean) RETURNS text LANGUAGE plpgsql AS $$ BEGIN
   RETURN CASE
    WHEN NOT delivers AND starts_with(task, '{OWN}')
-    OR EXISTS (SELECT FROM lateshift.trigger t WHERE t.task = job_fault.task AND starts_with(t.about, '{ALERTS}'))
+    OR EXISTS (SELECT FROM lateshift.trigger t WHERE t.task = job_fault.task AND starts_with(t.about, '{ALERTS}') AND t.removed_at IS NULL)
     THEN 'the task ' || left(task, {TASK_NAME_LIMIT}) || ' is started by nobody'
    WHEN (char_length(task) BETWEEN 1 AND {TASK_NAME_LIMIT} AND task !~ '[[:cntrl:]]') IS NOT TRUE THEN 'there is no such name of a task'
    WHEN NOT delivers AND starts_with(queue, '{DELIVERIES}') THEN 'the queue ' || left(queue, 100) || ' is of deliveries'

@@ -32,7 +32,9 @@ DELETE FROM lateshift.outbox
  WHERE number = ANY(ARRAY(SELECT number FROM oldest WHERE kind <> 2 UNION ALL SELECT number FROM held))
  RETURNING number, job, kind, queue, task, attempt, at, progress, history, result, reason, reply"""
 # The tasks that hear alerts. Triggers are few.
-HEARERS = f"SELECT DISTINCT task FROM lateshift.trigger WHERE starts_with(about, '{ALERTS}')"
+HEARERS = (
+    f"SELECT DISTINCT task FROM lateshift.trigger WHERE starts_with(about, '{ALERTS}') AND removed_at IS NULL"
+)
 # Primary key.
 WAITING = "SELECT count(*), min(at) FROM (SELECT at FROM lateshift.outbox ORDER BY number LIMIT %s) AS oldest"
 PUBLISH = """INSERT INTO lateshift.event (channel, queue, told, expires_at)

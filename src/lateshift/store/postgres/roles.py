@@ -26,9 +26,9 @@ WORKED_ON = (
     "job_parent", "job_tag", "lock", "member",
     "outbox", "program", "receipt", "refused", "rule", "run", "schedule", "session", "settled", "signal", "step", "tick", "trigger",
 )  # fmt: skip
-# What each may do with each table, besides: all but tokens' digests may be read by who reads, and all be written by who serves. What is
+# What each may do with each table, besides: all but tokens' digests and the servers' secret may be read by who reads, and all but that secret be written by who serves. What is
 # sensitive is so for good. What is the API's own, as tokens and kept answers, is purged by functions of the owner.
-SERVER = {"sensitive": ["SELECT, INSERT"]}
+SERVER = {"sensitive": ["SELECT, INSERT"], "secret": ["SELECT"]}
 WORKER = {
     "audit": ["SELECT, INSERT"],
     "queue": ["SELECT"],
@@ -43,7 +43,7 @@ SUBMITTER = {
     "session": ["SELECT (queue, name, next_sequence)"],
     "trigger": ["SELECT (app, name, subscription, removed_at)"],
 }
-TABLES = (*WORKED_ON, *WORKER, "answer", "token", "migration")
+TABLES = (*WORKED_ON, *WORKER, "answer", "token", "secret", "migration")
 
 # What writes the outbox, by its owner's right.
 TELLING = ("job_received()", "job_moved()", "job_progressed()", "job_ended()")
@@ -111,7 +111,7 @@ def statements(prefix: str, database: str) -> list[str]:
 
 def matrix() -> dict[str, dict[str, list[str]]]:
     """For each role but the owner, the rights to each table, as GRANT has them."""
-    every = [table for table in TABLES if table != "migration"]
+    every = [table for table in TABLES if table not in ("migration", "secret")]
     reads = {table: ["SELECT"] for table in every} | {"token": [f"SELECT ({_TOKEN})"]}
     return {
         "server": {table: [_ALL] for table in every} | SERVER,

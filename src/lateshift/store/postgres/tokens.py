@@ -43,6 +43,8 @@ USED = f"""UPDATE lateshift.token SET last_used_at = {_NOW} WHERE id = ANY(ARRAY
  FOR NO KEY UPDATE SKIP LOCKED))"""
 # token_name
 NAMED = f"SELECT {_COLUMNS} FROM lateshift.token WHERE name = %s AND revoked_at IS NULL"
+# One row.
+SECRET = "SELECT value FROM lateshift.secret"
 # A part of a listing each. token_lasting, token_ending, token_gone.
 _LISTED = f"SELECT {_COLUMNS} FROM lateshift.token WHERE {SIGN_IN} = %(sign_in)s AND revoked_at"
 _BEHIND = "(%(at)s::timestamptz, %(id)s::uuid)"
@@ -68,6 +70,7 @@ class PostgresTokens:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._clock = database.clock
+        self._secret = b""
 
     def create(self, token: Token, *, maker: UUID | None = None) -> None:
         row = (
@@ -95,6 +98,13 @@ class PostgresTokens:
     def named(self, name: str) -> Token | None:
         rows = self._database.run(lambda connection, again: connection.execute(NAMED, (name,)).fetchall())
         return _token(rows[0]) if rows else None
+
+    def secret(self) -> bytes:
+        if not self._secret:
+            [(self._secret,)] = self._database.run(
+                lambda connection, again: connection.execute(SECRET).fetchall()
+            )
+        return self._secret
 
     def list(
         self, limit: int, *, state: TokenState | None = None, sign_ins: bool = False, after: TokenPlace | None = None

@@ -35,7 +35,7 @@ ANY = "SELECT 1 FROM outbox LIMIT 1"
 TAKE = """DELETE FROM outbox WHERE number IN (SELECT number FROM outbox ORDER BY number LIMIT ?)
  RETURNING number, job, kind, queue, task, attempt, at, progress, history, result, reason, reply"""
 # The tasks that hear alerts. Triggers are few.
-HEARERS = f"SELECT DISTINCT task FROM trigger WHERE about GLOB '{ALERTS}*'"
+HEARERS = f"SELECT DISTINCT task FROM trigger WHERE about GLOB '{ALERTS}*' AND removed_at IS NULL"
 # Primary key.
 WAITING = "SELECT count(*), min(at) FROM (SELECT at FROM outbox ORDER BY number LIMIT ?)"
 PUBLISH = "INSERT INTO event (channel, queue, told, expires_at) VALUES (?, ?, ?, ?)"

@@ -360,6 +360,11 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX job_held_up ON job (queue, blocked_by) WHERE state = 3",
         "CREATE INDEX settled_dead_of ON settled (queue, task, id) WHERE state = 6",
     ),
+    (
+        # What all servers of this store know, and nobody who asks them: places in listings are hidden with it.
+        "CREATE TABLE secret (number INTEGER PRIMARY KEY DEFAULT 1 CHECK (number = 1), value BLOB NOT NULL)",
+        "INSERT INTO secret (value) VALUES (randomblob(32))",
+    ),
 )
 
 VERSION = len(STEPS)

@@ -38,6 +38,8 @@ STALE = "SELECT 1 FROM token WHERE id = ? AND (last_used_at IS NULL OR last_used
 USED = "UPDATE token SET last_used_at = ?2 WHERE id = ?1 AND (last_used_at IS NULL OR last_used_at <= ?3)"
 # token_name
 NAMED = f"SELECT {_COLUMNS} FROM token WHERE name = ? AND revoked_at IS NULL"
+# One row.
+SECRET = "SELECT value FROM secret"
 # A part of a listing each. token_lasting, token_ending, token_gone.
 _LISTED = f"SELECT {_COLUMNS} FROM token WHERE {SIGN_IN} = ?1 AND revoked_at"
 LISTED = {
@@ -61,6 +63,7 @@ class SqliteTokens:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._clock = database.clock
+        self._secret = b""
 
     def create(self, token: Token, *, maker: UUID | None = None) -> None:
         row = (
@@ -87,6 +90,12 @@ class SqliteTokens:
         with self._database.read() as connection:
             rows = connection.execute(NAMED, (name,)).fetchall()
         return _token(rows[0]) if rows else None
+
+    def secret(self) -> bytes:
+        if not self._secret:
+            with self._database.read() as connection:
+                [(self._secret,)] = connection.execute(SECRET).fetchall()
+        return self._secret
 
     def list(
         self, limit: int, *, state: TokenState | None = None, sign_ins: bool = False, after: TokenPlace | None = None
