@@ -1,0 +1,64 @@
+"""What pages say of jobs: which are meant, what was done to them, and how long they ran. On both stores."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from msgspec import structs
+
+from lateshift.dashboard.telling import Row
+from lateshift.model.job import AttemptRecord, JobView, State
+from lateshift.store.contract import Store
+from lateshift.testing import Kit
+from tests.api.shop import Shop
+from tests.dashboard.browsing import Browser
+from tests.store_contract.driving import Worker
+
+DEAD_ALONE = "Without a state, dead jobs alone are meant."
+
+
+def taken(store: Store, queue: str) -> None:
+    """By a worker that runs its first job, and does not end it."""
+    [line] = store.jobs.lines([queue])
+    assert Worker(store).lease(1, line)
+
+
+def test_a_resubmission_by_a_filter_without_a_state_says_that_dead_jobs_alone_are_meant(
+    browser: Browser, shop: Shop, kit: Kit
+) -> None:
+    cancelled = shop.send.enqueue("ann")
+    kit.app.store.jobs.cancel([cancelled.id], by="ann")
+    browser.look("/jobs?task=send")
+    browser.send("/jobs/preview", {"action": "resubmit", "task": "send"})
+    assert "Resubmit 0 jobs? No dead job fits that can be resubmitted" in browser.text
+    assert "only dead and cancelled ones" not in browser.text
+    assert DEAD_ALONE in browser.text
+    shop.send.enqueue("nobody")
+    kit.drain()
+    browser.send("/jobs/preview", {"action": "resubmit", "task": "send"})
+    assert f"Resubmit 1 job? They are ready again, with fresh attempts and the arguments that they have. Each is in the audit. {DEAD_ALONE}" in browser.text  # fmt: skip
+    assert browser.page is not None
+    [leads] = re.findall(r'the state <a href="([^"]*)"', browser.page.text)
+    assert leads == "/jobs?task=send&amp;state=cancelled"
+    assert str(cancelled.id) in browser.ask("GET", leads.replace("&amp;", "&")).text
+
+
+@pytest.mark.parametrize(
+    "form", [{"action": "cancel"}, {"action": "resubmit", "state": "dead"}, {"action": "resubmit", "state": "cancelled"}]
+)  # fmt: skip
+def test_where_the_state_is_chosen_or_does_not_matter_nothing_is_said_of_it(
+    browser: Browser, shop: Shop, form: dict[str, str]
+) -> None:
+    shop.send.enqueue("ann")
+    browser.look("/jobs?task=send")
+    browser.send("/jobs/preview", form | {"task": "send"})
+    assert DEAD_ALONE not in browser.text
+
+
+def test_rows_that_were_ticked_are_meant_whatever_they_are_in(browser: Browser, shop: Shop, kit: Kit) -> None:
+    job = shop.send.enqueue("ann")
+    kit.app.store.jobs.cancel([job.id], by="ann")
+    browser.look("/jobs?task=send")
+    browser.send("/jobs/preview", {"action": "resubmit", "task": "send", "ids": str(job.id)})
+    assert "Resubmit 1 job?" in browser.text
+    assert DEAD_ALONE not in browser.text
