@@ -62,3 +62,47 @@ def test_rows_that_were_ticked_are_meant_whatever_they_are_in(browser: Browser, 
     browser.send("/jobs/preview", {"action": "resubmit", "task": "send", "ids": str(job.id)})
     assert "Resubmit 1 job?" in browser.text
     assert DEAD_ALONE not in browser.text
+
+
+def test_a_job_that_runs_is_said_to_be_told_to_stop_and_not_to_be_cancelled(
+    browser: Browser, shop: Shop, kit: Kit
+) -> None:
+    job = shop.thumbnail.enqueue("cat.png")
+    browser.look(f"/jobs/{job.id}")
+    taken(kit.app.store, "images")
+    browser.send(f"/jobs/{job.id}/cancel")
+    assert f"job {job.id}: told to stop. " in browser.text
+    assert "cancelled." not in browser.text
+    assert job.view().state is State.RUNNING
+
+
+def test_a_job_that_waits_is_said_to_be_cancelled_and_one_that_has_ended_how(
+    browser: Browser, shop: Shop, kit: Kit
+) -> None:
+    waits, done = shop.send.options(delay=timedelta(hours=1)).enqueue("ann"), shop.send.enqueue("bob")
+    kit.drain()
+    browser.look(f"/jobs/{waits.id}")
+    browser.send(f"/jobs/{waits.id}/cancel")
+    assert f"job {waits.id}: cancelled. " in browser.text
+    browser.send(f"/jobs/{done.id}/cancel")
+    assert f"job {done.id}: completed already. " in browser.text
+
+
+def test_a_run_whose_job_is_cancelled_is_not_said_to_have_ended(
+    browser: Browser, shop: Shop, kit: Kit
+) -> None:
+    run = shop.order.enqueue(1)
+    kit.drain()
+    browser.look(f"/jobs/{run.id}")
+    browser.send(f"/jobs/{run.id}/cancel")
+    assert f"job {run.id}: told to stop. " in browser.text
+
+
+def test_a_batch_of_which_a_job_runs_is_not_said_to_be_cancelled(
+    browser: Browser, shop: Shop, kit: Kit
+) -> None:
+    batch = kit.app.batch([shop.thumbnail.call("cat.png"), shop.send.call("ann")])
+    taken(kit.app.store, "images")
+    browser.look(f"/batches/{batch.id}")
+    browser.send(f"/batches/{batch.id}/cancel")
+    assert f"batch {batch.id}: what waited is cancelled, what runs is told to stop." in browser.text
