@@ -106,3 +106,33 @@ def test_a_batch_of_which_a_job_runs_is_not_said_to_be_cancelled(
     browser.look(f"/batches/{batch.id}")
     browser.send(f"/batches/{batch.id}/cancel")
     assert f"batch {batch.id}: what waited is cancelled, what runs is told to stop." in browser.text
+
+
+def test_the_list_tells_how_long_a_job_that_died_ran(browser: Browser, shop: Shop, kit: Kit) -> None:
+    job = shop.send.enqueue("nobody")
+    kit.drain()
+    [died] = job.view().history
+    assert died.ran_for is not None
+    [ran] = re.findall(r'class="number ran">([^<]*)<', browser.ask("GET", "/jobs?state=dead").text)
+    assert re.fullmatch("[\\d.]+\N{NO-BREAK SPACE}[µm]?s", ran)
+
+
+DIED = AttemptRecord(attempt=1, fence=1, at=None, reason="exhausted", ran_for=2.5)  # type: ignore[arg-type]
+AGAIN = AttemptRecord(attempt=1, fence=1, at=None, reason="resubmitted")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("state", "history", "ran"),
+    [
+        (State.DEAD, [DIED], 2.5),
+        (State.DEAD, [], None),
+        (State.DEAD, [DIED, AGAIN], None),  # then it died of something else, without an attempt
+        (State.READY, [DIED], None),
+        (State.CANCELLED, [DIED], None),
+    ],
+)
+def test_how_long_a_job_ran_is_told_of_the_attempt_that_ended_it(
+    kit: Kit, shop: Shop, state: State, history: list[AttemptRecord], ran: float | None
+) -> None:
+    view: JobView = shop.send.enqueue("ann").view()
+    assert Row.of(structs.replace(view, state=state, history=history)).ran == ran
