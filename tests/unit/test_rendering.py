@@ -10,7 +10,9 @@ from lateshift.dashboard.rendering import duration, named, share
 @pytest.mark.parametrize(
     ("seconds", "told"),
     [
-        (0, "0 ms"),
+        (0, "0 µs"),
+        (0.000_000_3, "0 µs"),
+        (0.000_001, "1 µs"),
         (0.000_012, "12 µs"),
         (0.000_999_9, "1 ms"),
         (0.34, "340 ms"),

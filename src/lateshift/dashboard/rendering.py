@@ -60,7 +60,7 @@ def render(name: str, **context: Any) -> str:
 
 
 def duration(span: timedelta | float | None) -> str:
-    """In the one or two units that matter, to the nearest: `80 µs`, `340 ms`, `12.4 s`, `3 min 20 s`, `2 d 4 h`."""
+    """In the one or two units that matter, to the nearest: `0 µs`, `80 µs`, `340 ms`, `12.4 s`, `3 min 20 s`, `2 d 4 h`."""
     if span is None:
         return "–"
     seconds = span.total_seconds() if isinstance(span, timedelta) else float(span)
