@@ -10,7 +10,7 @@ from lateshift.dashboard.pages.all import PAGES
 from lateshift.model.access import new_token
 from lateshift.model.job import JobFilter, State
 from lateshift.store.open import open_store
-from tests.browser.conftest import NARROW, SignedIn
+from tests.browser.conftest import NARROW, WIDE, SignedIn
 from tests.browser.serving import Served
 
 
@@ -58,6 +58,78 @@ def test_rows_are_walked_and_pages_reached_by_keys(signed_in: SignedIn, full: Se
     expect(page.get_by_role("dialog")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_be_hidden()
+
+
+def test_the_chosen_row_is_ticked_by_a_key_and_the_keys_go_on(signed_in: SignedIn, full: Served) -> None:
+    page = signed_in(full).new_page()
+    page.goto("/jobs")
+    ticks = page.locator("tbody input[type=checkbox]")
+    page.keyboard.press("x")
+    expect(page.locator("tbody input:checked")).to_have_count(0)
+    for key in "jxjxjx":
+        page.keyboard.press(key)
+    page.keyboard.press("k")
+    page.keyboard.press("x")
+    for number, is_ticked in enumerate((True, False, True)):
+        expect(ticks.nth(number)).to_be_checked(checked=is_ticked)
+    assert "xtick the row" in " ".join((page.locator("#keys").text_content() or "").split())
+    page.goto("/queues")
+    page.keyboard.press("j")
+    page.keyboard.press("x")  # where there is nothing to tick
+    expect(page).to_have_url(full.url + "/queues")
+
+
+def test_after_an_action_its_message_has_the_focus_beside_the_button_that_undoes_it(
+    signed_in: SignedIn, full: Served
+) -> None:
+    page = signed_in(full).new_page()
+    page.goto("/queues/tight")
+    for button, back in (("Pause", "Resume"), ("Resume", "Pause")):
+        page.get_by_role("button", name=button).press("Enter")
+        expect(page.get_by_role("status")).to_be_focused()
+        page.keyboard.press("Shift+Tab")
+        expect(page.get_by_role("button", name=back)).to_be_focused()
+
+
+def test_what_a_page_refuses_at_its_top_has_the_focus(signed_in: SignedIn, full: Served) -> None:
+    page = signed_in(full).new_page()
+    page.goto("/jobs?since=whenever")
+    expect(page.get_by_role("alert")).to_be_focused()
+
+
+VANISHED = """row => [...row.querySelectorAll(".tag, .state")]
+  .filter((chip) => getComputedStyle(chip).backgroundColor === getComputedStyle(row).backgroundColor).map((chip) => chip.textContent)"""
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_no_chip_has_the_ground_of_its_row(signed_in: SignedIn, full: Served, look: str) -> None:
+    """Also where a hand is over it, and where it was walked to."""
+    page = signed_in(full, color_scheme=look).new_page()
+    page.goto("/jobs?task=album")
+    row = page.locator("tbody tr", has=page.locator(".tag")).first
+    expect(row.locator(".tag").first).to_be_visible()
+    assert row.evaluate(VANISHED) == []
+    row.hover()
+    assert row.evaluate(VANISHED) == []
+    page.mouse.move(0, 0)
+    page.keyboard.press("j")
+    expect(row).to_have_class("chosen")
+    assert row.evaluate(VANISHED) == []
+
+
+LINES = """all => all.map((each) => {
+  const range = document.createRange();
+  range.selectNodeContents(each);
+  return new Set([...range.getClientRects()].map((it) => Math.round(it.top))).size;
+})"""
+
+
+def test_a_mean_stays_on_one_line_with_its_unit(signed_in: SignedIn, full: Served) -> None:
+    page = signed_in(full, viewport=WIDE).new_page()
+    page.goto("/")
+    mean = page.locator(".tile .whole")
+    assert mean.evaluate_all(LINES) == [1]
+    assert re.fullmatch("mean ([\\d.]+\u00a0.*|–)", mean.text_content() or "")
 
 
 @pytest.mark.parametrize("libraries", [True, False])

@@ -43,7 +43,7 @@ class Browser:
         """What stands on the page, without its tags; and without the name of the store, which has any digits in it."""
         assert self.page is not None
         whole = re.sub(r'<small class="store".*?</small>', "", self.page.text.replace("<wbr>", ""))
-        return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", whole)))
+        return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", " ", whole)))
 
     def send(self, path: str, form: Mapping[str, str] | None = None, **headers: str) -> httpx.Response:
         assert self.page is not None

@@ -328,7 +328,7 @@ def test_runs_that_were_undone_need_nobody_and_neither_lead_the_list_nor_fill_it
     assert "Permanent there is nobody" in said
     assert "Left out: 3 runs of workflows that were undone, and need nobody. Show them" in said
     assert "order" not in said.partition("Died of")[2].partition("Left out")[0]
-    assert "Dead letters 1 Workflows" in said
+    assert "Dead letters 1 that need somebody, with those of steps Workflows" in said
     assert "order" in browser.look("/dead-letters?reason=undone").partition("Died of")[2]
     assert "Left out" not in browser.text
 
@@ -341,10 +341,10 @@ def test_the_menu_tells_how_many_dead_letters_there_are_to_those_who_may_see_all
     assert "Dead letters Workflows" in stranger.look("/queues")
     shop.send.enqueue("nobody")
     kit.drain()
-    assert "Dead letters 1 Workflows" in stranger.look("/queues")
+    assert "Dead letters 1 that need somebody, with those of steps Workflows" in stranger.look("/queues")
     shop.send.enqueue("nobody")
     kit.drain()
-    assert "Dead letters 2+ Workflows" in stranger.look("/queues")
+    assert "Dead letters 2+ that need somebody, with those of steps Workflows" in stranger.look("/queues")
     looked_again = stranger.ask("GET", "/queues", headers={"HX-Request": "true"})
     assert 'class="count"' not in looked_again.text
     stranger.sign_in_as(Scope.READ, queues=("mail",))

@@ -66,6 +66,9 @@ def test_a_queue_is_asked_for_only_where_one_can_be_named(stranger: Browser) -> 
     stranger.sign_in_as(Scope.READ, queues=("images", "mail"))
     for path in ("/jobs", "/dead-letters"):
         assert "Choose one of them: images , mail ." in stranger.look(path)
+        assert stranger.page is not None
+        assert 'class="sheet' not in stranger.page.text  # an empty one would be a line that means nothing
+        assert "fits this" not in stranger.look(f"{path}?task=thumbnail")
     for path in ("/batches", "/triggers", "/breakers", "/members"):
         said = stranger.ask("GET", path)
         assert said.status_code == 403

@@ -201,7 +201,7 @@ def test_a_queue_shows_its_limits_its_tenants_who_serves_it_and_what_is_held(
     said = browser.look("/queues/busy")
 
     assert "Run at once at most 3 Start at most 10 in 1 s" in said
-    assert "worker 1 on rack-7 runs 0" in said
+    assert "worker 1 on rack-7 runs 0 in all its queues" in said
     assert "acme 2 " in said
     assert "beta 1 " in said
     assert "No worker that is there takes jobs from this queue." in browser.look("/queues/images")

@@ -47,6 +47,8 @@ def test_a_form_that_is_refused_keeps_what_was_typed(browser: Browser) -> None:
     assert 'value="mail images.*"' in page
     assert re.search(r'value="read" checked', page)
     assert browser.send("/tokens/create", FORM | {"scopes": ""}).status_code == 422
+    assert "Nothing chosen. Choose what it may do, at least one of these." in browser.text
+    assert "Body invalid" not in browser.text
     assert browser.send("/tokens/create", FORM | {"name": "a b"}).status_code == 422
     browser.send("/tokens/create", FORM)
     browser.look("/tokens")

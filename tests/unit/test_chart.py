@@ -43,7 +43,7 @@ def test_bars_stand_on_one_another_and_the_scale_is_a_round_number() -> None:
     assert failed.drawn == "M1 40V20h8V40z"
     assert jobs.hints[0] == "11:35 UTC: completed 30, failed 10"
     assert jobs.said.startswith(
-        "Jobs in a minute over the last hour: completed, at most 30, at the end 0; failed, at most 10"
+        "Jobs in a minute over the last hour: completed, at most 30, in the last full minute 0; failed, at most 10"
     )
 
 
@@ -51,7 +51,7 @@ def test_the_period_under_way_is_told_apart_and_looks_like_no_end() -> None:
     counted = samples(Over.HOUR, last=Figures(completed=10, backlog=1))
     counted[-2] = Sample(counted[-2].at, Figures(completed=20, backlog=2))
     jobs, _, backlog, _ = charts(counted, Over.HOUR, workers=True)
-    assert jobs.series[0].last == "20"
+    assert (jobs.last, jobs.series[0].last) == ("last full minute", "20")
     assert jobs.series[0].drawn == "M581 100V0h8V100z"
     assert jobs.series[0].under_way == "M591 100V50h8V100z"
     assert jobs.hints[-1] == "12:34 UTC, not over yet: completed 10, failed 0"
@@ -72,7 +72,29 @@ def test_the_marks_of_a_scale_of_counts_are_whole_numbers(completed: int, marks:
 
 def test_at_first_the_period_under_way_is_all_there_is_to_tell() -> None:
     jobs = charts(samples(Over.HOUR, last=Figures(completed=30)), Over.HOUR, workers=False)[0]
-    assert jobs.series[0].last == "30"
+    assert (jobs.last, jobs.series[0].last) == ("minute under way", "30")
+
+
+@pytest.mark.parametrize(
+    ("over", "last"),
+    [(Over.HOUR, "last full minute"), (Over.DAY, "last full 15 min"), (Over.WEEK, "last full 2 h")],
+)
+def test_the_last_values_of_all_series_are_of_the_one_period_that_is_named(over: Over, last: str) -> None:
+    waited = Figures(started=2, waited=1.0, waits=[0, 0, 2, 0, 0, 0, 0], longest=1.0, ran=3.0)
+    drawn = charts(samples(over, first=waited, last=waited), over, workers=False)
+    assert [(chart.title, chart.last) for chart in drawn if chart.title != "Backlog"] == [
+        (
+            "Jobs in a minute",
+            "minute under way" if over is Over.HOUR else last.replace("last full ", "") + " under way",
+        ),
+        ("Time until a job starts", last),
+        ("Worker time", last),
+    ]
+    assert [series.last for series in drawn[1].series] == [
+        "–",
+        "–",
+    ]  # nothing started in it, whatever did since
+    assert drawn[3].series[0].last == "0"
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from lateshift.dashboard.rendering import duration, named, share
+from lateshift.dashboard.rendering import duration, named, share, unparted
 
 
 @pytest.mark.parametrize(
     ("seconds", "told"),
     [
-        (0, "0 ms"),
+        (0, "0 µs"),
+        (0.000_000_3, "0 µs"),
+        (0.000_001, "1 µs"),
         (0.000_012, "12 µs"),
         (0.000_999_9, "1 ms"),
         (0.34, "340 ms"),
@@ -21,6 +23,14 @@ from lateshift.dashboard.rendering import duration, named, share
 def test_a_time_is_told_in_the_unit_that_matters(seconds: float, told: str) -> None:
     assert duration(seconds) == told
     assert duration(timedelta(seconds=seconds)) == told
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"), [(0.34, "340~ms"), (6.7, "6.7~s"), (200, "3~min 20~s"), (None, "–"), (-5, "−5~s")]
+)
+def test_a_number_is_not_parted_from_its_unit(seconds: float | None, told: str) -> None:
+    assert unparted(duration)(seconds).replace("\N{NO-BREAK SPACE}", "~") == told
+    assert unparted(share)(0.000_01).split(" ") == ["<\N{NO-BREAK SPACE}0.1\N{NO-BREAK SPACE}%"]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from lateshift import Lateshift
 from lateshift.cli.watch import TELL_EVERY, Watch
 from lateshift.clock import ManualClock
 from lateshift.model.ids import new_member_id
+from lateshift.model.outcome import DeadLettered
+from tests.store_contract.driving import DAY, Worker, added, make_job
 
 pytestmark = pytest.mark.anyio
 
@@ -73,6 +75,49 @@ async def test_whoever_stops_says_what_is_left_by_a_last_count(monkeypatch: pyte
     watch.stopping.set()
     await watch.turn()
     assert "1 left for the next shift" in watch.summary()
+
+
+async def test_whoever_stops_says_how_many_dead_letters_need_somebody_where_not_all_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shift = Shift(monkeypatch)
+    store = shift.app.store
+    worker = Worker(store)
+
+    def died(reason: str) -> None:
+        added(store, make_job())
+        worker.settle(worker.lease_one(), DeadLettered(reason, b"[]", DAY))
+
+    async def told() -> str:
+        watch = Watch(shift.app)
+        watch.stopping.set()
+        await watch.turn()
+        return watch.summary().partition("next shift, ")[2]
+
+    assert await told() == "0 dead letters."
+    died("undone")
+    assert await told() == "1 dead letter, of which none needs anybody."
+    died("exhausted")
+    assert await told() == "2 dead letters, of which 1 needs somebody."
+    died("exhausted")
+    assert await told() == "3 dead letters, of which 2 need somebody."
+    monkeypatch.setattr("lateshift.cli.watch.DEAD_JUDGED", 1)
+    assert await told() == "3 dead letters, of which 1+ need somebody."
+
+
+@pytest.mark.parametrize("reasons", [["exhausted"], ["exhausted", "permanent"]])
+async def test_where_all_dead_letters_need_somebody_it_goes_without_saying(
+    monkeypatch: pytest.MonkeyPatch, reasons: list[str]
+) -> None:
+    shift = Shift(monkeypatch)
+    worker = Worker(shift.app.store)
+    for reason in reasons:
+        added(shift.app.store, make_job())
+        worker.settle(worker.lease_one(), DeadLettered(reason, b"[]", DAY))
+    sight = Watch(shift.app)
+    sight.stopping.set()
+    await sight.turn()
+    assert "somebody" not in sight.summary()
 
 
 async def test_the_rate_of_a_line_is_of_all_the_time_that_the_line_is_about(

@@ -239,7 +239,8 @@ class View(Watch):
                 job.task, Text(short(job.id), style=QUIET), Text(job.reason or "", style="red"), Text(message),
                 Text(f"{duration(max(timedelta(0), ago))} ago", style=QUIET),
             )  # fmt: skip
-        return _panel(table, "dead letters", _left_out(self.sight.dead_count, rows), style="red")
+        note = " · ".join(filter(None, (self.sight.dead_needing, _left_out(self.sight.dead_count, rows))))
+        return _panel(table, "dead letters", note, style="red")
 
     def _log(self, rows: int) -> RenderableType:
         shown = [_log_line(line) for line in list(self._lines)[-rows:]]

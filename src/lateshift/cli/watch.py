@@ -29,6 +29,7 @@ SMOOTHED_OVER = 3  # seconds that a rate is the mean of
 TELL_EVERY = 10.0
 RUNNING_READ = 100
 DEAD_READ = 10
+DEAD_JUDGED = 1_000  # the newest, of which it is told how many need somebody
 HELD_READ = 10
 PATIENCE = 2.0  # seconds until a look that is not answered is trouble
 
@@ -69,6 +70,7 @@ class Sight:
     workers: list[MemberView] = field(default_factory=list)
     running: list[JobView] = field(default_factory=list)
     dead: list[JobView] = field(default_factory=list)
+    needing: tuple[int, bool] = (0, False)  # dead letters that need somebody; whether there may be more
     broken: list[CircuitView] = field(default_factory=list)  # breakers that are open
     held: list[RunView] = field(default_factory=list)  # runs of workflows that wait for an operator
 
@@ -83,6 +85,21 @@ class Sight:
     @property
     def dead_count(self) -> int:
         return sum(queue.dead for queue in self.queues)
+
+    @property
+    def dead_needing(self) -> str | None:
+        """How many of them need somebody, as a run that was undone does not; None if all do, which goes without saying."""
+        count, more = self.needing
+        if count >= self.dead_count:
+            return None
+        if not count and not more:
+            return "none needs anybody"
+        return f"{amount(count)}{'+' if more else ''} need{'s' if count == 1 and not more else ''} somebody"
+
+    @property
+    def dead_told(self) -> str:
+        said = counted(self.dead_count, "dead letter")
+        return said if self.dead_needing is None else f"{said}, of which {self.dead_needing}"
 
 
 class Watch:
@@ -143,8 +160,14 @@ class Watch:
         self.count(
             {view.id: int(view.stats.get("completed", 0)) for view in members}, self._app.clock.monotonic()
         )
+        queues, needing = self.sight.queues, self.sight.needing
+        if self._wants_queues:
+            queues = self._with_the_empty(store.queues.list())
+            some = any(queue.dead for queue in queues)
+            needing = store.reports.count_dead(DEAD_JUDGED) if some else (0, False)
         return Sight(
-            queues=self._with_the_empty(store.queues.list()) if self._wants_queues else self.sight.queues,
+            queues=queues,
+            needing=needing,
             workers=[view for view in members if view.kind == "worker" and not view.dead],
             running=[*map(masked_view, store.reports.running(RUNNING_READ))] if self.detailed else [],
             dead=[*map(masked_view, store.reports.jobs(JobFilter(state=State.DEAD), DEAD_READ))]
@@ -189,7 +212,7 @@ class Watch:
         shown = amount(rate) if rate >= 10 else f"{rate:.1f}".removesuffix(".0")
         return (
             f"{amount(self.pace.total)} completed, {shown} a second over the last {duration(over)}; {sight.running_count} running,"
-            f" {amount(sight.waiting_count)} waiting, {counted(sight.dead_count, 'dead letter')}"
+            f" {amount(sight.waiting_count)} waiting, {sight.dead_told}"
         )
 
     def close(self) -> None:
@@ -204,6 +227,5 @@ class Watch:
         )
         return (
             f"stopped after {ran}: {done}{amount(sight.waiting_count)} left for the next shift,"
-            f" {counted(sight.dead_count, 'dead letter')}"
-            + (", as last seen: the store does not answer." if self.trouble else ".")
+            f" {sight.dead_told}" + (", as last seen: the store does not answer." if self.trouble else ".")
         )

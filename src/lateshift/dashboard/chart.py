@@ -36,8 +36,8 @@ AGO = {
 
 class Series(Struct, frozen=True, kw_only=True):
     """`kind`: bars, area or line. `meaning`: by which it is coloured. `drawn`: a path, of the periods that are over. `under_way`: the
-    bar of the one that is not, which would look like an end. `dots`: of the points of a line that have none beside them. `last`: of the
-    last period that is over, if there is anything in those."""
+    bar of the one that is not, which would look like an end. `dots`: of the points of a line that have none beside them. `last`: at the
+    period that the chart says."""
 
     name: str
     kind: str
@@ -49,7 +49,7 @@ class Series(Struct, frozen=True, kw_only=True):
 
 
 class Chart(Struct, frozen=True, kw_only=True):
-    """`said`: the same in words. `hints`: of each period, told where the pointer rests."""
+    """`last`: which period the last values are of. `said`: the same in words. `hints`: of each period, told where the pointer rests."""
 
     title: str
     series: list[Series]
@@ -57,6 +57,7 @@ class Chart(Struct, frozen=True, kw_only=True):
     marks: list[str]  # the scale, from the top
     ago: Sequence[str]
     hints: list[str]
+    last: str
     said: str
 
 
@@ -85,7 +86,7 @@ def charts(samples: Sequence[Sample], over: Over, *, workers: bool) -> list[Char
             Wanted("completed", "bars", "good", lambda it, seconds: it.completed / seconds * 60),
             Wanted("failed", "bars", "bad", lambda it, seconds: it.failed / seconds * 60),
         ]),
-        ("Time until a job starts", duration, 0, [
+        ("Time until a job starts", _time, 0, [
             Wanted("95 % within", "line", "busy", lambda it, _: it.wait_within(0.95), partly=True),
             Wanted("mean", "line", "soft", lambda it, _: it.mean_wait, partly=True),
         ]),
@@ -97,7 +98,7 @@ def charts(samples: Sequence[Sample], over: Over, *, workers: bool) -> list[Char
             Wanted("busy", "area", "busy", lambda it, seconds: it.busy / seconds),
         ]))  # fmt: skip
     else:
-        wanted.append(("Worker time", duration, 0, [Wanted("ran", "bars", "busy", lambda it, _: it.ran)]))
+        wanted.append(("Worker time", _time, 0, [Wanted("ran", "bars", "busy", lambda it, _: it.ran)]))
     return [
         _chart(title, told, least, series, list(zip(few, passed, strict=True)), over)
         for title, told, least, series in wanted
@@ -120,9 +121,12 @@ def _chart(
         largest = max((value for column in columns for value in column if value is not None), default=0.0)
     top = max(
         least,
-        _round_up_time(largest) if told is duration else _round_up(largest) if least else _whole(largest),
+        _round_up_time(largest) if told is _time else _round_up(largest) if least else _whole(largest),
     )
     below = [0.0] * len(samples)
+    begun = not any(any(column[:-1]) for column in columns)  # nothing but the period under way
+    shown, period = -1 if begun else -2, _period(samples[0][1])
+    last = f"{period} under way" if begun else f"last full {period}"
     series = []
     for each, column in zip(wanted, columns, strict=True):
         over_with: list[float | None] = column if each.partly else column[:-1]
@@ -131,12 +135,8 @@ def _chart(
         under_way = _bar(len(over_with), below[-1], column[-1] or 0, top) if each.kind == "bars" else ""
         if stacked:
             below = [low + (value or 0) for low, value in zip(below, column, strict=True)]
-        told_of = (
-            over_with if any(over_with) else column
-        )  # at first there is nothing but the period under way
-        last = next((value for value in reversed(told_of) if value is not None), None)
         series.append(Series(
-            name=each.name, kind=each.kind, meaning=each.meaning, drawn=drawn, under_way=under_way, dots=dots, last=_or_none(last, told)
+            name=each.name, kind=each.kind, meaning=each.meaning, drawn=drawn, under_way=under_way, dots=dots, last=_or_none(column[shown], told)
         ))  # fmt: skip
     pattern = "%H:%M" if over is Over.HOUR else "%b %d %H:%M"
     hints = [
@@ -147,10 +147,10 @@ def _chart(
         )
         for place, (sample, _) in enumerate(samples)
     ]
-    marks = [_mark_of_time(at) if told is duration else f"{at:,g}" for at in (top, top / 2, 0)]
+    marks = [_mark_of_time(at) if told is _time else f"{at:,g}" for at in (top, top / 2, 0)]
     said = f"{title} over the last {over.name.lower()}: " + "; ".join(
         f"{each.name}, at most {_or_none(max((it for it in column if it is not None), default=None), told)}, "
-        f"at the end {series[place].last}"
+        f"in the {last} {series[place].last}"
         for place, (each, column) in enumerate(zip(wanted, columns, strict=True))
     )
     return Chart(
@@ -160,6 +160,7 @@ def _chart(
         marks=marks,
         ago=AGO[over],
         hints=hints,
+        last=last,
         said=said,
     )
 
@@ -220,8 +221,17 @@ def _round_up_time(seconds: float) -> float:
     return next((top for top in nice if top >= seconds), _round_up(seconds))
 
 
+def _period(seconds: float) -> str:
+    return "minute" if seconds == 60 else duration(seconds)
+
+
 def _number(value: float) -> str:
     return "under 0.01" if 0 < value < 0.01 else rate(value)
+
+
+def _time(seconds: float) -> str:
+    """Of a sum: nothing is nothing, in any unit."""
+    return duration(seconds) if seconds else "0"
 
 
 def _mark_of_time(seconds: float) -> str:

@@ -17,7 +17,8 @@ def _as_typed(form: Form) -> Any:
     return {name: value for name, value in form.items() if value != ""}
 
 
-def _nothing_to_say(result: Any) -> str:
+def says_done(result: Any) -> str:
+    """What was done to what, where there is nothing else to say."""
     return f"{result.subject}: {result.action}." if result.changed else f"{result.subject}: it was so before."
 
 
@@ -29,7 +30,7 @@ class Action:
 
     route: Route
     body: Callable[[Form], Any] = _as_typed
-    says: Callable[[Any], str] = _nothing_to_say
+    says: Callable[[Any], str] = says_done
     leads: Callable[[Any, Form], str] | None = None
     shows: str | None = None
     place: str = ""

@@ -3,7 +3,7 @@ page forbids."""
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
@@ -30,6 +30,8 @@ HEADERS = {
 }  # fmt: skip
 _ID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _WORD_ENDS = re.compile(r"([_.:/-]+)")
+_BEFORE_UNIT = re.compile(r"(?<=[0-9]) (?![0-9])|(?<=[<>]) ")
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 BRIEF = 100  # characters of a value in a table
 _SEQUENCES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 _CONTROLS = {
@@ -47,7 +49,7 @@ def templates() -> Environment:
         finalize=_finalized,
     )  # fmt: skip
     made.filters |= {
-        "duration": duration, "count": count, "instant": instant, "clock": clock, "pretty": pretty, "short": short, "share": share, "rate": rate,
+        "duration": unparted(duration), "count": count, "instant": instant, "clock": clock, "pretty": pretty, "short": short, "share": unparted(share), "rate": rate,
         "short_ids": short_ids, "linked": linked, "sentence": sentence, "with_cursor": with_cursor, "plain": plain, "brief": brief, "count_whole": count_whole,
         "labelled": labelled, "back_to": lambda form, path, names: back_to(path, form, names), "named": named, "told": told, "hanging": lambda text: hanging(plain(text)),
     }  # fmt: skip
@@ -60,14 +62,14 @@ def render(name: str, **context: Any) -> str:
 
 
 def duration(span: timedelta | float | None) -> str:
-    """In the one or two units that matter, to the nearest: `80 µs`, `340 ms`, `12.4 s`, `3 min 20 s`, `2 d 4 h`."""
+    """In the one or two units that matter, to the nearest: `0 µs`, `80 µs`, `340 ms`, `12.4 s`, `3 min 20 s`, `2 d 4 h`."""
     if span is None:
         return "–"
     seconds = span.total_seconds() if isinstance(span, timedelta) else float(span)
     if seconds < 0:
         return f"−{duration(-seconds)}"
     if seconds < 0.999_5:
-        return f"{seconds * 1e6:.0f} µs" if 0 < seconds < 0.000_999_5 else f"{seconds * 1000:.0f} ms"
+        return f"{seconds * 1e6:.0f} µs" if seconds < 0.000_999_5 else f"{seconds * 1000:.0f} ms"
     if seconds < 59.95:
         return f"{seconds:.1f}".removesuffix(".0") + " s"
     return _minutes(max(60.0, seconds))
@@ -80,6 +82,11 @@ def told(at: datetime, now: datetime) -> str:
         return "just now" if at <= now else "now"
     span = f"{round(seconds)} s" if seconds < 59.5 else _minutes(max(60.0, seconds))
     return f"{span} ago" if at <= now else f"in {span}"
+
+
+def unparted(told: Callable[[Any], str]) -> Callable[[Any], str]:
+    """The same, with no end of a line between a number and its unit; between `3 min` and `20 s` there may be one."""
+    return lambda value: _BEFORE_UNIT.sub(_NO_BREAK, told(value))
 
 
 def _minutes(seconds: float) -> str:

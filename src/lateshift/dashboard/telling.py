@@ -21,18 +21,20 @@ SOON = timedelta(seconds=1)  # what was due so soon after it was made was due at
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A job in a table: `what` is the one thing to know about it in its state, else what it was asked to do."""
+    """A job in a table: `what` is the one thing to know about it in its state, else what it was asked to do. `ran`: how
+    long its last attempt did, of one that has ended by it; nobody counts the stretches of a run."""
 
     view: JobView
     what: str
     arguments: Any
+    ran: float | None
 
     @classmethod
     def of(cls, view: JobView, run: RunRow | None = None) -> "Row":
         """`run`: its row, if it is a run of a workflow that has begun."""
         view = masked_view(view)
         what = at_what(run, view.state) if view.is_run and not view.state.settled else _what(view)
-        return cls(view=view, what=" ".join(what.split()), arguments=readable(view.payload))
+        return cls(view=view, what=" ".join(what.split()), arguments=readable(view.payload), ran=_ran(view))
 
 
 def rows_of(store: Store, views: Sequence[JobView]) -> list[Row]:
@@ -40,6 +42,15 @@ def rows_of(store: Store, views: Sequence[JobView]) -> list[Row]:
     ids = [view.id for view in views if view.is_run and not view.state.settled]
     runs = store.workflows.begun(ids) if ids else {}
     return [Row.of(view, runs.get(view.id)) for view in views]
+
+
+def _ran(view: JobView) -> float | None:
+    if view.is_run:
+        return None
+    if view.state is State.COMPLETED and view.started_at is not None and view.settled_at is not None:
+        return (view.settled_at - view.started_at).total_seconds()
+    died = view.state is State.DEAD and bool(view.history) and view.history[-1].reason != RESUBMITTED
+    return view.history[-1].ran_for if died else None
 
 
 def _what(view: JobView) -> str:

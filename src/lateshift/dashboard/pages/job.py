@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from lateshift.api.bounds import JSON_DEPTH
 from lateshift.api.problem import Refused
-from lateshift.api.route import Asked, Reach
+from lateshift.api.route import Asked, Done, Reach
 from lateshift.api.routes import jobs
 from lateshift.api.steps import own_logs
-from lateshift.dashboard.page import Action, Context, Form, Page
+from lateshift.dashboard.page import Action, Context, Form, Page, says_done
 from lateshift.dashboard.pages.dead_letters import PREVIEW_DISCARD
 from lateshift.dashboard.steps import STEPS_SHOWN
 from lateshift.dashboard.telling import life_of
@@ -117,6 +117,15 @@ def _audit(asked: Asked, id: UUID) -> list[Any]:
     return list(asked.store.audit.list(limit=AUDIT_SHOWN, subject=str(id)))
 
 
+def _cancelled(done: Done) -> str:
+    """One that runs goes on until its worker stops it, and the run of a workflow until what it did is undone."""
+    if done.state in (None, State.CANCELLED.label):
+        return says_done(done)
+    if State[done.state.upper()].settled:
+        return f"{done.subject}: {done.state} already."
+    return f"{done.subject}: told to stop{'' if done.changed else ' before'}."
+
+
 def edited(form: Form) -> Any:
     """The arguments as they were typed. Raises Refused if that is no JSON object."""
     typed = form.get("arguments", "")
@@ -133,7 +142,7 @@ def edited(form: Form) -> Any:
 PAGES = (
     Page(path="/jobs/{id}", title="Job", section="Jobs", template="job.html", handler=job_page, scope=Scope.READ, reach=Reach.ONE,
          actions={
-             "cancel": Action(route=_ROUTES[jobs.cancel_job]),
+             "cancel": Action(route=_ROUTES[jobs.cancel_job], says=_cancelled),
              "resubmit": Action(route=_ROUTES[jobs.resubmit_job], body=lambda form: {}),
              "edit": Action(route=_ROUTES[jobs.resubmit_job], body=edited, place="edit"),
              "discard-preview": PREVIEW_DISCARD,

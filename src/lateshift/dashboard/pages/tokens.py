@@ -6,6 +6,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from lateshift.api.bounds import PAGE
+from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Reach
 from lateshift.api.routes import tokens
 from lateshift.dashboard.page import Action, Context, Form, Page
@@ -46,6 +47,9 @@ def _lines(documents: list[TokenDocument], own: UUID | None) -> list[TokenLine]:
 
 
 def _new(form: Form) -> Any:
+    """Raises Refused: of boxes none of which is ticked a browser says nothing."""
+    if not words_in(form, "scopes"):
+        raise Refused(422, "nothing-chosen", "Choose what it may do, at least one of these.", field="scopes")
     return {
         "name": form.get("name", "").strip(), "scopes": words_in(form, "scopes"), "queues": words_in(form, "queues"),
         "expires": seconds_in(form, "expires"),

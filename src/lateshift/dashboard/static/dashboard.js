@@ -15,6 +15,9 @@ function select(step) {
   next.scrollIntoView({ block: "nearest" });
 }
 
+// As a hand does: what hangs on a tick hears of it.
+const tick = () => document.querySelector("tr.chosen input[type=checkbox]")?.click();
+
 function letGo() {
   for (const row of document.querySelectorAll("tr.chosen")) row.classList.remove("chosen");
   document.activeElement?.blur();
@@ -32,6 +35,7 @@ document.addEventListener("keydown", (event) => {
     go(event.key);
   } else if (event.key === "j") select(1);
   else if (event.key === "k") select(-1);
+  else if (event.key === "x") tick();
   else if (event.key === "Enter" && event.target === document.body) document.querySelector("tr.chosen a")?.click();
   else if (event.key === "g") going = Date.now() + 1500;
   else if (event.key === "Escape") letGo();
