@@ -331,6 +331,10 @@ def test_runs_that_were_undone_need_nobody_and_neither_lead_the_list_nor_fill_it
     assert "Dead letters 1 that need somebody, with those of steps Workflows" in said
     assert "order" in browser.look("/dead-letters?reason=undone").partition("Died of")[2]
     assert "Left out" not in browser.text
+    monkeypatch.setattr(answering, "LETTERS_COUNTED", 3)
+    assert "Dead letters 0+ that need somebody" in browser.look("/queues"), (
+        "the newest need nobody, and there is an older one"
+    )
 
 
 def test_the_menu_tells_how_many_dead_letters_there_are_to_those_who_may_see_all(

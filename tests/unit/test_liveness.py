@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -21,7 +22,8 @@ from lateshift.scheduler.ticker import Ticker
 from lateshift.store.contract import Members, Store
 from lateshift.supervisor.sweep import Sweep
 from lateshift.telemetry import liveness
-from lateshift.telemetry.liveness import LATE_AFTER, LEAST_INTERVAL, ages, turns
+from lateshift.telemetry.liveness import LATE_AFTER, LEAST_INTERVAL, ages, living, turns
+from lateshift.worker.control import Control
 
 LONG = LATE_AFTER * LEAST_INTERVAL + 1
 # Of the parts that loops turn: the commands' live views turn by themselves.
@@ -129,6 +131,29 @@ def test_a_heartbeat_that_fails_at_every_beat_is_late(now: list[float]) -> None:
     heartbeat._run()
 
     assert told == [begun] * 5
+
+
+@pytest.mark.anyio
+async def test_a_turn_between_two_looks_into_a_store_that_is_away_is_none_that_was_well(
+    now: list[float],
+) -> None:
+    worker = SimpleNamespace(held=[], hand_back_waiting=lambda before: None)
+    control, away, late = Control(cast(Any, worker), cast(Any, None), SYSTEM), [True], []
+
+    async def speak() -> None:
+        if away[0]:
+            raise StoreUnavailable("away")
+
+    control._speak = speak  # type: ignore[method-assign]
+    with living("Control") as loop:
+        for turn in range(8):
+            away[0] = turn < 5
+            now[0] += LONG / 2
+            pause = await control.turn()
+            loop.has_turned(pause.total_seconds())
+            late.append(loop.turned != now[0])
+
+    assert late == [False, True, True, True, True, False, False, False]
 
 
 def handlers() -> Iterator[tuple[str, ast.ExceptHandler]]:

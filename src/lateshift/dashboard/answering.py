@@ -222,7 +222,9 @@ class Pages:
         if "hx-request" in request.headers or "/dead-letters" not in sees or token.queues:
             return ""
         count, more = self._app.store.reports.count_dead(LETTERS_COUNTED)
-        return f"{count}{'+' if more else ''}" if count else ""
+        return (
+            f"{count}{'+' if more else ''}" if count or more else ""
+        )  # 0+: none of the newest, and there are older ones
 
     def _asked(self, request: Request, route: Route, token: Token) -> Asked:
         return Asked(
