@@ -51,6 +51,22 @@ def test_old_arguments_are_kept_longer_than_attempts() -> None:
     assert (len(kept), kept[0].attempt, kept[1], kept[-1].attempt) == (KEPT, 1, edited, 39)
 
 
+def test_attempts_are_kept_longer_than_lines_that_say_only_that_somebody_resubmitted_the_job() -> None:
+    story = None
+    for attempt in range(1, 6):
+        story = append(story, record(attempt))
+    for number in range(12):
+        story = append(
+            story,
+            AttemptRecord(attempt=5, fence=5, at=NOW, reason="resubmitted", message=f"by ann, {number}"),
+        )
+
+    kept = read(story)
+    assert len(kept) == KEPT
+    assert [entry.attempt for entry in kept if entry.reason == "failed"] == [1, 2, 3, 4, 5]
+    assert kept[-1].message == "by ann, 11"
+
+
 def test_a_history_of_nothing_but_edits_is_bounded() -> None:
     story = None
     for attempt in range(1, 40):

@@ -32,5 +32,7 @@ def append(history: bytes | None, record: AttemptRecord) -> bytes:
 
 
 def _least_wanted(records: list[AttemptRecord]) -> int:
-    """The oldest between the first and the latest that holds no old arguments, which stand nowhere else."""
-    return next((place for place in range(1, KEPT) if records[place].was is None), 1)
+    """Between the first and the latest: the oldest that tells of a resubmission alone, which the audit does too; else the oldest that holds no old
+    arguments, which stand nowhere else."""
+    plain = [place for place in range(1, KEPT) if records[place].was is None]
+    return next((place for place in plain if records[place].reason == RESUBMITTED), plain[0] if plain else 1)
