@@ -19,7 +19,7 @@ from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.rate import Rate
 from lateshift.model.workflow.run import is_step
-from lateshift.resubmission import Course, Plan, Planned, Resubmission, Resubmitted, Tasks, up_to
+from lateshift.resubmission import Course, Plan, Resubmission, Resubmitted, Tasks, up_to
 from lateshift.store.contract import Store
 
 PAGE = 200
@@ -120,11 +120,7 @@ class DeadLetters:
 
     def plan(self, change: Change | None = None, *, limit: int = 1_000) -> Plan:
         """What `resubmit` would do with the same arguments; nothing is written."""
-        plan = self._resubmission(change, "").plan(up_to(limit, self._to_edit(change)))
-        if not self.whole and change is None:
-            found = self._store.reports.named([each.view.id for each in plan.examples])
-            plan.examples = [Planned(view, None) for view in found if view is not None]
-        return plan
+        return self._resubmission(change, "").plan(up_to(limit, self._to_edit(change)))
 
     def resubmit(
         self, change: Change | None = None, *, by: str = "the caller", limit: int = 1_000, first: int = 0,

@@ -24,9 +24,11 @@ from lateshift.task import Task
 BATCH = 200  # jobs in one transaction
 BATCH_BYTES = (
     8 * 1024 * 1024
-)  # of their arguments, where these are changed, and what the last of them is over
+)  # of arguments that are changed, before and after, and what the last of them is over; others stay where they are
 EXAMPLES = 20
-EXAMPLES_BYTES = 1024 * 1024  # of their arguments: of large ones fewer are shown
+EXAMPLES_BYTES = (
+    1024 * 1024
+)  # of their arguments, likewise: of large ones that are changed, or read whole, fewer are shown
 PROBLEMS_KEPT = 20  # kinds of problem that are told apart
 LOOK_EVERY = 0.2  # seconds between two looks at those that went first
 
@@ -38,6 +40,20 @@ class Planned(Struct, frozen=True):
 
     view: JobView
     edit: Edit | None
+
+    @property
+    def size(self) -> int:
+        """Bytes of arguments that are shown of it."""
+        return len(self.view.payload) if self.edit is None else self.edit.size
+
+
+class Batch(Struct):
+    """What goes in one transaction: of those that were `found`, each with its fence, the `ids` that can go, some of them with other
+    arguments."""
+
+    found: dict[JobId, int] = field(default_factory=dict)
+    ids: list[JobId] = field(default_factory=list)
+    edits: dict[JobId, Edit] = field(default_factory=dict)
 
 
 class Plan(Struct, kw_only=True):
@@ -85,7 +101,7 @@ class Resubmission:
 
     def plan(self, views: Iterable[JobView], told: Callable[[int], None] = lambda count: None) -> Plan:
         """Nothing is written. Of what `views` gives the ids are kept, and a few examples."""
-        plan = Plan()
+        plan, shown = Plan(), 0
         for view in views:
             plan.count += 1
             plan.runs.add(view)
@@ -102,10 +118,10 @@ class Resubmission:
             if edit is not None:
                 plan.edited += 1
                 plan.changed.update(each.name for each in changes(edit))
-            shown = sum(len(each.view.payload) for each in plan.examples)
             more = len(plan.examples) < EXAMPLES and shown < EXAMPLES_BYTES
             if more and (edit is not None or self._change is None):
                 plan.examples.append(Planned(view, edit))
+                shown += plan.examples[-1].size
         return plan
 
     def carry_out(
@@ -120,40 +136,47 @@ class Resubmission:
     ) -> Resubmitted:
         """Batch by batch, each one transaction. A job that has changed since it was found is skipped."""
         left, done = iter(views), Resubmitted()
-        if course.first:
-            tried = list(islice(left, course.first))
-            self._send(tried, done)
-            told(len(tried))
-            self._wait_for(tried, course.wait, clock, done, stopping, sleep)
+        few, tried = islice(left, course.first), dict[JobId, int]()
+        while (batch := self._batch(few)).found:
+            self._send(batch, done)
+            tried |= batch.found
+            told(len(batch.found))
+        self._wait_for(tried, course.wait, clock, done, stopping, sleep)
         gone = 0
-        while done.stopped is None and (batch := _batch(left)):
+        while done.stopped is None and (batch := self._batch(left)).found:
             if stopping():
                 done.stopped = "interrupted"
                 break
             self._send(batch, done, course.rate, gone)
-            gone += len(batch)
-            told(len(batch))
+            gone += len(batch.found)
+            told(len(batch.found))
         return done
 
-    def _send(
-        self, batch: list[JobView], done: Resubmitted, rate: Rate | None = None, after: int = 0
-    ) -> None:
-        edits: dict[JobId, Edit] = {}
-        ids: list[JobId] = []
-        for view in batch:
+    def _batch(self, left: Iterator[JobView]) -> Batch:
+        """The next that go in one transaction."""
+        batch, size = Batch(), 0
+        for view in islice(left, BATCH):
+            batch.found[view.id] = view.fence
             try:
                 edit = self._edit(view)
             except UsageError:  # it died after the others were looked through
                 continue
-            ids.append(view.id)
+            batch.ids.append(view.id)
             if edit is not None:
-                edits[view.id] = edit
+                batch.edits[view.id] = edit
+                size += edit.size
+                if size > BATCH_BYTES:
+                    break
+        return batch
+
+    def _send(self, batch: Batch, done: Resubmitted, rate: Rate | None = None, after: int = 0) -> None:
+        ids, edits = batch.ids, batch.edits
         delays = {} if rate is None else rate.delays(ids, after=after)
         sent = set(self._store.jobs.resubmit(ids, by=self._by, edits=edits, delays=delays)) if ids else set()
         done.spread = max([done.spread, *(delay for id, delay in delays.items() if id in sent)])
         done.ids += [id for id in ids if id in sent]
         done.edited += len(sent & edits.keys())
-        done.skipped += [view.id for view in batch if view.id not in sent]
+        done.skipped += [id for id in batch.found if id not in sent]
 
     def _edit(self, view: JobView) -> Edit | None:
         if self._tasks is None:
@@ -205,12 +228,12 @@ class Resubmission:
         return callable(self._change) or bool(self._change)
 
     def _wait_for(
-        self, tried: list[JobView], wait: timedelta, clock: Clock, done: Resubmitted,
+        self, tried: Mapping[JobId, int], wait: timedelta, clock: Clock, done: Resubmitted,
         stopping: Callable[[], bool], sleep: Callable[[float], None],
     ) -> None:  # fmt: skip
         """Until each of the first has completed. One that failed, if only an attempt, stops it all."""
         sent = set(done.ids)
-        open_ = {view.id: view.fence for view in tried if view.id in sent}
+        open_ = {id: fence for id, fence in tried.items() if id in sent}
         end = clock.monotonic() + wait.total_seconds()
         while open_ and done.stopped is None:
             for id, fence in list(open_.items()):
@@ -233,17 +256,6 @@ def fared_badly(view: JobView, fence: int) -> bool:
     """Whether a job that was resubmitted at this fence has ended otherwise than completed, or has failed since."""
     failed = any(record.fence > fence and record.reason != RESUBMITTED for record in view.history)
     return failed or view.state in (State.DEAD, State.CANCELLED)
-
-
-def _batch(left: Iterator[JobView]) -> list[JobView]:
-    """The next that go in one transaction."""
-    batch, size = [], 0
-    for view in islice(left, BATCH):
-        batch.append(view)
-        size += len(view.payload)
-        if size > BATCH_BYTES:
-            break
-    return batch
 
 
 def refuse_own(task: Task[..., Any]) -> None:

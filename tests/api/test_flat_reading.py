@@ -17,7 +17,8 @@ from lateshift.model.triggering.trigger import Arrival, NewTrigger, Refused
 from lateshift.operating.schedule_making import add
 from lateshift.testing import testing
 from lateshift.worker.current import session
-from tests.api.test_flat_memory import Server, serving
+from tests.api.test_flat_memory import GROWTH, Server, serving
+from tests.api.test_flat_reads import peak
 
 PROGRAM = """
 from lateshift import Lateshift
@@ -29,6 +30,7 @@ app = Lateshift("shop")
 def fall(text: str) -> str: ...
 """
 MANY = 100  # large things of each kind
+RESUBMITTED = 200
 LARGE = "é" * 120_000  # 240 kB
 EVENT = b'["' + b"x" * 1_000_000 + b'"]'
 AT_ONCE = 4  # readers
@@ -196,6 +198,7 @@ def test_the_memory_of_a_server_stays_flat_while_many_large_jobs_are_chosen(
         def read(path: str, body: dict[str, Any]) -> list[str]:
             answer = server.client.post(path.partition(" ")[0], json=body)
             assert answer.status_code == 200, answer.text
+            assert len(answer.content) < PAGE_BYTES
             told = answer.json()
             kept = sum(each["count"] for each in told.get("kept", ()))
             assert len(told["ids"]) + kept == MANY, told
@@ -209,3 +212,22 @@ def test_the_memory_of_a_server_stays_flat_while_many_large_jobs_are_chosen(
             grown[path] = most_of(server, partial(read, path, body))
             grown[f"{path}, named"] = most_of(server, partial(read, path, named))
     assert_flat(grown)
+
+
+def test_the_memory_of_a_server_stays_flat_while_many_large_jobs_are_resubmitted(
+    tmp_path: Path, store_url: str
+) -> None:
+    """What nobody changes is moved where it is kept, and never comes to the server."""
+    app = shop(store_url)
+    with testing(app, store=store_url) as kit:
+        for _ in range(RESUBMITTED // MANY):
+            make_dead(app)
+        kit.drain()
+    with serving(tmp_path, store_url, PROGRAM) as server:
+        ids = server.client.post("/v1/dead-letters/preview", json={"all": True}).json()["ids"]
+        before = peak(server)
+        answer = server.client.post("/v1/dead-letters/resubmit", json={"ids": ids})
+        grown = peak(server) - before
+        assert len(answer.json()["resubmitted"]) == RESUBMITTED, answer.text
+    print(f"{before / 2**20:.1f} MiB, and {grown / 2**20:.1f} more")
+    assert grown < GROWTH

@@ -1,6 +1,7 @@
 """Schedules made and changed, sessions, limits, pipelines, graphs, logs, batches and what triggers refused, over HTTP."""
 
 import logging
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -11,8 +12,9 @@ from lateshift.api.bounds import BACKFILL_MOST
 from lateshift.model.access import Scope
 from lateshift.model.scheduling.schedule import NewSchedule
 from lateshift.model.scheduling.timing import EARLIEST, LATEST
-from lateshift.operating import names
+from lateshift.operating import names, refused
 from lateshift.testing import Kit
+from lateshift.testing.interposed import Interposed
 from tests.api.asking import Web, token_of
 from tests.api.shop import Shop
 
@@ -400,3 +402,24 @@ def test_what_was_refused_is_listed_shown_retried_and_discarded(web: Web, kit: K
     assert web("GET", f"/v1/refused/{NOWHERE}").status_code == 404
     actions = [row.action for row in kit.app.store.audit.list(limit=10)]
     assert (actions.count("accept"), actions.count("discard")) == (3, 1)
+
+
+def test_which_were_refused_is_known_without_reading_what_came(
+    web: Web, kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kit.app.declare_webhooks()
+    for number in range(5):
+        web("POST", "/hooks/orders", content=b'{"id": "x"}', token=None, headers={"X-Id": f"d{number}"})
+    verbs: set[str] = set()
+
+    def look(verb: str, call: Callable[..., Any], /, *args: Any) -> Any:
+        verbs.add(verb)
+        return call(*args)
+
+    store = Interposed(kit.app.store, look)
+    ids = [view.id for view in kit.app.store.triggers.refused("orders", None, 10)]
+    monkeypatch.setattr(refused, "READ_AT_ONCE", 2)
+    assert refused.ids_of(store, "orders") == ids
+    assert [refused.ids_of(store, "orders", most) for most in (3, 4)] == [ids[:3], ids[:4]]
+    assert refused.ids_of(store, "nothing") == []
+    assert verbs == {"triggers.which_refused"}

@@ -14,6 +14,7 @@ LARGE = {
     "run",
     "step",
     "signal",
+    "refused",
 }
 
 FILL_SQLITE = f"""
@@ -43,6 +44,9 @@ INSERT INTO step (run, path, kind, name, state, failures, job, started_at, undo_
 SELECT randomblob(16), '00001', i % 2, 'do', 1 + i % 2, 0, CASE i % 2 WHEN 0 THEN randomblob(16) END, i, 0, 0 FROM n;
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {KEYS})
 INSERT INTO signal (run, number, name, key, at) SELECT randomblob(16), i, 'go', 'k', i FROM n;
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {KEYS})
+INSERT INTO refused (id, trigger, event, mark, at, raw, rest, reason, expires_at)
+SELECT randomblob(16), 'g' || (i % 5), 'e' || i, '', i, x'00', x'7b7d', 'no', i FROM n;
 """
 
 
@@ -83,6 +87,8 @@ INSERT INTO lateshift.step (run, path, kind, name, state, failures, job, started
 SELECT gen_random_uuid(), '00001', i % 2, 'do', 1 + i % 2, 0, CASE i % 2 WHEN 0 THEN gen_random_uuid() END, now(), 0, 0
  FROM generate_series(1, {KEYS}) i;
 INSERT INTO lateshift.signal (run, number, name, key, at) SELECT gen_random_uuid(), i, 'go', 'k', now() FROM generate_series(1, {KEYS}) i;
+INSERT INTO lateshift.refused (id, trigger, event, mark, at, raw, rest, reason, expires_at)
+SELECT gen_random_uuid(), 'g' || (i % 5), 'e' || i, '', now(), '', '{{}}', 'no', now() + i * interval '1 second' FROM generate_series(1, {KEYS}) i;
 INSERT INTO lateshift.member (id, name, kind, host, pid, started_at, expires_at, stats)
 SELECT gen_random_uuid(), 'w', 'worker', 'h', 1, now(), now(), '' FROM generate_series(1, 20);
 """

@@ -205,7 +205,8 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("ORDER_STOP", postgres.cancelling.ORDER_STOP, ("me", IDS), set()),
     ("REVIVE", postgres.jobs.REVIVE, REVIVED, {"settled_pkey"}),
     ("GIVE_BACK", postgres.jobs.GIVE_BACK, (IDS, ["[]"] * 100), {"job_pkey"}),
-    ("READ_SETTLED", postgres.editing.READ_SETTLED, (IDS,), {"settled_pkey"}),
+    ("WHICH_REFUSED", postgres.triggers.WHICH_REFUSED, ("g1", UUID(int=0), 1000), {"refused_trigger"}),
+    ("READ_SETTLED", postgres.editing.READ_SETTLED, {"ids": IDS, "edited": IDS}, {"settled_pkey"}),
     (
         "INSERT_ONE",
         postgres.enqueue.INSERT_ONE,

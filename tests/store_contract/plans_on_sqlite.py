@@ -167,6 +167,7 @@ SQLITE: list[tuple[str, str, str]] = [
     ("ORDER_STOP", sqlite.cancelling.ORDER_STOP, "PRIMARY KEY (id=?)"),
     ("REVIVE", sqlite.jobs.REVIVE, "PRIMARY KEY (id=?)"),
     ("FORGET_SETTLED", sqlite.jobs.FORGET_SETTLED, "PRIMARY KEY (id=?)"),
+    ("WHICH_REFUSED", sqlite.triggers.WHICH_REFUSED, "COVERING INDEX refused_trigger (trigger=? AND id>?)"),
     ("READ_SETTLED", sqlite.editing.READ_SETTLED, "PRIMARY KEY (id=?)"),
     ("INSERT", sqlite.enqueue.INSERT, "PRIMARY KEY (id=?)"),
     ("READ_KEY", sqlite.enqueue.READ_KEY, "PRIMARY KEY (task=? AND text=?)"),
@@ -314,5 +315,5 @@ SORTED = {
     "LEASE", "LEASE_LEVEL", "CANDIDATES", "CANDIDATES_LEVEL", "PROMISED", "NEXT_LINE", "NEXT that is ready", "NEXT that is scheduled", "NEXT that is blocked", "NEXT that is dead", "PROMOTE", "HOT_JOBS", "COLD_JOBS",
     "DEAD_JOBS", "LEASE_BY_AGE", "LINES", "NEXT_DUE", "UPCOMING", "LIST of sessions", "LIST_HELD", "CANDIDATES_OF", "WAITING",
     "DUE", "NEXT_WAITING_LINE", "NEXT_WAIT", "LONGEST", "LOWEST", "SETTLED_JOBS", "FAILED_JOBS", "UNSETTLED_JOBS", "HOT_OF_BATCH",
-    "COLD_OF_BATCH", "DEAD_OF_BATCH", "DEAD_OF_TASK", "DEAD_TASK_FLOOR", "COUNT_DEAD", "NEXT_TASK_OF_DEAD", "NEXT_QUEUE_OF_DEAD",
+    "COLD_OF_BATCH", "DEAD_OF_BATCH", "DEAD_OF_TASK", "DEAD_TASK_FLOOR", "COUNT_DEAD", "NEXT_TASK_OF_DEAD", "NEXT_QUEUE_OF_DEAD", "WHICH_REFUSED",
 }  # in the order of the index, so that the first rows cost as much as they are  # fmt: skip

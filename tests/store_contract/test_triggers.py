@@ -199,6 +199,18 @@ def test_what_was_refused_is_listed_by_pages_and_can_be_discarded(store: Store, 
     assert len(store.triggers.refused(None, None, 10)) == 4
 
 
+def test_the_ids_of_what_one_trigger_has_refused_are_given_by_pages_the_oldest_first(
+    store: Store, term: int
+) -> None:
+    store.triggers.declare([trigger(), trigger("returns")], app="shop")
+    for name in ("orders", "returns"):
+        store.triggers.take(name, [refusal(f"bad {n}") for n in range(3)], term=term)
+    ids = [view.id for view in store.triggers.refused("orders", None, 10)]
+    assert store.triggers.which_refused("orders", None, 2) == ids[:2]
+    assert store.triggers.which_refused("orders", ids[1], 2) == ids[2:]
+    assert store.triggers.which_refused("nothing", None, 2) == []
+
+
 def test_what_was_refused_is_found_by_its_first_or_last_digits(store: Store, term: int) -> None:
     store.triggers.take("orders", [refusal(f"bad {n}") for n in range(5)], term=term)
     ids = [view.id for view in store.triggers.refused(None, None, 10)]

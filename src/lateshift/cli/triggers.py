@@ -136,9 +136,9 @@ def retry(program: str, ids: tuple[str, ...], name: str | None) -> None:
         raise click.UsageError("Name what to retry: ids, or --trigger for all of one.")
     app = find_app(program)
     with opened_for(app) as store, app.using(store):
-        if name is not None and not store.triggers.refused(name, None, 1):
-            trigger(store, name)
         which = [one_refused(store, each) for each in ids] or operating.ids_of(store, name or "")
+        if name is not None and not which:
+            trigger(store, name)
         told = operating.retry(app, which, by=operator())
     made, again = [str(job) for job in told.jobs], told.refused
     if wants_json():

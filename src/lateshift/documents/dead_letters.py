@@ -15,7 +15,7 @@ from lateshift.model.groups import Group, Groups
 from lateshift.model.ids import JobId
 from lateshift.model.sealed import masked_view, shown_payload
 from lateshift.model.workflow.among import RunsAmong
-from lateshift.resubmission import Plan
+from lateshift.resubmission import Plan, Planned
 
 KEPT_NAMED = 20  # dead letters of one reason that are named
 
@@ -30,7 +30,8 @@ class GroupsDocument(Struct, frozen=True, kw_only=True):
 
 
 class PlannedDocument(Struct, frozen=True, kw_only=True):
-    """One of those that would run again, with what it died of and its arguments."""
+    """One of those that would run again, with what it died of and its arguments. Where these stay as they are, of large ones the beginning, as
+    a text."""
 
     id: UUID
     task: str
@@ -94,20 +95,21 @@ def groups_document(groups: Groups, limit: int) -> GroupsDocument:
 
 
 def plan_document(plan: Plan) -> PlanDocument:
-    examples = [
-        PlannedDocument(
-            id=each.view.id, task=each.view.task, error=error_line(masked_view(each.view)), before=readable(shown_payload(each.view, each.view.payload)),
-            after=readable(shown_payload(each.view, each.edit.after if each.edit else each.view.payload)),
-        )
-        for each in plan.examples
-    ]  # fmt: skip
     return PlanDocument(
         would_resubmit=plan.count,
         would_edit=plan.edited,
         ids=plan.ids,
         runs=plan.runs.told,
-        examples=examples,
+        examples=[_planned(each) for each in plan.examples],
     )
+
+
+def _planned(planned: Planned) -> PlannedDocument:
+    view, edit = planned.view, planned.edit
+    before = readable(shown_payload(view, view.payload))
+    after = before if edit is None else readable(shown_payload(view, edit.after))
+    error = error_line(masked_view(view))
+    return PlannedDocument(id=view.id, task=view.task, error=error, before=before, after=after)
 
 
 def discard_plan_document(plan: DiscardPlan) -> DiscardPlanDocument:

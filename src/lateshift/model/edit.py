@@ -24,6 +24,11 @@ class Edit(Struct, frozen=True):
     before: bytes
     after: bytes
 
+    @property
+    def size(self) -> int:
+        """Bytes, as a store is given it."""
+        return len(self.before) + len(self.after)
+
 
 class Changed(Struct, frozen=True):
     """One argument that an edit changes; None where there was none, or is none any more."""

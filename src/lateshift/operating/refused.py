@@ -12,7 +12,7 @@ from lateshift.model.ids import JobId
 from lateshift.model.sealed import MASK
 from lateshift.store.contract import Store
 
-READ_AT_ONCE = 8  # events, each with up to 2 MiB
+READ_AT_ONCE = 1_000  # ids
 
 
 class Retried(Struct, frozen=True, kw_only=True):
@@ -23,12 +23,12 @@ class Retried(Struct, frozen=True, kw_only=True):
 
 
 def ids_of(store: Store, trigger: str, limit: int | None = None) -> list[UUID]:
-    """What a trigger has refused, the oldest first. Whole events are read with their ids, few of them at once."""
+    """What a trigger has refused, the oldest first."""
     found: list[UUID] = []
     while limit is None or len(found) < limit:
         wanted = READ_AT_ONCE if limit is None else min(READ_AT_ONCE, limit - len(found))
-        few = store.triggers.refused(trigger, found[-1] if found else None, wanted)
-        found += [view.id for view in few]
+        few = store.triggers.which_refused(trigger, found[-1] if found else None, wanted)
+        found += few
         if len(few) < wanted:
             break
     return found

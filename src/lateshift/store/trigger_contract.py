@@ -104,6 +104,9 @@ class Triggers(Protocol):
     def refused(self, name: str | None, after: UUID | None, limit: int) -> list[RefusedView]:
         """The oldest first; of one trigger or of all."""
 
+    def which_refused(self, name: str, after: UUID | None, limit: int) -> list[UUID]:
+        """The ids of what one trigger has refused, the oldest first."""
+
     def find_refused(self, id: UUID) -> RefusedView | None: ...
 
     def refused_ids(self, digits: str, limit: int) -> list[UUID]:

@@ -102,9 +102,10 @@ def retry_refused(asked: Asked) -> Retried:
 
 def retry_all_refused(asked: Asked) -> Retried:
     """Make jobs of all that a trigger has refused, the oldest first, with the server's code as it is now."""
-    if not asked.store.triggers.refused(asked.name, None, 1):
+    ids = ids_of(asked.store, asked.name, asked.body.limit)
+    if not ids:
         trigger(asked.store, asked.name)
-    return retry(asked.app, ids_of(asked.store, asked.name, asked.body.limit), by=asked.by)
+    return retry(asked.app, ids, by=asked.by)
 
 
 def discard_refused(asked: Asked) -> Done:

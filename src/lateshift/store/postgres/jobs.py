@@ -32,6 +32,7 @@ from lateshift.store.postgres import (
     settling,
     sweeping,
 )
+from lateshift.store.postgres.arrays import Blobs
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.deeds import Lines, do
 from lateshift.store.postgres.wakes import NotifyWakes
@@ -58,8 +59,9 @@ NEXT_DUE = """SELECT greatest(due_at - (clock_timestamp() + %s::interval), inter
 STOP_ORDERS = """SELECT id, fence, cancel_by FROM lateshift.job
  WHERE holder = %s AND state = 2 AND cancel_by IS NOT NULL"""
 
-# Dead and cancelled jobs are ready again, or scheduled, with fresh attempts and the fence they had. What is inserted with the fence of a
-# new job is told of as received: so one that was never leased gets its reply back afterwards. Primary key.
+# Dead and cancelled jobs are ready again, or scheduled, with fresh attempts and the fence they had, and with their arguments, unless there
+# are others. What is inserted with the fence of a new job is told of as received: so one that was never leased gets its reply back
+# afterwards. Primary key.
 REVIVE = f"""WITH gone AS (DELETE FROM lateshift.settled s WHERE id = ANY(%(ids)s) AND state IN (5, 6)
  AND (SELECT true FROM lateshift.job j WHERE j.session IS NOT NULL AND j.sequence IS NOT NULL AND j.queue = s.queue
   AND j.session = s.session AND j.sequence = s.sequence LIMIT 1) IS NULL RETURNING *),
@@ -69,7 +71,7 @@ back AS (INSERT INTO lateshift.job (id, queue, lane, state, priority, attempts, 
  reply)
 SELECT id, queue, lane, CASE WHEN delay > interval '0' THEN 0 ELSE 1 END, priority, attempts, fence,
  clock_timestamp() + %(skew)s::interval + coalesce(delay, interval '0'), created_at, time_limit,
- exclusive, task, told.payload, checkpoint, told.history, session,
+ exclusive, task, coalesce(told.payload, gone.payload), checkpoint, told.history, session,
  CASE WHEN session IS NOT NULL THEN greatest(turn, coalesce(sequence, 1)) END, sequence, gap_after, holds, tenant,
  limit_key, batch, trace, CASE WHEN fence > 0 THEN reply END
 FROM gone JOIN unnest(%(ids)s::uuid[], %(payloads)b::bytea[], %(histories)b::bytea[]) AS told (id, payload, history) USING (id)
@@ -272,7 +274,7 @@ class PostgresJobs:
             late = {id: delays[id] for id in wanted if id in delays} if delays else {}
             times = {"late": list(late), "delays": list(late.values()), "skew": self._clock.offset}
             texts = {
-                "payloads": [payload for payload, _ in told_of.values()],
+                "payloads": Blobs(payload for payload, _ in told_of.values()),
                 "histories": [story for _, story in told_of.values()],
             }
             rows = connection.execute(REVIVE, {"ids": wanted, **texts, **times}).fetchall()

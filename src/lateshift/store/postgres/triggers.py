@@ -96,6 +96,8 @@ REFUSE = f"""INSERT INTO lateshift.refused ({_REFUSED}, expires_at) VALUES (%(id
 REFUSED_OF = f"SELECT {_REFUSED} FROM lateshift.refused WHERE trigger = %s AND id > %s ORDER BY id LIMIT %s"
 REFUSED = f"SELECT {_REFUSED} FROM lateshift.refused WHERE id > %s ORDER BY id LIMIT %s"
 FIND_REFUSED = f"SELECT {_REFUSED} FROM lateshift.refused WHERE id = %s"
+# The ids of those of one trigger, without what came. refused_trigger.
+WHICH_REFUSED = "SELECT id FROM lateshift.refused WHERE trigger = %s AND id > %s ORDER BY id LIMIT %s"
 # Ids that begin so, and that end so among the newest. Primary key.
 BEGINNING = "SELECT id FROM lateshift.refused WHERE id BETWEEN %(low)s AND %(high)s LIMIT %(limit)s"
 ENDING = """SELECT id FROM (SELECT id FROM lateshift.refused ORDER BY id DESC LIMIT %(looked_at)s) newest
@@ -252,6 +254,9 @@ class PostgresTriggers:
             else self._read(REFUSED_OF, (name, start, limit))
         )
         return [_refused_view(row) for row in rows]
+
+    def which_refused(self, name: str, after: UUID | None, limit: int) -> list[UUID]:
+        return [id for (id,) in self._read(WHICH_REFUSED, (name, after or _FIRST, limit))]
 
     def find_refused(self, id: UUID) -> RefusedView | None:
         rows = self._read(FIND_REFUSED, (id,))

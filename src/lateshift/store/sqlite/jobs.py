@@ -56,11 +56,12 @@ COMING = """SELECT DISTINCT queue, session FROM (SELECT queue, session, fence, b
 # Attempts of one holder that an operator cancelled. job_stopping.
 STOP_ORDERS = "SELECT id, fence, cancel_by FROM job WHERE holder = ? AND state = 2 AND cancel_by IS NOT NULL"
 
-# A dead or cancelled job is ready again, or scheduled, with fresh attempts and the fence it had. Primary key.
+# A dead or cancelled job is ready again, or scheduled, with fresh attempts and the fence it had, and with its arguments, unless there are
+# others. Primary key.
 REVIVE = """INSERT INTO job (id, queue, lane, state, priority, attempts, fence, due_at, created_at, time_limit,
  exclusive, task, payload, checkpoint, history, session, turn, sequence, gap_after, holds, tenant, limit_key, batch, trace,
  reply)
- SELECT id, queue, lane, ?3, priority, attempts, fence, ?2, created_at, time_limit, exclusive, task, ?4,
+ SELECT id, queue, lane, ?3, priority, attempts, fence, ?2, created_at, time_limit, exclusive, task, coalesce(?4, payload),
  checkpoint, ?5, session, CASE WHEN session IS NOT NULL THEN max(turn, coalesce(sequence, 1)) END,
  sequence, gap_after, holds, tenant, limit_key, batch, trace, reply
  FROM settled s WHERE id = ?1 AND state IN (5, 6) AND NOT EXISTS (SELECT 1 FROM job WHERE session IS NOT NULL

@@ -81,6 +81,8 @@ REFUSE = f"INSERT INTO refused ({_REFUSED}, expires_at) VALUES (?, ?, ?, ?, ?, ?
 REFUSED_OF = f"SELECT {_REFUSED} FROM refused WHERE trigger = ? AND id > ? ORDER BY id LIMIT ?"
 REFUSED = f"SELECT {_REFUSED} FROM refused WHERE id > ? ORDER BY id LIMIT ?"
 FIND_REFUSED = f"SELECT {_REFUSED} FROM refused WHERE id = ?"
+# The ids of those of one trigger, without what came. refused_trigger.
+WHICH_REFUSED = "SELECT id FROM refused WHERE trigger = ? AND id > ? ORDER BY id LIMIT ?"
 # Ids that begin so, and that end so among the newest. Primary key.
 BEGINNING = "SELECT id FROM refused WHERE id BETWEEN ?1 AND ?2 LIMIT ?3"
 ENDING = """SELECT id FROM (SELECT id FROM refused ORDER BY id DESC LIMIT ?1)
@@ -213,6 +215,12 @@ class SqliteTriggers:
             else:
                 rows = connection.execute(REFUSED_OF, (name, start, limit)).fetchall()
         return [_refused_view(row) for row in rows]
+
+    def which_refused(self, name: str, after: UUID | None, limit: int) -> list[UUID]:
+        start = b"" if after is None else after.bytes
+        with self._database.read() as connection:
+            rows = connection.execute(WHICH_REFUSED, (name, start, limit)).fetchall()
+        return [UUID(bytes=id) for (id,) in rows]
 
     def find_refused(self, id: UUID) -> RefusedView | None:
         with self._database.read() as connection:
