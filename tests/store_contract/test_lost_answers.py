@@ -527,7 +527,7 @@ def test_a_pause_that_another_ended_meanwhile_is_not_made_again(
 ) -> None:
     lose_next_answer(meanwhile=lambda: store.queues.resume("images", by="bob"))
     assert store.queues.pause("images", by="ana") is True
-    assert [view.paused_at for view in store.queues.list()] == [None]
+    assert [view.paused_at for view in store.queues.list(of=["images"])] == [None]
     assert [row.actor for row in store.audit.list(limit=10)] == ["bob", "ana"]
 
 

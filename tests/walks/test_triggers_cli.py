@@ -64,7 +64,7 @@ def test_the_list_shows_what_each_made_what_waits_and_what_was_refused(cli: Cli,
     said = cli("triggers", "list")
     assert said.code == 0
     [place] = [line for line in said.out.splitlines() if "place" in line]
-    assert place.split()[:7] == ["place", "message", '{"after":2}', "1", "6.0", "12", "1"]
+    assert place.split()[:7] == ["place", "message", '{"after":2}', "1", "1.0", "12", "1"]
     assert place.split()[-1] == "reading"
     assert "subscribed" in said.out
     told = cli("triggers", "list", "--json").document["triggers"]
