@@ -73,6 +73,7 @@ ELSEWHERE = [
     "https://evil.example/jobs", "//evil.example/jobs", "///evil.example", "/\\evil.example", "\\\\evil.example", "/\t/evil.example",
     "/\n//evil.example", "javascript:alert(1)", "http:/jobs", "jobs", "@evil.example", "/v1/jobs", "/static/x", "/sign-out",
     "//[", "/" + "a" * 3000, "/jobs\\@evil.example", "data:text/html,x", "/%2F/evil.example", "", "?", "#",
+    "/queues/..%2f..%2f%2fevil.example", "/queues/a%2fb", "/queues/%2e%2e", "/schedules/../..//evil.example", "/schedules/%2e%2e/a", "/pipelines/a%2f.%2fb",
 ]  # fmt: skip
 
 
@@ -154,6 +155,14 @@ def test_a_wrong_token_is_refused_and_not_said_back(stranger: Browser) -> None:
     assert answer.status_code == 401
     assert "Q" * 64 not in answer.text
     assert "set-cookie" not in answer.headers
+
+
+def test_the_page_that_a_used_link_leads_to_is_the_one_that_was_asked_for(stranger: Browser) -> None:
+    """Who is signed in is led on by a link that is used up."""
+    stranger.sign_in()
+    for asked, led in (("/queues/..%2f..%2f%2fevil.example", "/"), ("/queues/images", "/queues/images")):
+        answer = stranger.ask("GET", f"/sign-in?{urlencode({'code': 'zz', 'next': asked})}")
+        assert (answer.status_code, answer.headers["location"]) == (303, led)
 
 
 def test_signing_in_gives_the_browser_a_token_of_its_own(stranger: Browser) -> None:

@@ -107,15 +107,18 @@ class Door:
         return Response(html, problem.status if problem else 200, HEADERS, HTML)
 
     def _own_page(self, asked: str) -> str:
-        """Where somebody was going, if that is a page of ours; else nothing. What it is led to is made of the parts that were looked
-        at, so that no browser reads another server into it."""
+        """Where somebody was going, if that is a page of ours; else nothing. What it is led to is made of what was looked at, the path
+        as a server reads it, so that no browser reads another server or another page into it."""
         try:
             parts = urlsplit(asked if len(asked) <= NEXT_LIMIT else "")
         except ValueError:
             return ""
-        if parts.scheme or parts.netloc or not any(each.fullmatch(parts.path) for each in self._paths):
+        path = unquote(parts.path)
+        if parts.scheme or parts.netloc or not any(each.fullmatch(path) for each in self._paths):
             return ""
-        return quote(unquote(parts.path)) + (f"?{parts.query}" if parts.query else "")
+        if any(part in (".", "..") for part in path.split("/")):  # browsers resolve these, however written
+            return ""
+        return quote(path) + (f"?{parts.query}" if parts.query else "")
 
     def before(self, request: Request) -> str:
         """Where one signs in, to go on from there to what was asked for. A form is not sent again."""
