@@ -13,6 +13,8 @@ from lateshift.api.bounds import (
     FAILURES_OF_ADDRESS,
     FAILURES_OF_TOKEN,
     TOKEN_RATE,
+    SIGN_IN_EVERY,
+    SIGN_INS_AT_ONCE,
     UNKNOWN_BODIES,
 )
 from lateshift.api.budget import Budget
@@ -44,6 +46,9 @@ class Doorkeeper:
         self.unknown = unknown or Budget(UNKNOWN_BODIES)
         self.turns = turns or Turns(DEAR_AT_ONCE, DEAR_OF_TOKEN)
         self._rate = rate or Rate(TOKEN_RATE, self.monotonic)
+        self._sign_ins = Rate(
+            1 / SIGN_IN_EVERY.total_seconds(), self.monotonic, burst=SIGN_INS_AT_ONCE, why="This token has signed in too often."
+        )  # fmt: skip
         self._by_address = by_address
         self._of_token = Backoff(FAILURES_OF_TOKEN, self.monotonic)
         self._of_address = Backoff(FAILURES_OF_ADDRESS, self.monotonic)
@@ -55,7 +60,7 @@ class Doorkeeper:
     async def admit(self, headers: list[str], route: Route, address: str = "") -> Token:
         """The token that a request holds, if it is good for this route. Raises Refused."""
         token = await self.who(*headers, address=address)
-        self._rate.take(token.id)
+        self._rate.take(token.root)  # its browsers count as the token: else it asked as often as it signs in
         self._refuse(token, route)
         await self._note(token)
         return token
@@ -66,6 +71,10 @@ class Doorkeeper:
         if (why := ended(token, self._app.store.clock.now())) is not None:
             raise _ended(why)
         return token
+
+    def count_sign_in(self, token: Token) -> None:
+        """Each leaves a token and lines of the audit, which stay for long. Raises Refused."""
+        self._sign_ins.take(token.root)
 
     async def still(self, token: Token | None, route: Route) -> bool:
         """Whether a token is good for a route that it was good for. Those that ask together share a look."""

@@ -60,6 +60,8 @@ FAILURES_OF_ADDRESS = 100  # of any
 BACKOFF_FIRST = timedelta(seconds=1)  # how long it has to wait then, twice as long each time
 BACKOFF_MOST = timedelta(minutes=5)
 FAILURES_FORGOTTEN = timedelta(minutes=15)  # without another
+SIGN_INS_AT_ONCE = 20  # of one token and of its browsers; more are answered 429
+SIGN_IN_EVERY = timedelta(minutes=1)  # one more
 CALLERS_REMEMBERED = 10_000  # addresses and tokens that are counted at a time
 RETRY_AFTER_MOST = timedelta(days=1)  # that `Retry-After` of a job says, however far away it is
 METRICS_EVERY = timedelta(seconds=1)  # scrapes within it share one look at the store

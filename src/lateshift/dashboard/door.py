@@ -65,7 +65,10 @@ class Door:
         try:
             token, text = await self._sign_in.by(form, address_of(request))
         except (Refused, LateshiftError) as error:
-            return self._page("", to, problem_in(error, "/sign-in")[0])
+            problem, headers = problem_in(error, "/sign-in")
+            refused = self._page("", to, problem)
+            refused.headers.update(headers)
+            return refused
         await aside(self._app.store.audit.record, "sign in", f"token {token.name}", by=f"token {token.name}")
         response = RedirectResponse(URL(to or "/"), 303, HEADERS)
         self._cookies.sign_in(response, text)
