@@ -8,16 +8,16 @@ from datetime import datetime
 from uuid import UUID
 
 from lateshift.api.bounds import (
+    BOUNDS,
     DEAR_AT_ONCE,
     DEAR_OF_TOKEN,
     FAILURES_OF_ADDRESS,
     FAILURES_OF_TOKEN,
-    TOKEN_RATE,
     SIGN_IN_EVERY,
     SIGN_INS_AT_ONCE,
-    UNKNOWN_BODIES,
+    TOKEN_RATE,
 )
-from lateshift.api.budget import Budget
+from lateshift.api.budget import Budgets
 from lateshift.api.problem import Refused
 from lateshift.api.rates import Backoff, Rate, caller_at
 from lateshift.api.route import Route, may, no_queue
@@ -38,12 +38,12 @@ class Doorkeeper:
     """Knows the callers of one app."""
 
     def __init__(
-        self, app: Lateshift, rate: Rate | None = None, *, by_address: bool = True, turns: Turns | None = None, unknown: Budget | None = None,
+        self, app: Lateshift, rate: Rate | None = None, *, by_address: bool = True, turns: Turns | None = None, budgets: Budgets | None = None,
     ) -> None:  # fmt: skip
         """`rate`: of one token. `by_address`: whether the socket's address says who it is, and not a proxy's. `turns`: of those who look
-        at a lot, over the API and the pages alike. `unknown`: what is held for those who have not said yet who they are."""
+        at a lot, `budgets`: of what is held for those who ask; over the API and the pages alike."""
         self._app = app
-        self.unknown = unknown or Budget(UNKNOWN_BODIES)
+        self.budgets = budgets or Budgets(BOUNDS)
         self.turns = turns or Turns(DEAR_AT_ONCE, DEAR_OF_TOKEN)
         self._rate = rate or Rate(TOKEN_RATE, self.monotonic)
         self._sign_ins = Rate(
