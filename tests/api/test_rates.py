@@ -19,7 +19,7 @@ from lateshift.api.bounds import (
 )
 from lateshift.api.problem import Refused
 from lateshift.api.rates import Backoff, Rate, caller_at
-from lateshift.model.access import Scope
+from lateshift.model.access import Scope, new_token
 from lateshift.testing import Kit
 from tests.api.asking import Web, asking, token_of
 
@@ -128,6 +128,17 @@ def test_a_token_and_an_address_may_ask_so_often(kit: Kit) -> None:
         assert web("GET", "/health/live", token=None).status_code == 200
         spoofed = {"X-Forwarded-For": "10.9.9.9", "X-Real-IP": "10.9.9.9", "Forwarded": "for=10.9.9.9"}
         assert web("GET", "/health/live", token=None, headers=spoofed).status_code == 429
+    with asking(kit.app, make_api(kit.app, bounds=Bounds(token_rate=SELDOM))) as web:
+        token = kit.app.store.tokens.named("other")
+        assert token is not None
+        now = kit.app.store.clock.now()
+        browsers = [
+            new_token(f"other:{n}", [Scope.READ], [], at=now, by="other", parent=token.id) for n in range(2)
+        ]
+        for browser, _ in browsers:
+            kit.app.store.tokens.create(browser)
+        first, second = (web("GET", "/v1/queues", token=text).status_code for _, text in browsers)
+        assert (first, second) == (200, 429)  # they are one token
     proxied = make_api(kit.app, bounds=Bounds(address_rate=SELDOM), peers=[ip_network("127.0.0.0/8")])
     with asking(kit.app, proxied) as web:
         for _ in range(20):

@@ -259,6 +259,20 @@ async def test_a_client_that_reads_may_take_its_time() -> None:
     assert transport.abort.called
 
 
+@pytest.mark.anyio
+@pytest.mark.parametrize("error", [None, ConnectionResetError()], ids=["closed", "cut"])
+async def test_nothing_holds_what_is_left_of_a_connection_that_has_ended(error: Exception | None) -> None:
+    loop, transport, timer = Mock(), Mock(), Mock()
+    transport.get_extra_info.return_value = None
+    protocol = serving._Protocol(uvicorn.Config(Endless()), ServerState(), {}, loop)
+    protocol.connection_made(transport)
+    protocol.timeout_keep_alive_task = timer
+    protocol.connection_lost(error)
+    assert timer.cancel.called
+    assert loop.call_later.return_value.cancel.called
+    assert protocol.timeout_keep_alive_task is None
+
+
 @pytest.fixture
 def hook(app: Lateshift) -> None:
     """Something that takes a body of anybody."""

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from lateshift.api.bounds import FAILURES_OF_TOKEN
+from lateshift.api.bounds import FAILURES_OF_TOKEN, SIGN_IN_EVERY, SIGN_INS_AT_ONCE
 from lateshift.dashboard.pages.all import PAGES
 from lateshift.dashboard.session import SAFE, SESSION
 from lateshift.dashboard.site import Site
@@ -73,6 +73,7 @@ ELSEWHERE = [
     "https://evil.example/jobs", "//evil.example/jobs", "///evil.example", "/\\evil.example", "\\\\evil.example", "/\t/evil.example",
     "/\n//evil.example", "javascript:alert(1)", "http:/jobs", "jobs", "@evil.example", "/v1/jobs", "/static/x", "/sign-out",
     "//[", "/" + "a" * 3000, "/jobs\\@evil.example", "data:text/html,x", "/%2F/evil.example", "", "?", "#",
+    "/queues/..%2f..%2f%2fevil.example", "/queues/a%2fb", "/queues/%2e%2e", "/schedules/../..//evil.example", "/schedules/%2e%2e/a", "/pipelines/a%2f.%2fb",
 ]  # fmt: skip
 
 
@@ -154,6 +155,46 @@ def test_a_wrong_token_is_refused_and_not_said_back(stranger: Browser) -> None:
     assert answer.status_code == 401
     assert "Q" * 64 not in answer.text
     assert "set-cookie" not in answer.headers
+
+
+def test_the_page_that_a_used_link_leads_to_is_the_one_that_was_asked_for(stranger: Browser) -> None:
+    """Who is signed in is led on by a link that is used up."""
+    stranger.sign_in()
+    for asked, led in (("/queues/..%2f..%2f%2fevil.example", "/"), ("/queues/images", "/queues/images")):
+        answer = stranger.ask("GET", f"/sign-in?{urlencode({'code': 'zz', 'next': asked})}")
+        assert (answer.status_code, answer.headers["location"]) == (303, led)
+
+
+def test_one_token_signs_in_a_few_at_a_time(stranger: Browser, kit: Kit) -> None:
+    """Each time leaves a token and lines of the audit. A browser of the token counts as the token, another token by itself."""
+    ann, bob = (token_of(stranger.app, name, [Scope.ENQUEUE]) for name in ("ann", "bob"))
+
+    def signs_in(text: str) -> httpx.Response:
+        return stranger.ask("POST", "/sign-in", data={"token": text}, headers=OWN)
+
+    def made() -> int:
+        return len(stranger.app.store.tokens.list(1_000, sign_ins=True))
+
+    stranger.sign_in(ann)
+    [own] = [cookie.value for cookie in stranger.client.cookies.jar]
+    for number in range(1, SIGN_INS_AT_ONCE):
+        assert signs_in(own or "" if number % 2 else ann).status_code == 303
+    before, lines = made(), len(stranger.app.store.audit.list(limit=1_000))
+    for text in (ann, own or ""):
+        late = signs_in(text)
+        every = int(SIGN_IN_EVERY.total_seconds())
+        assert (late.status_code, late.headers["retry-after"], "set-cookie" in late.headers) == (
+            429,
+            str(every),
+            False,
+        )
+        assert "signed in too often" in late.text
+    assert (made(), len(stranger.app.store.audit.list(limit=1_000))) == (before, lines)
+    assert signs_in(bob).status_code == 303
+    stranger.sign_in()  # by the link, which is good once in any case
+    kit.clock.move(seconds=SIGN_IN_EVERY.total_seconds())
+    assert signs_in(ann).status_code == 303
+    assert signs_in(ann).status_code == 429
 
 
 def test_signing_in_gives_the_browser_a_token_of_its_own(stranger: Browser) -> None:

@@ -18,6 +18,7 @@ from lateshift.api.bounds import Bounds
 from lateshift.api.budget import Share
 from lateshift.api.deadline import Deadline
 from lateshift.api.head import head_of
+from lateshift.api.pieces import in_pieces
 from lateshift.api.problem import ALWAYS, PROBLEM, RETRY_AFTER, Problem, Refused, fault, refused_by
 from lateshift.api.reading import (
     JSON,
@@ -35,6 +36,7 @@ from lateshift.api.route import EVENT_STREAM, PUBLIC, Answer, Asked, Reach, Rout
 from lateshift.api.streaming import Streams
 from lateshift.app import Lateshift
 from lateshift.errors import LateshiftError
+from lateshift.model.access import Token
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
 from lateshift.store.crashpoints import crashpoint
@@ -61,18 +63,23 @@ def endpoint_of(
         route.remembers,
     )
 
-    async def answer_stranger(request: Request) -> Response:
-        share = doorkeeper.unknown.share()
-        try:
-            return await answer(request, share)
-        finally:
-            share.end()
+    budgets = doorkeeper.budgets
+    bodies = budgets.unknown if route.scope == PUBLIC else budgets.known
 
-    async def answer(request: Request, share: Share | None = None) -> Response:
+    async def answer(request: Request) -> Response:
         token = None
         if route.scope != PUBLIC:
             given = head_of(request.scope).all(b"authorization")
             token = await doorkeeper.admit(given, route, address_of(request))
+        if not posted:
+            return await answer_to(token, request)
+        share = bodies.share(None if token is None else token.root)
+        try:
+            return await answer_to(token, request, share)
+        finally:
+            share.end()
+
+    async def answer_to(token: Token | None, request: Request, share: Share | None = None) -> Response:
         admission = Admission(doorkeeper, route, token)
         if posted:
             refuse_conditions(request)
@@ -96,7 +103,9 @@ def endpoint_of(
                 if request.method == "HEAD":  # nobody listens
                     return Given(None, 200, {}, EVENT_STREAM)
                 return streams.answer(given, ALWAYS, token, partial(doorkeeper.still, token, route))
-            return answered(route, request, given)
+            answer = answered(route, request, given)
+            # Of what was done is told, however large that is.
+            return answer if posted or token is None else in_pieces(answer, budgets.answers, token.root)
 
         if asked.key is None or not remembers or token is None:
             return await do()
@@ -104,13 +113,11 @@ def endpoint_of(
         assert held is not None, "it was let in by it"
         return await repeating.once(route, token, held[1], asked, do, admission.if_late)
 
-    answering = answer_stranger if posted and route.scope == PUBLIC else answer
-
     async def endpoint(request: Request) -> Response:
         if (traced := spans()) is not None:
             traced.enter_request(request.headers)
         try:
-            return await deadline.keep(answering(request))
+            return await deadline.keep(answer(request))
         except Exception as error:
             return problem_of(blamed(error, request), f"{route.method} {route.path}")
 

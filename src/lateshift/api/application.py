@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 from lateshift.api.answering import endpoint_of, problem_of
 from lateshift.api.authentication import Doorkeeper
 from lateshift.api.bounds import BOUNDS, Bounds
-from lateshift.api.budget import Budget
+from lateshift.api.budget import Budgets
 from lateshift.api.guard import Guard, Network
 from lateshift.api.openapi import document_route
 from lateshift.api.problem import Refused
@@ -64,7 +64,7 @@ def doorkeeper_of(app: Lateshift, bounds: Bounds, peers: Sequence[Network]) -> D
         rate_of(app, bounds.token_rate),
         by_address=not peers,
         turns=turns,
-        unknown=Budget(bounds.unknown_bodies),
+        budgets=Budgets(bounds),
     )
 
 

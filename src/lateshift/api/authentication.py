@@ -8,14 +8,16 @@ from datetime import datetime
 from uuid import UUID
 
 from lateshift.api.bounds import (
+    BOUNDS,
     DEAR_AT_ONCE,
     DEAR_OF_TOKEN,
     FAILURES_OF_ADDRESS,
     FAILURES_OF_TOKEN,
+    SIGN_IN_EVERY,
+    SIGN_INS_AT_ONCE,
     TOKEN_RATE,
-    UNKNOWN_BODIES,
 )
-from lateshift.api.budget import Budget
+from lateshift.api.budget import Budgets
 from lateshift.api.problem import Refused
 from lateshift.api.rates import Backoff, Rate, caller_at
 from lateshift.api.route import Route, may, no_queue
@@ -36,14 +38,17 @@ class Doorkeeper:
     """Knows the callers of one app."""
 
     def __init__(
-        self, app: Lateshift, rate: Rate | None = None, *, by_address: bool = True, turns: Turns | None = None, unknown: Budget | None = None,
+        self, app: Lateshift, rate: Rate | None = None, *, by_address: bool = True, turns: Turns | None = None, budgets: Budgets | None = None,
     ) -> None:  # fmt: skip
         """`rate`: of one token. `by_address`: whether the socket's address says who it is, and not a proxy's. `turns`: of those who look
-        at a lot, over the API and the pages alike. `unknown`: what is held for those who have not said yet who they are."""
+        at a lot, `budgets`: of what is held for those who ask; over the API and the pages alike."""
         self._app = app
-        self.unknown = unknown or Budget(UNKNOWN_BODIES)
+        self.budgets = budgets or Budgets(BOUNDS)
         self.turns = turns or Turns(DEAR_AT_ONCE, DEAR_OF_TOKEN)
         self._rate = rate or Rate(TOKEN_RATE, self.monotonic)
+        self._sign_ins = Rate(
+            1 / SIGN_IN_EVERY.total_seconds(), self.monotonic, burst=SIGN_INS_AT_ONCE, why="This token has signed in too often."
+        )  # fmt: skip
         self._by_address = by_address
         self._of_token = Backoff(FAILURES_OF_TOKEN, self.monotonic)
         self._of_address = Backoff(FAILURES_OF_ADDRESS, self.monotonic)
@@ -55,7 +60,7 @@ class Doorkeeper:
     async def admit(self, headers: list[str], route: Route, address: str = "") -> Token:
         """The token that a request holds, if it is good for this route. Raises Refused."""
         token = await self.who(*headers, address=address)
-        self._rate.take(token.id)
+        self._rate.take(token.root)  # its browsers count as the token: else it asked as often as it signs in
         self._refuse(token, route)
         await self._note(token)
         return token
@@ -66,6 +71,10 @@ class Doorkeeper:
         if (why := ended(token, self._app.store.clock.now())) is not None:
             raise _ended(why)
         return token
+
+    def count_sign_in(self, token: Token) -> None:
+        """Each leaves a token and lines of the audit, which stay for long. Raises Refused."""
+        self._sign_ins.take(token.root)
 
     async def still(self, token: Token | None, route: Route) -> bool:
         """Whether a token is good for a route that it was good for. Those that ask together share a look."""

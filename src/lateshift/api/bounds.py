@@ -12,6 +12,9 @@ BODY_LIMIT = 1024 * 1024  # bytes of a request's body
 UNKNOWN_BODIES = (
     32 * 1024 * 1024
 )  # bytes of bodies of callers that are not known yet, held at once; more are answered 503
+KNOWN_BODIES = 128 * 1024 * 1024  # bytes of bodies of those who are known, likewise
+BODIES_OF_TOKEN = 64 * 1024 * 1024  # of them those of one token and of its browsers; more are answered 429
+SMALL_BODY = 64 * 1024  # bytes of each of these bodies that are not counted
 SIGN_IN_LIMIT = 16 * 1024  # bytes of the form that somebody signs in or out with
 DISCARDED = 4 * 1024 * 1024  # bytes over it that are read and thrown away, so that the answer is heard
 URL_LIMIT = 8 * 1024  # bytes of a path and its query
@@ -22,6 +25,11 @@ READ_WITHIN = timedelta(
     seconds=30
 )  # that the client takes none, or next to none, of an answer; then the connection is cut
 READ_LEAST = 16 * 1024  # bytes that it takes in this time, unless that is all there is
+LARGE_ANSWER = 64 * 1024  # bytes over which an answer is counted until its client has read it
+UNREAD_ANSWERS = (
+    128 * 1024 * 1024
+)  # bytes of large answers that are not read yet, held at once; more are answered 503
+UNREAD_OF_TOKEN = 64 * 1024 * 1024  # of them those of one token and of its browsers; more are answered 429
 HEAD_LIMIT = 64 * 1024  # bytes of a request's head, over which the connection is closed without a word
 REQUESTS_AT_ONCE = 2_000  # connections and requests of one process, streams among them; more are answered 503
 CONNECTIONS_OF_ADDRESS = 1_500  # of them those of one address; not where a proxy is declared
@@ -52,6 +60,8 @@ LAST_EVENT_LIMIT = 100  # characters of a Last-Event-ID
 BACKFILL_MOST = 10_000  # ticks that one request fills
 DEAD_MOST = 10_000  # newest dead letters that one request looks at
 TOKEN_RATE = 5_000  # requests of one token in a second, over which they are answered 429
+SIGN_INS_AT_ONCE = 20  # of one token and of its browsers; more are answered 429
+SIGN_IN_EVERY = timedelta(minutes=1)  # one more
 ADDRESS_RATE = 5_000  # requests of one address in a second, likewise
 LOOK_LASTS = timedelta(milliseconds=250)  # after which a token is looked at again before anything is done
 BURST_SECONDS = 2  # so many seconds' worth may come at once
@@ -73,6 +83,10 @@ class Bounds:
 
     body: int = BODY_LIMIT
     unknown_bodies: int = UNKNOWN_BODIES
+    known_bodies: int = KNOWN_BODIES
+    bodies_of_token: int = BODIES_OF_TOKEN
+    unread_answers: int = UNREAD_ANSWERS
+    unread_of_token: int = UNREAD_OF_TOKEN
     deadline: timedelta = DEADLINE
     streams: int = STREAMS_MOST
     streams_of_token: int = STREAMS_OF_TOKEN

@@ -1,39 +1,120 @@
-"""How many bytes of bodies are held for callers of whom nobody knows yet who they are: as many as they like of them come together, and
-none has shown anything that could be counted."""
+"""How many bytes are held at once for those who ask: of bodies that are under way, and of answers that are not read yet. As many
+requests as connections come together, and each may have as much as one may; all together may not."""
 
+from collections import Counter
+from collections.abc import Callable
+from uuid import UUID
+
+from lateshift.api.bounds import SMALL_BODY, Bounds
 from lateshift.api.problem import RETRY_AFTER, Refused
 
 PART_COST = 64  # bytes that keeping a part costs besides, however small it is
+_AGAIN = {"Retry-After": str(RETRY_AFTER)}
+_LAST = {**_AGAIN, "Connection": "close"}  # the rest of a body is not read
 
 
 class Budget:
-    """Of one server."""
+    """Of one server. `full`: what is said when there is no more of it. `of_one`: what one token and its browsers have of it, and what is
+    said over that: else one could keep all others out. `free`: of each request that is not counted."""
 
-    def __init__(self, most: int) -> None:
-        self.left = most
+    def __init__(
+        self, most: int, full: Callable[[], Refused], *, of_one: int | None = None, over: Callable[[], Refused] | None = None, free: int = 0,
+    ) -> None:  # fmt: skip
+        self.free = free
+        self._left = most
+        self._full = full
+        self._of_one = most if of_one is None else of_one
+        self._over = over or full
+        self._held: Counter[UUID | None] = Counter()
 
-    def share(self) -> "Share":
-        return Share(self)
+    def share(self, whose: UUID | None = None) -> "Share":
+        return Share(self, whose)
+
+    def take(self, size: int, whose: UUID | None) -> None:
+        """Raises Refused."""
+        if self._held[whose] + size > self._of_one:
+            raise self._over()
+        if size > self._left:
+            raise self._full()
+        self._left -= size
+        self._held[whose] += size
+
+    def give(self, size: int, whose: UUID | None) -> None:
+        self._left += size
+        self._held[whose] -= size
+        if not self._held[whose]:
+            del self._held[whose]
 
 
 class Share:
     """What one request has of it. `end` gives it back."""
 
-    def __init__(self, budget: Budget) -> None:
+    __slots__ = ("_budget", "_free", "_taken", "_whose")
+
+    def __init__(self, budget: Budget, whose: UUID | None) -> None:
         self._budget = budget
+        self._whose = whose
+        self._free = budget.free
         self._taken = 0
 
     def take(self, size: int) -> None:
         """Raises Refused."""
         cost = size + PART_COST
-        if cost > self._budget.left:
-            raise Refused(
-                503, "bodies-full", "This server holds all it may of what callers send that it does not know yet. Send it again later.",
-                headers={"Retry-After": str(RETRY_AFTER), "Connection": "close"},
-            )  # fmt: skip
-        self._budget.left -= cost
+        if cost <= self._free:
+            self._free -= cost
+            return
+        self._budget.take(cost, self._whose)
         self._taken += cost
 
     def end(self) -> None:
-        self._budget.left += self._taken
-        self._taken = 0
+        if self._taken:
+            self._budget.give(self._taken, self._whose)
+            self._taken = 0
+
+
+class Budgets:
+    """Those of one server: bodies of callers of whom nobody knows yet who they are, who have shown nothing that could be counted; of those
+    who are known; and answers."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.unknown = Budget(bounds.unknown_bodies, _strangers_full)
+        self.known = Budget(
+            bounds.known_bodies, _bodies_full, of_one=bounds.bodies_of_token, over=_bodies_of_token, free=SMALL_BODY
+        )  # fmt: skip
+        self.answers = Budget(
+            bounds.unread_answers, _answers_full, of_one=bounds.unread_of_token, over=_answers_of_token
+        )
+
+
+def _strangers_full() -> Refused:
+    return Refused(
+        503, "bodies-full", "This server holds all it may of what callers send that it does not know yet. Send it again later.",
+        headers=_LAST,
+    )  # fmt: skip
+
+
+def _bodies_full() -> Refused:
+    return Refused(
+        503, "bodies-full", "This server holds all it may of large bodies. Send it again later; small ones are taken.", headers=_LAST
+    )  # fmt: skip
+
+
+def _bodies_of_token() -> Refused:
+    return Refused(
+        429, "bodies-of-token", "This token has all the large bodies under way here that it may have. Send one after the other.",
+        headers=_LAST,
+    )  # fmt: skip
+
+
+def _answers_full() -> Refused:
+    return Refused(
+        503, "answers-full", "This server holds all it may of large answers that are not read yet. Ask again later, or for less at once.",
+        headers=_AGAIN,
+    )  # fmt: skip
+
+
+def _answers_of_token() -> Refused:
+    return Refused(
+        429, "answers-of-token", "This token has all the large answers here that it may leave unread. Read them, or ask for less at once.",
+        headers=_AGAIN,
+    )  # fmt: skip

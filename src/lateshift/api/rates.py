@@ -25,12 +25,16 @@ IPV6_ONE = 64  # bits of an address of IPv6 that one caller has; he chooses the 
 
 
 class Rate:
-    """Token buckets: so many requests in a second, and as many as BURST_SECONDS of that at once."""
+    """Token buckets: so many requests in a second, and at once `burst`, or as many as BURST_SECONDS of that. `why`: what is said to who
+    asks for more."""
 
-    def __init__(self, per_second: float, now: Callable[[], float]) -> None:
+    def __init__(
+        self, per_second: float, now: Callable[[], float], *, burst: int | None = None, why: str = "You ask too often."
+    ) -> None:  # fmt: skip
         self._rate = per_second
-        self._burst = max(1.0, per_second * BURST_SECONDS)
+        self._burst = max(1.0, per_second * BURST_SECONDS) if burst is None else float(burst)
         self._now = now
+        self._why = why
         # Of each what is left, and since when.
         self._buckets: OrderedDict[Hashable, list[float]] = OrderedDict()
 
@@ -48,7 +52,7 @@ class Rate:
             bucket[0] = left - 1
         else:
             bucket[0] = left
-            raise too_many((1 - left) / self._rate, "You ask too often.")
+            raise too_many((1 - left) / self._rate, self._why)
 
 
 @dataclass(frozen=True, slots=True)

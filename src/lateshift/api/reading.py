@@ -76,7 +76,7 @@ class NoBody(msgspec.Struct, forbid_unknown_fields=True):
 
 async def bytes_of(request: "Request", limit: int, share: Share | None = None) -> bytes:
     """Never more than the limit in memory, whatever the length is said to be. A little over it is read to the end and thrown
-    away, as a client that still sends would not hear the answer. `share`: of what may be held for those who are not known."""
+    away, as a client that still sends would not hear the answer. `share`: of what is held of all bodies together."""
     said = head_of(request.scope).first(b"content-length")
     if said.isdigit() and int(said) > limit + DISCARDED:
         raise _too_large(limit)

@@ -33,7 +33,7 @@ from lateshift.api.problem import RETRY_AFTER, Refused
 from lateshift.api.routes.health import ROUTES as PROBES
 from lateshift.api.streaming import ending
 from lateshift.errors import OptionInvalid
-from lateshift.runtime.collecting import settle_down
+from lateshift.runtime.collecting import give_back, settle_down
 
 IDLE_SECONDS = 30  # until a connection on which nothing is asked is closed
 _PROBES = frozenset(route.path for route in PROBES)
@@ -119,6 +119,7 @@ class _Protocol(H11Protocol):
         self._taken()
         self.depart()
         super().connection_lost(exc)
+        self._unset_keepalive_if_required()  # a timer would hold what is left of one that was cut for as long as it runs
 
     def _wait(self) -> None:
         if self._slow is None:
@@ -220,6 +221,7 @@ def server_of(api: ASGIApp, binding: Binding) -> Server:
 async def serve(server: Server, at: socket.socket, stopping: asyncio.Event) -> None:
     """Until `stopping` is set; then what is under way is answered."""
     settle_down()
+    give_back()
     sys.setswitchinterval(SWITCH_SECONDS)
     running = asyncio.create_task(server.serve(sockets=[at]))
     stopped = asyncio.create_task(stopping.wait())

@@ -16,6 +16,8 @@ from lateshift.api.answering import blamed, handled, problem_in
 from lateshift.api.application import not_there
 from lateshift.api.authentication import Doorkeeper
 from lateshift.api.bounds import BOUNDS
+from lateshift.api.budget import Share
+from lateshift.api.pieces import in_pieces
 from lateshift.api.problem import Problem, Refused, refused_by
 from lateshift.api.reading import address_of, fitting_form, paths_of, query_of
 from lateshift.api.route import Answer, Asked, Reach, Route, may
@@ -86,12 +88,21 @@ class Pages:
         return self._guarded(show, page)
 
     def _doing(self, page: Page, name: str, action: Action) -> Handler:
-        async def do(request: Request) -> Response:
+        async def answer(request: Request) -> Response:
             self._cookies.require_own_page(request)
             text, admission = await self._admitted(request, action.route)
             token = admission.token
             assert token is not None, "pages are for those who are signed in"
-            form = await form_of(request)
+            share = self._doorkeeper.budgets.known.share(token.root)
+            try:
+                return await do(request, text, admission, token, share)
+            finally:
+                share.end()
+
+        async def do(
+            request: Request, text: str, admission: Admission, token: Token, share: Share
+        ) -> Response:
+            form = await form_of(request, share=share)
             require_proof(text, form.pop("proof", ""))
             question, verb = form.pop("question", ""), form.pop("verb", "")
             if question:
@@ -119,7 +130,7 @@ class Pages:
             self._cookies.say(response, text, action.says(result))
             return response
 
-        return self._guarded(do, page)
+        return self._guarded(answer, page)
 
     async def _shown(
         self,
@@ -153,8 +164,14 @@ class Pages:
             "place": place,
             "here": here,
         }
-        return await self._rendered(
+        answer = await self._rendered(
             request, page, page.template, text, token, context | more, problem.status if problem else 200
+        )
+        # To a form is always told what came of it.
+        return (
+            answer
+            if request.method == "POST"
+            else in_pieces(answer, self._doorkeeper.budgets.answers, token.root)
         )
 
     async def missing(self, request: Request, error: Exception) -> Response:

@@ -65,7 +65,10 @@ class Door:
         try:
             token, text = await self._sign_in.by(form, address_of(request))
         except (Refused, LateshiftError) as error:
-            return self._page("", to, problem_in(error, "/sign-in")[0])
+            problem, headers = problem_in(error, "/sign-in")
+            refused = self._page("", to, problem)
+            refused.headers.update(headers)
+            return refused
         await aside(self._app.store.audit.record, "sign in", f"token {token.name}", by=f"token {token.name}")
         response = RedirectResponse(URL(to or "/"), 303, HEADERS)
         self._cookies.sign_in(response, text)
@@ -84,7 +87,7 @@ class Door:
 
     async def _form(self, request: Request) -> dict[str, str]:
         """Of somebody who is not known before it is read."""
-        share = self._doorkeeper.unknown.share()
+        share = self._doorkeeper.budgets.unknown.share()
         try:
             return await form_of(request, SIGN_IN_LIMIT, share)
         finally:
@@ -107,15 +110,18 @@ class Door:
         return Response(html, problem.status if problem else 200, HEADERS, HTML)
 
     def _own_page(self, asked: str) -> str:
-        """Where somebody was going, if that is a page of ours; else nothing. What it is led to is made of the parts that were looked
-        at, so that no browser reads another server into it."""
+        """Where somebody was going, if that is a page of ours; else nothing. What it is led to is made of what was looked at, the path
+        as a server reads it, so that no browser reads another server or another page into it."""
         try:
             parts = urlsplit(asked if len(asked) <= NEXT_LIMIT else "")
         except ValueError:
             return ""
-        if parts.scheme or parts.netloc or not any(each.fullmatch(parts.path) for each in self._paths):
+        path = unquote(parts.path)
+        if parts.scheme or parts.netloc or not any(each.fullmatch(path) for each in self._paths):
             return ""
-        return quote(unquote(parts.path)) + (f"?{parts.query}" if parts.query else "")
+        if any(part in (".", "..") for part in path.split("/")):  # browsers resolve these, however written
+            return ""
+        return quote(path) + (f"?{parts.query}" if parts.query else "")
 
     def before(self, request: Request) -> str:
         """Where one signs in, to go on from there to what was asked for. A form is not sent again."""

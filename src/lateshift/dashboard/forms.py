@@ -13,7 +13,7 @@ FIELDS_MOST = 1_000  # of one form
 
 
 async def form_of(request: Request, limit: int = BOUNDS.body, share: Share | None = None) -> dict[str, str]:
-    """What was typed. `share`: of what may be held for those who are not known. A field that stands more than once is the texts joined by commas. Raises Refused."""
+    """What was typed. `share`: of what is held of all bodies together. A field that stands more than once is the texts joined by commas. Raises Refused."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise Refused(415, "unsupported-media-type", "Forms are sent as browsers send them.")

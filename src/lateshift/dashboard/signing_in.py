@@ -50,6 +50,7 @@ class SignIn:
             if parse(typed) is None and refused.problem.status == 401:
                 raise Refused(401, "unauthorized", NO_TOKEN) from None
             raise
+        self._doorkeeper.count_sign_in(parent)
         return await self._made(parent)
 
     def knows(self, code: str) -> bool:

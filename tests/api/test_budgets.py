@@ -1,0 +1,217 @@
+"""What is held at once for those who ask, of bodies and of answers: each may have what one may, and all together no more than there is."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+import msgspec
+import pytest
+from starlette.types import ASGIApp, Message
+
+from lateshift.api.application import make_api
+from lateshift.api.bounds import (
+    BODIES_OF_TOKEN,
+    KNOWN_BODIES,
+    LARGE_ANSWER,
+    SMALL_BODY,
+    UNREAD_ANSWERS,
+    UNREAD_OF_TOKEN,
+    Bounds,
+)
+from lateshift.dashboard.site import Site
+from lateshift.model.access import Scope
+from lateshift.operating.schedule_making import add
+from lateshift.testing import Kit
+from tests.api.asking import token_of
+from tests.api.shop import Shop
+from tests.dashboard.browsing import Browser
+
+START = "/v1/tasks/thumbnail/jobs"
+LISTED = "/v1/schedules?limit=200"
+LARGE = 300_000  # bytes
+
+
+class Call:
+    """One request, whose body comes and whose answer is read as far as the test says."""
+
+    def __init__(self, api: ASGIApp, method: str, path: str, token: str, parts: Sequence[bytes] = ()) -> None:
+        self.sent: list[Message] = []
+        self.reads = asyncio.Event()
+        self.ends = asyncio.Event()
+        self._parts = list(parts)
+        self._stands = asyncio.Event()  # it waits for more, or for its client to read
+        raw = [
+            (b"host", b"127.0.0.1"),
+            (b"authorization", b"Bearer " + token.encode()),
+            (b"content-type", b"application/json"),
+        ]
+        path, _, query = path.partition("?")
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "path": path,
+            "raw_path": path.encode(), "query_string": query.encode(), "root_path": "", "scheme": "http", "headers": raw,
+            "client": ("127.0.0.1", 50000), "server": ("127.0.0.1", 8642),
+        }  # fmt: skip
+        self._task = asyncio.ensure_future(api(scope, self._receive, self._send))
+
+    async def _receive(self) -> Message:
+        if self._parts:
+            return {"type": "http.request", "body": self._parts.pop(0), "more_body": True}
+        self._stands.set()
+        await self.ends.wait()
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def _send(self, message: Message) -> None:
+        self.sent.append(message)
+        if message["type"] == "http.response.body" and message.get("more_body", False):
+            self._stands.set()
+            await self.reads.wait()
+
+    async def under_way(self) -> "Call":
+        stands = asyncio.ensure_future(self._stands.wait())
+        await asyncio.wait({stands, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        stands.cancel()
+        assert not self._task.done(), self.problem
+        return self
+
+    async def answered(self) -> "Call":
+        self.ends.set()
+        self.reads.set()
+        await self._task
+        return self
+
+    async def gone(self) -> None:
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+
+    @property
+    def status(self) -> int:
+        return int(self.sent[0]["status"])
+
+    @property
+    def headers(self) -> dict[bytes, bytes]:
+        return dict(self.sent[0]["headers"])
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(message.get("body", b"") for message in self.sent[1:])
+
+    @property
+    def problem(self) -> tuple[int, str]:
+        return self.status, msgspec.json.decode(self.body)["type"].rpartition(":")[
+            2
+        ] if self.status >= 400 else ""
+
+
+def tokens(kit: Kit, *scopes: Scope) -> list[str]:
+    return [token_of(kit.app, name, list(scopes)) for name in ("ann", "bob", "eve")]
+
+
+@pytest.mark.anyio
+async def test_large_bodies_of_those_who_are_known_share_a_budget_and_small_ones_are_taken(kit: Kit) -> None:
+    api = make_api(kit.app, bounds=Bounds(known_bodies=2 * LARGE, bodies_of_token=LARGE + LARGE // 2))
+    ann, bob, eve = tokens(kit, Scope.ENQUEUE)
+
+    def sends(token: str, parts: Sequence[bytes]) -> Call:
+        return Call(api, "POST", START, token, parts)
+
+    part, most = b" " * (LARGE - 1_000), Bounds()
+    first = await sends(ann, [part]).under_way()
+    more = await sends(ann, [part]).answered()
+    assert (more.problem, more.headers[b"retry-after"]) == ((429, "bodies-of-token"), b"1")
+    second = await sends(bob, [part]).under_way()
+    full = await sends(eve, [part]).answered()
+    assert (full.problem, full.headers[b"retry-after"]) == ((503, "bodies-full"), b"1")
+    assert full.headers[b"connection"] == b"close"
+    letters = await sends(eve, [b" "] * (SMALL_BODY // 60)).answered()  # each costs more than itself
+    assert letters.problem == (503, "bodies-full")
+    for token in (ann, bob, eve):
+        small = await sends(
+            token, [b'{"arguments": {"path": "', b"a" * (SMALL_BODY - 1_000), b'"}}']
+        ).answered()
+        assert small.status == 202
+    assert (await first.answered()).status == 422
+    await second.gone()
+    for _ in range(3):  # what was answered is given back, and what nobody waits for any more
+        assert (await sends(eve, [part]).answered()).status == 422
+    assert (most.known_bodies, most.bodies_of_token) == (KNOWN_BODIES, BODIES_OF_TOKEN)
+
+
+def test_forms_of_pages_share_the_budget_of_bodies(browser: Browser, kit: Kit) -> None:
+    browser.site = Site(kit.app, bounds=Bounds(known_bodies=LARGE))
+    browser.client._transport.app = browser.site.application  # type: ignore[attr-defined]
+    browser.sign_in()
+    browser.look("/queues/images")
+    for _ in range(3):  # what was answered is given back
+        assert browser.send("/queues/images/pause", {"more": "a" * (LARGE - 1_000)}).status_code == 422
+        browser.look("/queues/images")
+    full = browser.send("/queues/images/pause", {"more": "a" * LARGE})
+    assert (full.status_code, full.headers["retry-after"]) == (503, "1")
+    assert "large bodies" in full.text
+    browser.look("/queues/images")
+    assert browser.send("/queues/images/pause").status_code == 303
+
+
+@pytest.fixture
+def listing(kit: Kit, shop: Shop) -> int:
+    """How many bytes a page has that is large."""
+    for number in range(2):
+        add(
+            kit.app.store,
+            shop.thumbnail.options(),
+            f"s{number}",
+            {"cron": "0 0 1 1 *"},
+            {"path": "a" * 200_000},
+            by="ann",
+        )
+    return 400_000
+
+
+@pytest.mark.anyio
+async def test_large_answers_that_are_not_read_share_a_budget_and_small_ones_are_given(
+    kit: Kit, listing: int
+) -> None:
+    bounds = Bounds(unread_answers=5 * listing // 2, unread_of_token=3 * listing // 2)
+    api = make_api(kit.app, bounds=bounds)
+    ann, bob, eve = tokens(kit, Scope.READ)
+
+    def asks(token: str, path: str = LISTED) -> Call:
+        return Call(api, "GET", path, token)
+
+    first = await asks(ann).under_way()
+    held = sum(len(message.get("body", b"")) for message in first.sent)
+    assert 0 < held <= LARGE_ANSWER  # the rest is not handed on before this was read
+    more = await asks(ann).answered()
+    assert (more.problem, more.headers[b"retry-after"]) == ((429, "answers-of-token"), b"1")
+    second = await asks(bob).under_way()
+    full = await asks(eve).answered()
+    assert (full.problem, full.headers[b"retry-after"]) == ((503, "answers-full"), b"1")
+    assert (await asks(eve, "/v1/queues").answered()).status == 200
+    await first.answered()
+    assert int(first.headers[b"content-length"]) == len(first.body) > listing
+    assert len(msgspec.json.decode(first.body)["schedules"]) == 2
+    await second.gone()
+    for _ in range(4):  # what was read is given back, and what nobody waits for any more
+        whole = await asks(eve).answered()
+        assert (whole.status, whole.body) == (200, first.body)
+    assert (Bounds().unread_answers, Bounds().unread_of_token) == (UNREAD_ANSWERS, UNREAD_OF_TOKEN)
+
+
+def test_large_pages_are_of_the_budget_of_answers(browser: Browser, kit: Kit, listing: int) -> None:
+    few = listing // 4
+    for bounds, told in (
+        (Bounds(), 200),
+        (Bounds(unread_of_token=few), 429),
+        (Bounds(unread_answers=few), 503),
+    ):
+        browser.site = Site(kit.app, bounds=bounds)
+        browser.client._transport.app = browser.site.application  # type: ignore[attr-defined]
+        browser.sign_in()
+        for _ in range(3):  # what was read is given back
+            answer = browser.ask("GET", "/schedules/s0")
+            assert (answer.status_code, answer.headers.get("retry-after")) == (
+                told,
+                None if told == 200 else "1",
+            )
+        assert ("large answers" in answer.text) is (told != 200)
+        assert browser.ask("GET", "/queues").status_code == 200
