@@ -117,7 +117,7 @@ def test_a_queue_is_paused_and_resumed_by_a_button(browser: Browser, kit: Kit) -
 
     browser.send("/queues/images/resume")
     assert "queue images: resumed." in browser.text
-    assert kit.app.store.queues.list()[0].paused_at is None
+    assert kit.app.store.queues.list(of=["images"])[0].paused_at is None
 
 
 def test_a_held_session_is_released_by_a_button(browser: Browser, shop: Shop, kit: Kit) -> None:
