@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
 from typing import Any, cast
 from uuid import UUID, uuid4
 
@@ -12,7 +13,7 @@ from lateshift.errors import JobUnknown, StoreUnavailable
 from lateshift.model.events import RESULT_TOLD, JobEvent
 from lateshift.model.job import JobView, State
 from lateshift.model.sealed import slim
-from lateshift.model.watching import BEGINNING
+from lateshift.model.watching import BEGINNING, news
 from lateshift.replies import hub
 from lateshift.replies.hub import PAGE, WHOLE, Channels, Jobs
 from lateshift.store.contract import Store
@@ -352,6 +353,18 @@ async def test_a_job_that_is_gone_before_its_result_is_read_is_watched_no_longer
     told.views[ME], told.meanwhile[ME] = ended(), None
     with pytest.raises(JobUnknown):
         await anext(jobs.events(ME, BEGINNING))
+
+
+async def test_an_end_whose_time_is_before_that_of_the_last_is_told_once(told: Told, jobs: Jobs) -> None:
+    """The clock went back in between. While it is told somebody else begins to watch, and the job is looked at anew."""
+    first = view(State.CANCELLED, fence=1, attempt=1, started_at=AT, settled_at=AT)
+    [*_, (last, _)] = news(None, BEGINNING, first)
+    told.views[ME] = structs.replace(first, settled_at=AT - timedelta(hours=1))
+    again = jobs.events(ME, last)
+    assert (await anext(again)).kind == "cancelled"
+    assert await _rest(jobs.events(ME, BEGINNING)) == ["received", "started", "cancelled"]
+
+    assert await _rest(again) == []
 
 
 async def _all(events: AsyncIterator[JobEvent]) -> list[JobEvent]:
