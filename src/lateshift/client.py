@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -41,6 +42,7 @@ R = TypeVar("R")
 
 CHUNK = 1000  # jobs of enqueue_many in one durable commit
 CHUNK_BYTES = 8 * 1024 * 1024  # of their payloads, about
+WHOLE = 50  # jobs that are looked at together as they are: each may be large
 
 NO_QUEUES: Mapping[str, QueueSettings] = MappingProxyType({})
 
@@ -72,9 +74,9 @@ class Client:
         self._waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, Together[NewJob, Enqueued]] = (
             WeakKeyDictionary()
         )
-        self._looking: WeakKeyDictionary[asyncio.AbstractEventLoop, Together[JobId, JobView | None]] = (
-            WeakKeyDictionary()
-        )
+        self._looking: WeakKeyDictionary[
+            asyncio.AbstractEventLoop, Mapping[bool, Together[JobId, JobView | None]]
+        ] = WeakKeyDictionary()
 
     def kinds(self) -> Collection[str]:
         return self.limits.keys()
@@ -192,8 +194,9 @@ class Client:
         with _traced([]):
             return await making.asend(self._open, calls, context())
 
-    def view(self, job_id: JobId) -> JobView | None:
-        return self._open().reports.job(job_id)
+    def view(self, job_id: JobId, *, whole: bool = True) -> JobView | None:
+        reports = self._open().reports
+        return reports.job(job_id) if whole else reports.named([job_id], whole=False)[0]
 
     def opened(self, view: JobView) -> JobView:
         return opened_view(view, self.ring()) if is_sealed(view.payload) else view
@@ -201,13 +204,16 @@ class Client:
     def readable(self, view: JobView) -> JobView:
         return readable_view(view, self.ring()) if is_sealed(view.payload) else view
 
-    async def aview(self, job_id: JobId) -> JobView | None:
-        """Callers that look at the same time share a look."""
+    async def aview(self, job_id: JobId, *, whole: bool = True) -> JobView | None:
+        """Callers that look at the same time share a look. `whole`: else it is slim (model/sealed), for those who wait."""
         loop = asyncio.get_running_loop()
-        together = self._looking.get(loop)
-        if together is None:
-            together = self._looking[loop] = Together(self._look)
-        return await together.put(job_id)
+        looking = self._looking.get(loop)
+        if looking is None:
+            looking = self._looking[loop] = {
+                True: Together(partial(self._look, whole=True), WHOLE),
+                False: Together(partial(self._look, whole=False)),
+            }
+        return await looking[whole].put(job_id)
 
     def watch(self, job_id: JobId) -> AsyncIterator[JobEvent]:
         """On the running loop, of which one poller serves all that are watched."""
@@ -253,8 +259,8 @@ class Client:
     def resubmit(self, ids: Sequence[JobId], by: str = "the caller") -> list[JobId]:
         return self._open().jobs.resubmit(ids, by=by)
 
-    def _look(self, ids: Sequence[JobId]) -> list[JobView | None]:
-        return self._open().reports.named(ids)
+    def _look(self, ids: Sequence[JobId], *, whole: bool) -> list[JobView | None]:
+        return self._open().reports.named(ids, whole=whole)
 
     def _enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         return self._open().jobs.enqueue(jobs)

@@ -25,8 +25,10 @@ LAST_LOOK = 0.25
 class Looker(Protocol):
     """What a handle needs of a client."""
 
-    def view(self, job_id: JobId) -> JobView | None: ...
-    async def aview(self, job_id: JobId) -> JobView | None: ...
+    def view(self, job_id: JobId, *, whole: bool = True) -> JobView | None:
+        """`whole`: else it is slim (model/sealed)."""
+
+    async def aview(self, job_id: JobId, *, whole: bool = True) -> JobView | None: ...
     def opened(self, view: JobView) -> JobView:
         """With its result, if it is sealed. Raises SealKeyMissing, SealBroken."""
 
@@ -108,18 +110,26 @@ class Job(Generic[R]):
 
     def result(self, timeout: timedelta | None = None) -> R:
         """Wait for the job to end, and give what it returned. Raises JobDead, JobCancelled or ResultTimeout."""
+        whole = True  # at first, as that look may be the last; then slim until it has ended
         for pause in self._looks(timeout):
-            view = self.view()
-            if view.state.settled:
+            view = self._found(self._client.view(self.id, whole=whole))
+            if view.state.settled and not whole:
+                view = self.view()
+            if view.state.settled:  # and not resubmitted since
                 return self._result(view)
+            whole = False
             time.sleep(pause)
         raise self._late(timeout, view)
 
     async def aresult(self, timeout: timedelta | None = None) -> R:
+        whole = True
         for pause in self._looks(timeout):
-            view = await self.aview()
+            view = self._found(await self._client.aview(self.id, whole=whole))
+            if view.state.settled and not whole:
+                view = await self.aview()
             if view.state.settled:
                 return self._result(view)
+            whole = False
             await asyncio.sleep(pause)
         raise self._late(timeout, view)
 

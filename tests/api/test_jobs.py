@@ -105,9 +105,9 @@ def test_a_token_that_is_revoked_while_an_answer_waits_does_not_get_it(
     assert named is not None
     aview = kit.app.client.aview
 
-    async def revoke_and_look(id: UUID) -> Any:
+    async def revoke_and_look(id: UUID, *, whole: bool) -> Any:
         kit.app.store.tokens.revoke(named.id, by="ana")
-        return await aview(id)
+        return await aview(id, whole=whole)
 
     monkeypatch.setattr(kit.app.client, "aview", revoke_and_look)
     late = web("GET", f"/v1/jobs/{job.id}?wait=0.05", token=reader)
@@ -179,6 +179,29 @@ def test_an_answer_may_wait_for_the_end_of_a_job(web: Web, kit: Kit, shop: Shop)
     waiting = shop.thumbnail.enqueue("b")
     assert web("GET", f"/v1/jobs/{waiting.id}?wait=0.05").json()["state"] == "ready"
     assert web("GET", f"/v1/jobs/{waiting.id}?wait={WAIT_MOST + 1}").json()["field"] == "wait"
+
+
+def test_what_is_waited_for_is_read_whole_once(
+    web: Web, kit: Kit, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, looks, aview = f"/v1/jobs/{shop.thumbnail.enqueue('a').id}", [], kit.app.client.aview
+
+    async def counted(id: UUID, *, whole: bool) -> Any:
+        looks.append(whole)
+        return await aview(id, whole=whole)
+
+    def asked(wait: float) -> list[bool]:
+        looks.clear()
+        assert web("GET", f"{path}?wait={wait}").json()["arguments"] == {"path": "a"}
+        return list(looks)
+
+    monkeypatch.setattr(kit.app.client, "aview", counted)
+    assert asked(0) == [True]
+    assert set(asked(0.05)[:-1]) == {False}
+    assert looks[-1]
+    kit.drain()
+    assert asked(0) == [True]
+    assert asked(WAIT_MOST) == [False, True]
 
 
 def test_jobs_are_listed_by_filters_page_by_page(web: Web, kit: Kit, shop: Shop) -> None:

@@ -9,13 +9,14 @@ from typing import cast
 
 import pytest
 
-from lateshift import Lateshift, client
+from lateshift import Lateshift, client, handle
 from lateshift.client import Client
 from lateshift.model.ids import JobId, new_job_id
-from lateshift.model.job import Enqueued, Lane, NewJob, Spec
+from lateshift.model.job import Enqueued, JobView, Lane, NewJob, Spec, State
 from lateshift.runtime.together import Together
 from lateshift.store.contract import Store
 from lateshift.task import Call
+from tests.unit.explaining import view
 
 SPEC = Spec(task="work", queue="default", lane=Lane.COROUTINE)
 
@@ -58,18 +59,19 @@ async def test_callers_do_not_hang_when_the_shared_commit_is_cancelled(when: str
 
 @pytest.mark.anyio
 async def test_callers_that_look_at_jobs_together_share_a_look_and_each_sees_its_own() -> None:
-    looks: list[int] = []
+    looks: list[tuple[int, bool]] = []
 
-    def named(ids: Sequence[JobId]) -> list[object]:
-        looks.append(len(ids))
+    def named(ids: Sequence[JobId], *, whole: bool) -> list[object]:
+        looks.append((len(ids), whole))
         return [f"the view of {id}" for id in ids]
 
     store = SimpleNamespace(reports=SimpleNamespace(named=named))
     looking = Client(lambda: cast(Store, store), timedelta(days=1))
     ids = [new_job_id() for _ in range(20)]
-    views: list[object] = [*await asyncio.gather(*[looking.aview(id) for id in ids])]
-    assert views == [f"the view of {id}" for id in ids]
-    assert looks == [20]
+    for whole in (True, False):
+        views: list[object] = [*await asyncio.gather(*[looking.aview(id, whole=whole) for id in ids])]
+        assert views == [f"the view of {id}" for id in ids]
+    assert looks == [(20, True), (20, False)]
 
 
 @pytest.mark.anyio
@@ -144,3 +146,43 @@ def test_calls_that_could_not_be_sent_are_not_taken_for_sent() -> None:
         sender.send_many(broken())
     assert sender.send_many([call]) == 1
     assert sender.send_many([call]) == 0
+
+
+class Looks:
+    """How a job stands at each look; `whole` says which of them were whole."""
+
+    def __init__(self, *states: State) -> None:
+        self._states = [*states]
+        self.whole: list[bool] = []
+
+    def view(self, id: JobId, *, whole: bool = True) -> JobView:
+        self.whole.append(whole)
+        state = self._states.pop(0)
+        return view(state, result=b"7" if whole and state.settled else None)
+
+    async def aview(self, id: JobId, *, whole: bool = True) -> JobView:
+        return self.view(id, whole=whole)
+
+    def opened(self, view: JobView) -> JobView:
+        return view
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("states", "whole"),
+    [
+        ([State.COMPLETED], [True]),
+        ([State.READY, State.RUNNING, State.COMPLETED, State.COMPLETED], [True, False, False, True]),
+        ([State.READY, State.DEAD, State.READY, *[State.COMPLETED] * 2], [True, False, True, False, True]),
+    ],
+    ids=["has ended", "waits", "is resubmitted when it is read whole"],
+)
+async def test_a_program_that_waits_for_a_job_reads_it_whole_at_first_and_when_it_has_ended(
+    monkeypatch: pytest.MonkeyPatch, states: list[State], whole: list[bool]
+) -> None:
+    monkeypatch.setattr(handle, "FIRST_LOOK", 0.0)
+    for wait in ("result", "aresult"):
+        looks = Looks(*states)
+        job = handle.Job(new_job_id(), "work", cast(handle.Looker, looks), lambda result: result)
+        assert (job.result() if wait == "result" else await job.aresult()) == b"7"
+        assert looks.whole == whole

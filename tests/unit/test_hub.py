@@ -2,17 +2,20 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
 from typing import Any, cast
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from msgspec import structs
 
-from lateshift.errors import StoreUnavailable
+from lateshift.errors import JobUnknown, StoreUnavailable
+from lateshift.model.events import RESULT_TOLD, JobEvent
 from lateshift.model.job import JobView, State
-from lateshift.model.watching import BEGINNING
+from lateshift.model.sealed import slim
+from lateshift.model.watching import BEGINNING, news
 from lateshift.replies import hub
-from lateshift.replies.hub import PAGE, Channels, Jobs
+from lateshift.replies.hub import PAGE, WHOLE, Channels, Jobs
 from lateshift.store.contract import Store
 from lateshift.store.reply_contract import LeftOut, Published
 from tests.unit.explaining import AT, ME, view
@@ -27,9 +30,11 @@ class Told:
 
     def __init__(self) -> None:
         self.messages: list[Published] = []
-        self.views: dict[UUID, JobView] = {}
+        self.views: dict[UUID, JobView | None] = {}
         self.asked = 0
         self.away = 0
+        self.read_whole: list[list[UUID]] = []
+        self.meanwhile: dict[UUID, JobView | None] = {}  # what becomes of jobs before they are read whole
         self.replies = self.reports = self
 
     def tell(self, count: int) -> None:
@@ -49,12 +54,19 @@ class Told:
             raise StoreUnavailable("The store is away.")
         return [message for message in self.messages if message.number > after][:limit]
 
-    def job(self, id: UUID) -> JobView | None:
-        return self.views.get(id)
-
-    def named(self, ids: Sequence[UUID]) -> list[JobView | None]:
+    def named(self, ids: Sequence[UUID], *, whole: bool = True) -> list[JobView | None]:
         self.asked += 1
+        if not whole:
+            return [view and _slim(view) for view in map(self.views.get, ids)]
+        self.read_whole.append(list(ids))
+        for id in ids:
+            if id in self.meanwhile:
+                self.views[id] = self.meanwhile.pop(id)
         return [self.views.get(id) for id in ids]
+
+
+def _slim(view: JobView) -> JobView:
+    return slim(structs.replace(view, result=None, checkpoint=None))
 
 
 @pytest.fixture
@@ -273,3 +285,88 @@ async def test_a_listener_that_stalls_shows_nobody_an_end_that_is_over(told: Tol
         told.views[died.id] = structs.replace(died, state=State.COMPLETED, fence=2)
         assert [event.kind async for _, event in fresh] == ["started", "completed"]
         assert [event.kind async for _, event in stalled][-1] == "completed"
+
+
+LARGE = b'"%s"' % (b"x" * 250_000)
+
+
+def ended(id: UUID = ME, **changes: Any) -> JobView:
+    return view(State.COMPLETED, **{"id": id, "fence": 1, "started_at": AT, "settled_at": AT} | changes)
+
+
+async def test_of_watched_jobs_no_more_is_kept_than_is_told_and_few_are_read_whole_together(
+    told: Told, jobs: Jobs
+) -> None:
+    ids = [uuid4() for _ in range(2 * WHOLE + 1)]
+    for id in ids:
+        told.views[id] = view(id=id, payload=LARGE, checkpoint=LARGE)
+    watching = [jobs.events(id, BEGINNING) for id in ids]
+    assert [(await anext(events)).kind for events in watching] == ["received"] * len(ids)
+    waiting = [asyncio.ensure_future(_all(events)) for events in watching]
+    await looked(told)
+    assert told.read_whole == []
+    assert all(len(kept.payload) < 100 and kept.checkpoint is None for kept in jobs._views.values())
+
+    for number, id in enumerate(ids):
+        told.views[id] = ended(id, payload=LARGE, checkpoint=LARGE, result=LARGE if number % 2 else b"7")
+    for number, (started, last) in enumerate(await asyncio.gather(*waiting)):
+        assert (started.kind, last.kind) == ("started", "completed")
+        assert (last.result, last.result_left_out) == ((None, True) if number % 2 else (7, False))
+    assert sorted(id for some in told.read_whole for id in some) == sorted(ids)
+    assert max(len(some) for some in told.read_whole) <= WHOLE
+
+
+async def test_of_a_large_result_as_much_is_kept_as_shows_that_it_is(told: Told, jobs: Jobs) -> None:
+    told.views[ME] = ended(result=LARGE)
+    events = jobs.events(ME, BEGINNING)
+    await anext(events)
+    assert len(jobs._views[ME].result or b"") == RESULT_TOLD + 1
+    assert [event.result_left_out for event in await _all(events)] == [False, True]
+
+
+async def test_a_job_that_goes_on_before_its_result_is_read_has_not_ended(told: Told, jobs: Jobs) -> None:
+    told.views[ME] = view()
+    waiting = asyncio.ensure_future(_all(jobs.events(ME, BEGINNING)))
+    await looked(told)
+    told.meanwhile[ME] = view(State.RUNNING, fence=2, started_at=AT)
+    told.views[ME] = ended()
+    await looked(told)
+    told.views[ME] = ended(fence=2, result=b"2")
+
+    assert [(event.kind, event.result) for event in await waiting] == [
+        ("received", None),
+        ("started", None),
+        ("completed", 2),
+    ]
+
+
+async def test_a_job_that_is_gone_before_its_result_is_read_is_watched_no_longer(
+    told: Told, jobs: Jobs
+) -> None:
+    told.views[ME] = view()
+    waiting = asyncio.ensure_future(_rest(jobs.events(ME, BEGINNING)))
+    await looked(told)
+    told.meanwhile[ME] = None
+    told.views[ME] = ended()
+
+    assert await waiting == ["received"]
+    told.views[ME], told.meanwhile[ME] = ended(), None
+    with pytest.raises(JobUnknown):
+        await anext(jobs.events(ME, BEGINNING))
+
+
+async def test_an_end_whose_time_is_before_that_of_the_last_is_told_once(told: Told, jobs: Jobs) -> None:
+    """The clock went back in between. While it is told somebody else begins to watch, and the job is looked at anew."""
+    first = view(State.CANCELLED, fence=1, attempt=1, started_at=AT, settled_at=AT)
+    [*_, (last, _)] = news(None, BEGINNING, first)
+    told.views[ME] = structs.replace(first, settled_at=AT - timedelta(hours=1))
+    again = jobs.events(ME, last)
+    assert (await anext(again)).kind == "cancelled"
+    assert await _rest(jobs.events(ME, BEGINNING)) == ["received", "started", "cancelled"]
+
+    assert await _rest(again) == []
+
+
+async def _all(events: AsyncIterator[JobEvent]) -> list[JobEvent]:
+    async with asyncio.timeout(SOON):
+        return [event async for event in events]

@@ -3,16 +3,18 @@
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from lateshift.errors import OptionInvalid
-from lateshift.model.events import Kind
+from lateshift.model.events import RESULT_TOLD, Kind
 from lateshift.model.instants import to_number
 from lateshift.model.job import STRETCHES, JobView, Progress, Saying, State
-from lateshift.model.watching import BEGINNING, Position, events, news, read, written
+from lateshift.model.sealed import WEBHOOK
+from lateshift.model.watching import BEGINNING, Position, bare, events, news, read, written
 from tests.unit.explaining import AT, failed, view
 
 ENDED = to_number(AT)
@@ -236,3 +238,29 @@ def test_somebody_who_comes_back_after_any_event_misses_none(lived: tuple[list[s
     whole = [place for place, _ in events(last)]
     for position, place in enumerate(whole):
         assert [each for each, _ in news(None, place, last)] == whole[position + 1 :]
+
+
+SEALED = b'"sealed:1:key:payload:' + b"A" * 10_000 + b'"'
+KEPT = st.fixed_dictionaries(
+    {
+        "payload": st.sampled_from([b"{}", b'{"url":"https://a.b/c"}', b'"%s"' % (b"x" * 10_000), SEALED]),
+        "result": st.sampled_from([None, b"7", b'"[sealed]"', SEALED, *(b'"%s"' % (b"x" * n) for n in (RESULT_TOLD - 2, RESULT_TOLD - 1, 90_000))]),
+        "task": st.sampled_from(["pack", f"{WEBHOOK}vendor"]),
+        "reason": st.sampled_from([None, "by ann"]),
+        "sensitive": st.booleans(),
+        "checkpoint": st.sampled_from([None, b"7" * 10_000]),
+    }
+)  # fmt: skip
+
+
+@given(LIVES, KEPT)
+def test_a_bare_job_has_the_same_events_and_nothing_large(
+    lived: tuple[list[str], str], kept: dict[str, Any]
+) -> None:
+    secret = {"message": "sealed:1:key:message:A", "traceback": "x" * 8_000}
+    resubmitted = failed(1, 1, reason="resubmitted", was={"text": "x" * 10_000})
+    for each in life(*lived):
+        lines = [replace(record, **secret) for record in each.history]
+        whole = replace(each, **kept, history=[resubmitted, *lines])
+        assert events(bare(whole)) == events(whole)
+        assert len(msgspec.json.encode(bare(whole))) < 20_000

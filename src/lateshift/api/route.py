@@ -253,9 +253,9 @@ class Asked:
         self.allow(view.queue)
         return view
 
-    async def ajob(self) -> JobView:
-        """The same from the loop: those who ask at the same time share a look."""
-        return self._allowed(await self._app.client.aview(self.id))
+    async def ajob(self, *, whole: bool = True) -> JobView:
+        """The same from the loop: those who ask at the same time share a look. `whole`: else it is slim."""
+        return self._allowed(await self._app.client.aview(self.id, whole=whole))
 
     def schedule(self) -> Schedule:
         """The schedule that the path names, likewise; one of a queue that the token is not for is to it as one that is not there. Raises

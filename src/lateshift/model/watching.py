@@ -8,11 +8,11 @@ from typing import TypeAlias
 from msgspec import structs
 
 from lateshift.errors import OptionInvalid
-from lateshift.model.events import JobEvent, Kind, error_of, result_told
+from lateshift.model.events import RESULT_TOLD, JobEvent, Kind, error_of, result_told
 from lateshift.model.history import attempts
 from lateshift.model.instants import to_number
 from lateshift.model.job import AttemptRecord, JobView, State
-from lateshift.model.sealed import masked_view
+from lateshift.model.sealed import HEAD_LIMIT, is_sealed, masked_view
 
 Position: TypeAlias = tuple[int, int, int]
 """The fence under which it happened, which step of that lease it was; of progress which word of that lease, and of the end when it was, for one
@@ -38,6 +38,16 @@ def read(text: str) -> Position:
         )
     fence, alone, step, word = found.groups()
     return int(fence), int(step or alone), int(word or 0)
+
+
+def bare(view: JobView) -> JobView:
+    """The same for its events, without what none of them tells: of a result that is too large for one, as much as shows that. Whoever watches
+    many jobs keeps these."""
+    return structs.replace(
+        view, payload=view.payload[:HEAD_LIMIT] if is_sealed(view.payload) else b"null", checkpoint=None,
+        result=None if view.result is None else view.result[: RESULT_TOLD + 1],
+        history=[structs.replace(record, traceback=None) for record in attempts(view.history)],
+    )  # fmt: skip
 
 
 def events(view: JobView) -> list[tuple[Position, JobEvent]]:

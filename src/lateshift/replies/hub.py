@@ -12,8 +12,8 @@ from itertools import islice
 from lateshift.errors import JobUnknown, StoreError
 from lateshift.model.events import JobEvent
 from lateshift.model.ids import JobId
-from lateshift.model.job import JobView
-from lateshift.model.watching import Position, news
+from lateshift.model.job import JobView, State
+from lateshift.model.watching import Position, bare, news
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
 from lateshift.runtime.together import Together
@@ -22,7 +22,9 @@ from lateshift.store.reply_contract import LeftOut, Published
 
 FIRST_LOOK = 0.05  # seconds between looks while something happens
 LAST_LOOK = 0.5  # and when nothing does
-PAGE = 500  # messages, or jobs, that are read at once
+PAGE = 500  # messages that are read at once
+LOOKED_AT = 100  # jobs that are looked at together, slim
+WHOLE = 10  # and those of which the result is read: each may be large, and so may its arguments
 AT_HAND = 5_000  # newest messages that are kept for all listeners
 
 
@@ -161,8 +163,7 @@ class Jobs:
 
     async def told(self, id: JobId, after: Position) -> AsyncIterator[tuple[Position, JobEvent]]:
         """With the place of each."""
-        store = await aside(self._store)
-        view = await aside(store.reports.job, id)
+        view = (await aside(self._read, [id])).get(id)
         if view is None:
             raise JobUnknown(f"There is no job {id} in the store; it may have passed its retention.")
         before: JobView | None = None
@@ -200,10 +201,9 @@ class Jobs:
     async def _look(self) -> bool:
         changed = False
         watched = [id for id in self._watched if id in self._views and not self._views[id].state.settled]
-        for start in range(0, len(watched), PAGE):
-            some = watched[start : start + PAGE]
-            named = await aside(self._store().reports.named, some)
-            found = {view.id: view for view in named if view is not None}
+        for start in range(0, len(watched), LOOKED_AT):
+            some = watched[start : start + LOOKED_AT]
+            found = await aside(self._read, some)
             for id in some:
                 if id not in self._watched:
                     continue
@@ -212,6 +212,21 @@ class Jobs:
                 elif self._views.get(id) != found[id]:
                     self._views[id], changed = found[id], True
         return changed
+
+    def _read(self, ids: Sequence[JobId]) -> dict[JobId, JobView]:
+        """Those that are there, and no more of each than events tell. The result of one that has completed is in the whole alone; when that is
+        read, the job may stand otherwise, or be gone."""
+        reports = self._store().reports
+        found = {view.id: bare(view) for view in reports.named(ids, whole=False) if view is not None}
+        completed = [id for id, view in found.items() if view.state is State.COMPLETED]
+        for start in range(0, len(completed), WHOLE):
+            some = completed[start : start + WHOLE]
+            for id, view in zip(some, reports.named(some), strict=True):
+                if view is None:
+                    del found[id]
+                else:
+                    found[id] = bare(view)
+        return found
 
 
 class Hub:

@@ -14,10 +14,11 @@ TOGETHER = 500  # callers that share one call at the most
 
 
 class Together(Generic[T, A]):
-    """`call` takes what several want, and gives an answer to each."""
+    """`call` takes what several want, so many at the most, and gives an answer to each."""
 
-    def __init__(self, call: Callable[[Sequence[T]], Sequence[A]]) -> None:
+    def __init__(self, call: Callable[[Sequence[T]], Sequence[A]], most: int = TOGETHER) -> None:
         self._call = call
+        self._most = most
         self._waiting: list[tuple[T, asyncio.Future[A]]] = []
         self._flushing: asyncio.Task[None] | None = None
 
@@ -34,7 +35,7 @@ class Together(Generic[T, A]):
         batch: list[tuple[T, asyncio.Future[A]]] = []
         try:
             while self._waiting:
-                batch, self._waiting = self._waiting[:TOGETHER], self._waiting[TOGETHER:]
+                batch, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
                 batch = [one for one in batch if not one[1].done()]  # cancelled before it was sent
                 if batch:
                     await self._send(batch)

@@ -32,7 +32,7 @@ async def stream_job(asked: Asked) -> Stream | Answer:
 
     `Last-Event-ID` goes on after the last one that was received. The data of each is an event. Whoever has received the last of a job that has ended is
     answered 204, at which a browser asks no more."""
-    view = await asked.ajob()
+    view = await asked.ajob(whole=False)
     try:
         after = watching.BEGINNING if asked.last_event is None else watching.read(asked.last_event)
     except OptionInvalid as error:

@@ -198,13 +198,13 @@ async def show_job(asked: Asked) -> JobDocument:
     """All there is to know about a job: its state, progress, result, attempts.
 
     `wait`: so many seconds, the answer waits for the job to end; then it is given as it is."""
-    left = asyncio.get_running_loop().time() + asked.query.wait
-    pause = FIRST_LOOK
-    view = await asked.ajob()
-    while not view.state.settled and (rest := left - asyncio.get_running_loop().time()) > 0:
-        await asyncio.sleep(min(pause, rest))
+    loop = asyncio.get_running_loop()
+    end, pause = loop.time() + asked.query.wait, FIRST_LOOK
+    # Those who wait keep nothing meanwhile: the jobs may be many and large.
+    while (left := end - loop.time()) > 0 and not (await asked.ajob(whole=False)).state.settled:
+        await asyncio.sleep(min(pause, left))
         pause = min(pause * 1.5, LAST_LOOK)
-        view = await asked.ajob()
+    view = await asked.ajob()
     of_run = view.batch is not None and bool(await aside(asked.store.workflows.begun, [view.batch]))
     return job_whole(view, of_run=of_run)
 

@@ -96,8 +96,8 @@ class PostgresReports:
         """Who has been refused the whole once is given the status from then on."""
 
         def ask(sql: str) -> Rows:
-            return self._database.run(
-                lambda connection, again: connection.execute(sql.encode(), parameters).fetchall()
+            return self._database.run(  # binary, as the text of what jobs hold is twice as long
+                lambda connection, again: connection.execute(sql.encode(), parameters, binary=True).fetchall()
             )
 
         if not self._status_only:
