@@ -22,13 +22,11 @@ from lateshift.store.contract import Store
 from lateshift.task import Task
 
 BATCH = 200  # jobs in one transaction
-BATCH_BYTES = (
-    8 * 1024 * 1024
-)  # of arguments that are changed, before and after, and what the last of them is over; others stay where they are
+# Of arguments that are changed, before and after, and what the last of them is over; others stay where they are.
+BATCH_BYTES = 8 * 1024 * 1024
 EXAMPLES = 20
-EXAMPLES_BYTES = (
-    1024 * 1024
-)  # of their arguments, likewise: of large ones that are changed, or read whole, fewer are shown
+# Of their arguments, likewise: of large ones that are changed, or read whole, fewer are shown.
+EXAMPLES_BYTES = 1024 * 1024
 PROBLEMS_KEPT = 20  # kinds of problem that are told apart
 LOOK_EVERY = 0.2  # seconds between two looks at those that went first
 

@@ -9,9 +9,8 @@ from msgspec import Meta
 from lateshift.model.depth import JSON_DEPTH as JSON_DEPTH
 
 BODY_LIMIT = 1024 * 1024  # bytes of a request's body
-UNKNOWN_BODIES = (
-    32 * 1024 * 1024
-)  # bytes of bodies of callers that are not known yet, held at once; more are answered 503
+# Bytes of bodies of callers that are not known yet, held at once; more are answered 503.
+UNKNOWN_BODIES = 32 * 1024 * 1024
 KNOWN_BODIES = 128 * 1024 * 1024  # bytes of bodies of those who are known, likewise
 BODIES_OF_TOKEN = 64 * 1024 * 1024  # of them those of one token and of its browsers; more are answered 429
 SMALL_BODY = 64 * 1024  # bytes of each of these bodies that are not counted
@@ -21,14 +20,12 @@ URL_LIMIT = 8 * 1024  # bytes of a path and its query
 HEADERS_LIMIT = 16 * 1024  # bytes of all headers together
 HEADERS_MOST = 100
 HEAD_WITHIN = timedelta(seconds=10)  # from its first byte, or the connection is closed
-READ_WITHIN = timedelta(
-    seconds=30
-)  # that the client takes none, or next to none, of an answer; then the connection is cut
+# That the client takes none, or next to none, of an answer; then the connection is cut.
+READ_WITHIN = timedelta(seconds=30)
 READ_LEAST = 16 * 1024  # bytes that it takes in this time, unless that is all there is
 LARGE_ANSWER = 64 * 1024  # bytes over which an answer is counted until its client has read it
-UNREAD_ANSWERS = (
-    128 * 1024 * 1024
-)  # bytes of large answers that are not read yet, held at once; more are answered 503
+# Bytes of large answers that are not read yet, held at once; more are answered 503.
+UNREAD_ANSWERS = 128 * 1024 * 1024
 UNREAD_OF_TOKEN = 64 * 1024 * 1024  # of them those of one token and of its browsers; more are answered 429
 HEAD_LIMIT = 64 * 1024  # bytes of a request's head, over which the connection is closed without a word
 REQUESTS_AT_ONCE = 2_000  # connections and requests of one process, streams among them; more are answered 503
@@ -42,9 +39,8 @@ DEADLINE = timedelta(seconds=30)  # until a request is answered one way or anoth
 WAIT_MOST = 20  # seconds that `?wait=` may ask for
 PAGE = 20
 PAGE_MOST = 200  # of anything on one page
-PAGE_BYTES = (
-    4 * 1024 * 1024
-)  # of what callers and strangers put into the entries of a page; its first is always there
+# Of what callers and strangers put into the entries of a page; its first is always there.
+PAGE_BYTES = 4 * 1024 * 1024
 READ_BYTES = 8 * 1024 * 1024  # of it that are read at once, if each entry has as much as it may
 FILTER_LIMIT = 200  # characters of a name in a filter
 RUNS_LOOKED_AT = 1_000  # runs of workflows among which a state is looked for, for one page

@@ -27,9 +27,8 @@ class Shortcut:
                     self._ways.setdefault(method, []).append(way)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = (
-            "" if scope.get("root_path") else scope["path"]
-        )  # below a prefix, paths are not as the routes have them
+        # Below a prefix, paths are not as the routes have them.
+        path = "" if scope.get("root_path") else scope["path"]
         for before, pattern, endpoint in self._ways.get(scope["method"], ()):
             if path.startswith(before) and (found := pattern.match(path)) is not None:
                 scope["path_params"] = found.groupdict()

@@ -24,9 +24,8 @@ class Turns:
     def _begin_anew(self) -> None:
         self._free = self._at_once
         self._here: Counter[UUID] = Counter()  # under way, or waiting
-        self._waiting: OrderedDict[UUID, deque[asyncio.Future[None]]] = (
-            OrderedDict()
-        )  # whose turn is next first
+        # Whose turn is next first.
+        self._waiting: OrderedDict[UUID, deque[asyncio.Future[None]]] = OrderedDict()
 
     async def run(self, whose: UUID, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """What the work gives, when it was its turn. What was begun has its place until it has ended, whether anybody waits for it

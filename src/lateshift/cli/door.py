@@ -187,9 +187,8 @@ def show_first_token(app: "Lateshift") -> None:
     """Shown once: what is kept is a digest of it."""
     from lateshift.model.access import Scope, new_token
 
-    names = chain(
-        [FIRST_TOKEN], (f"{FIRST_TOKEN}-{number}" for number in count(2))
-    )  # one that has expired keeps its name
+    # One that has expired keeps its name.
+    names = chain([FIRST_TOKEN], (f"{FIRST_TOKEN}-{number}" for number in count(2)))
     name = next(name for name in names if app.store.tokens.named(name) is None)
     token, text = new_token(name, [Scope.ADMIN], [], at=app.store.clock.now(), by=operator())
     app.store.tokens.create(token)

@@ -7,9 +7,8 @@ from msgspec import Struct
 
 from lateshift.task import Task
 
-SCHEMA_LISTED = (
-    8 * 1024
-)  # bytes of a schema that stands in a listing; a larger one is shown with its task alone
+# Bytes of a schema that stands in a listing; a larger one is shown with its task alone.
+SCHEMA_LISTED = 8 * 1024
 
 
 class TaskDocument(Struct, frozen=True, kw_only=True):

@@ -31,9 +31,8 @@ SECRET_BYTES = 32
 SIGN_IN_LINK = "sign-in-link"  # who made the token of a browser that signed in by a link, which has no parent
 
 _NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.:@\-]{{0,{TOKEN_NAME_LIMIT - 1}}}")
-_TEXT = re.compile(
-    PREFIX + r"[A-Za-z0-9_-]{64}"
-)  # 16 bytes of the id and 32 of the secret: no padding, one spelling
+# 16 bytes of the id and 32 of the secret: no padding, one spelling.
+_TEXT = re.compile(PREFIX + r"[A-Za-z0-9_-]{64}")
 _ID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 
 

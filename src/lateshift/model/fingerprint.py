@@ -44,8 +44,7 @@ def fingerprint(view: JobView) -> str:
     parts = [view.task, view.reason or ""]
     if record is not None:
         parts += [record.error or "", blanked(record.message or "")[:COMPARED]]
-        frames = dict.fromkeys(
-            reversed(_FRAME.findall(record.traceback or ""))
-        )  # one that calls itself is one
+        # One that calls itself is one.
+        frames = dict.fromkeys(reversed(_FRAME.findall(record.traceback or "")))
         parts += list(frames)[:FRAMES][::-1]
     return blake2b("\0".join(parts).encode(), digest_size=4).hexdigest()

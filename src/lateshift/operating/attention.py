@@ -33,9 +33,8 @@ SAID = 200  # characters of what something said
 LOOKED_AT = 200  # things of one kind among which those are looked for that one may see, who may not see all
 SCHEDULE_LATE = timedelta(minutes=1)  # after which a tick that nobody has decided is late
 REPLIES_LATE = timedelta(minutes=1)  # after which events of jobs that no courier has sent on are late
-MISSED_WITHIN = timedelta(
-    days=31
-)  # a schedule that missed ticks longer ago, and has not fired since, is history
+# A schedule that missed ticks longer ago, and has not fired since, is history.
+MISSED_WITHIN = timedelta(days=31)
 
 Shows = Callable[[str], bool]
 

@@ -107,9 +107,8 @@ def _autocommits(connection: Any, dialect: str) -> bool:
         return bool(connection.autocommit) and connection.info.transaction_status.name == "IDLE"
     if connection.in_transaction:
         return False
-    mode = getattr(
-        connection, "autocommit", None
-    )  # since Python 3.12; neither True nor False is the way before it
+    # Since Python 3.12; neither True nor False is the way before it.
+    mode = getattr(connection, "autocommit", None)
     return mode is True or (mode is not False and connection.isolation_level is None)
 
 

@@ -25,26 +25,21 @@ GRACE = timedelta(seconds=2)  # in which a live holder may say itself that it st
 AUDIT_KEPT = timedelta(days=365)  # how long it is known what operators did
 STARTS_KEPT = timedelta(days=30)  # and who started a job
 TOKEN_KEPT = timedelta(days=30)  # how long a token is shown that has expired or was revoked
-TICKS_KEPT = timedelta(
-    days=7
-)  # how long it is known what became of each tick; of the newest of a schedule, for ever
-IDENTITY_KEPT = timedelta(
-    hours=1
-)  # how often it is looked whether the job that an identity names is still there
+# How long it is known what became of each tick; of the newest of a schedule, for ever.
+TICKS_KEPT = timedelta(days=7)
+# How often it is looked whether the job that an identity names is still there.
+IDENTITY_KEPT = timedelta(hours=1)
 SHED = "shed"  # why a job was cancelled that made room in a full queue
 KEEP_CANCELLED = timedelta(days=7)  # how long a job stays that was settled without a worker
 KEEP_DEAD = timedelta(days=90)
 TRIGGER_KEPT = timedelta(days=30)  # how long it is known how far a trigger had read that no code has any more
 REFUSED_KEPT = KEEP_DEAD  # how long an event stays that no job could be made of
-SESSION_KEPT = timedelta(
-    days=90
-)  # how long a session is remembered that no job has touched; and a limit's tokens
-CIRCUIT_KEPT = timedelta(
-    days=1
-)  # how long a breaker's circuit stays of a version of the code that nobody runs
-GAP_AFTER = timedelta(
-    minutes=1
-)  # how long a numbered job waits for an earlier number, unless it says otherwise
+# How long a session is remembered that no job has touched; and a limit's tokens.
+SESSION_KEPT = timedelta(days=90)
+# How long a breaker's circuit stays of a version of the code that nobody runs.
+CIRCUIT_KEPT = timedelta(days=1)
+# How long a numbered job waits for an earlier number, unless it says otherwise.
+GAP_AFTER = timedelta(minutes=1)
 
 
 class Overdue(Struct, frozen=True, kw_only=True):

@@ -104,12 +104,10 @@ def seen(row: Sequence[Any], now: datetime) -> TriggerView:
     if told["paused_at"] is not None or looked_at is None or now - looked_at >= SILENCE:
         told["lag"] = None  # nobody knows it now
     told["last_error"] = told["error"]
-    well = (
-        error_at is not None and looked_at is not None and error_at < looked_at
-    )  # somebody has looked since
-    forgotten = (
-        told["kind"] == "webhook" and error_at is not None and now - error_at >= SILENCE
-    )  # its server is gone
+    # Somebody has looked since.
+    well = error_at is not None and looked_at is not None and error_at < looked_at
+    # Its server is gone.
+    forgotten = told["kind"] == "webhook" and error_at is not None and now - error_at >= SILENCE
     if well or forgotten:
         told["error"] = told["failing_since"] = None
     return TriggerView(**told, refused_now=refused_now, read_now=bool(read_now))

@@ -21,9 +21,8 @@ from lateshift.triggers.source import Incoming, Read, Receipts, SourceAway
 CONNECT_WITHIN = 5.0  # seconds
 ANSWER_WITHIN = 10.0
 HEARTBEAT = 30.0  # a connection that is silent for twice as long is dead
-BYTES_AT_ONCE = (
-    16 * 2**20
-)  # of messages, unpacked, that are stored in one commit; the next ones stay packed until then
+# Of messages, unpacked, that are stored in one commit; the next ones stay packed until then.
+BYTES_AT_ONCE = 16 * 2**20
 COUNT_EVERY = 5.0  # seconds between two questions how many messages wait
 # Of kombu's connection, not of its transport.
 OF_CONNECTION = ("ssl", "heartbeat", "login_method", "connect_timeout", "failover_strategy")

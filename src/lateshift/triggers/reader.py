@@ -26,9 +26,8 @@ STAND_BY = timedelta(seconds=2)
 PAUSED = timedelta(seconds=1)
 FIRST_PAUSE = 0.5  # seconds after a source did not answer; doubled each time
 LAST_PAUSE = 30.0
-LONGEST_PAUSE = timedelta(
-    seconds=2
-)  # between two looks, however long the source would: the term is kept meanwhile
+# Between two looks, however long the source would: the term is kept meanwhile.
+LONGEST_PAUSE = timedelta(seconds=2)
 TELL_EVERY = 10.0  # seconds after which it is told again that somebody looks
 FULL = timedelta(milliseconds=500)  # until it is looked again whether the queue has room
 ANOTHERS = timedelta(seconds=10)  # until it is looked again whether another app still has the trigger

@@ -66,9 +66,8 @@ def queue_page(asked: Asked) -> Context:
     seen = pace.recent(store, [queue], now, whole=False)
     goes = pace.of_queue(queue, seen)
     serving = [it for it in seen.workers if it.serves is not None and it.serves.takes_from(name)]
-    held = store.sessions.list(
-        held=True, limit=SESSIONS_LOOKED_AT, after=(name, ""), whole=False
-    )  # in order of the queues
+    # In order of the queues.
+    held = store.sessions.list(held=True, limit=SESSIONS_LOOKED_AT, after=(name, ""), whole=False)
     return {
         "queue": queue, "over": query.over, "charts": charts(overview.course(store, name, over, now), over, workers=False),
         "per_second": goes.per_second, "drain": goes.drain, "shown": _shown(queue, goes.backlog, goes.cut),

@@ -15,9 +15,8 @@ from lateshift.model.scheduling.zones import instant, next_instant, zone
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LEAST_INTERVAL = timedelta(seconds=1)
 _FIRST_WINDOW = timedelta(minutes=1)
-EARLIEST = datetime(
-    2, 1, 1, tzinfo=UTC
-)  # between these every zone can show a time, and there is one after it
+# Between these every zone can show a time, and there is one after it.
+EARLIEST = datetime(2, 1, 1, tzinfo=UTC)
 LATEST = datetime(9990, 1, 1, tzinfo=UTC)
 
 

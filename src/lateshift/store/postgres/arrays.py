@@ -13,9 +13,8 @@ from psycopg.adapt import Dumper
 from psycopg.postgres import types
 from psycopg.pq import Format
 
-_HEAD = struct.Struct(
-    "!iiIii"
-)  # dimensions, whether there are NULLs, the element's type, length, first index
+# Dimensions, whether there are NULLs, the element's type, length, first index.
+_HEAD = struct.Struct("!iiIii")
 _EMPTY = struct.Struct("!iiI")
 _FROM_2000 = 946_684_800_000_000  # PostgreSQL counts instants from then
 _NUMBER = struct.Struct("!iq")

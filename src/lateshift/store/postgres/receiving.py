@@ -35,9 +35,8 @@ def receive(
     answers: dict[int, Received] = {}
     new: list[Arrival] = []
     jobs: list[NewJob] = []
-    order = sorted(
-        range(len(arrivals)), key=lambda place: arrivals[place].event
-    )  # so that no two wait for each other
+    # So that no two wait for each other.
+    order = sorted(range(len(arrivals)), key=lambda place: arrivals[place].event)
     for place in order:
         arrival = arrivals[place]
         mark = triggering.mark_of(arrival, None if arrival.job is None else arrival.job.id)

@@ -23,9 +23,8 @@ from lateshift.store.urls import shown
 
 FORM = 2  # of the function below: one higher with each change of it
 LOCK_SECONDS = 2  # nobody waits longer for a table that is in use, for all who write to it wait behind us
-UNINSTALL_AFTER = timedelta(
-    minutes=10
-)  # without a declaration: a release that has it repeats its own once in a minute
+# Without a declaration: a release that has it repeats its own once in a minute.
+UNINSTALL_AFTER = timedelta(minutes=10)
 PREFIX = "row_"
 
 # The same as for declaring: what is installed and what is declared change together.

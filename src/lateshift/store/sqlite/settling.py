@@ -154,9 +154,8 @@ def _complete_block(
     said = [part for lease, result, ran in block for part in (lease.id.bytes, lease.fence, result, ran)]
     before = connection.total_changes()
     whose = None if batch is None else batch.bytes
-    copy = (
-        COPY_BLOCK if block[0][0].lane < CAREFUL else COPY_GUARDED_BLOCK
-    )  # either all are plain, or none is
+    # Either all are plain, or none is.
+    copy = COPY_BLOCK if block[0][0].lane < CAREFUL else COPY_GUARDED_BLOCK
     connection.execute(copy, (*said, now, now, now, now + _kept(keep), whose))
     written = connection.total_changes() - before
     if copy is COPY_GUARDED_BLOCK:

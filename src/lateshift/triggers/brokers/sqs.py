@@ -21,9 +21,8 @@ class Sqs:
         self._connection = connection
         self._channel = connection.channel()
         self._name = self._channel.canonical_queue_name(queue)
-        self._address = self._channel._resolve_queue_url(
-            queue
-        )  # raises if there is none: it is not made here
+        # Raises if there is none: it is not made here.
+        self._address = self._channel._resolve_queue_url(queue)
         self._visibility = {} if visibility is None else {"VisibilityTimeout": visibility}
         self._held: set[str] = set()
 
