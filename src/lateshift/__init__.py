@@ -1,7 +1,7 @@
 """Lateshift: background jobs for Python, on a SQLite file or PostgreSQL."""
 
 from lateshift.agent.agent import Agent
-from lateshift.app import Lateshift
+from lateshift.app.app import Lateshift
 from lateshift.batches.handle import Batch, BatchResult
 from lateshift.errors import Cancel, LateshiftError, LeaseLost, Permanent, QueueFull, Snooze, StepFailed
 from lateshift.handle import Job

@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 from lateshift import Job
-from lateshift.discarding import DISCARD_MOST
+from lateshift.dead_letters.discarding import DISCARD_MOST
 from lateshift.model.access import Scope
 from lateshift.testing import Kit
 from tests.api.asking import Web, token_of

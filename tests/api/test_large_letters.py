@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from lateshift import Lateshift, Permanent, resubmission
-from lateshift.dead_letters import DeadLetters
+from lateshift import Lateshift, Permanent
+from lateshift.dead_letters import resubmission
+from lateshift.dead_letters.dead_letters import DeadLetters
+from lateshift.dead_letters.resubmission import EXAMPLES, EXAMPLES_BYTES
 from lateshift.model.sealed import LEFT
-from lateshift.resubmission import EXAMPLES, EXAMPLES_BYTES
 from lateshift.testing import Kit
 from lateshift.testing.interposed import Interposed
 from tests.api.asking import Web

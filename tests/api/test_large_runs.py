@@ -7,10 +7,10 @@ import pytest
 from lateshift import Flow, Permanent
 from lateshift.api.bounds import PAGE_BYTES, PAGE_MOST
 from lateshift.api.routes import workflows
+from lateshift.app.workflows import tell
 from lateshift.dashboard.pages import workflows as pages
 from lateshift.model.access import Scope
 from lateshift.testing import Kit
-from lateshift.workflows import tell
 from tests.api.asking import Web, token_of
 from tests.api.shop import Shop
 from tests.dashboard.browsing import Browser

@@ -113,7 +113,7 @@ def test_what_a_broker_took_though_nobody_heard_so_comes_again_before_the_next(
             lost.append(event["kind"])
             raise ConnectionResetError
 
-    monkeypatch.setattr("lateshift.replying.publish", and_lose_the_answer)
+    monkeypatch.setattr("lateshift.app.replying.publish", and_lose_the_answer)
     kit.app.reply_broker("out", queue.url, queue=queue.name)
     charge(kit, 1)
     kit.drain()

@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import Page, expect
 
+from lateshift.app.workflows import tell
 from lateshift.model.ids import JobId
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
-from lateshift.workflows import tell
 from tests.browser import program
 from tests.browser.conftest import SignedIn
 from tests.browser.serving import Served, serving

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import signal
 
-from lateshift.app import Lateshift
+from lateshift.app.app import Lateshift
 from lateshift.model.ids import new_member_id
 from lateshift.runtime.loop import drive
 from lateshift.runtime.stopping import stop_on_signals

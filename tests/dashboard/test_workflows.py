@@ -7,13 +7,13 @@ from datetime import timedelta
 import pytest
 
 from lateshift import Flow, Lateshift
+from lateshift.app.workflows import tell
 from lateshift.dashboard.pages.workflows import HELD_SHOWN, LATE_MOST, SIGNALS_SHOWN
 from lateshift.dashboard.steps import DEEPEST, JOBS_LOOKED_AT, STEPS_SHOWN
 from lateshift.model.access import Scope
 from lateshift.model.workflow.run import Advance
 from lateshift.model.workflow.step import Kind, StepRow, StepState, path_of
 from lateshift.testing import Kit, testing
-from lateshift.workflows import tell
 from tests.api.shop import Shop
 from tests.api.test_operating import NOWHERE
 from tests.dashboard.browsing import Browser, browsing

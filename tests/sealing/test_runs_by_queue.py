@@ -8,6 +8,7 @@ import pytest
 
 from lateshift import Cancel, Flow, Lateshift
 from lateshift.api.application import make_api
+from lateshift.app.workflows import tell
 from lateshift.errors import Permanent
 from lateshift.model.ids import new_job_id, new_member_id
 from lateshift.model.sealed import MASK
@@ -18,7 +19,6 @@ from lateshift.runtime.log import log
 from lateshift.testing import testing
 from lateshift.triggers.source import Incoming
 from lateshift.workflow import steps
-from lateshift.workflows import tell
 from tests.api.asking import Web, asking
 from tests.dashboard.browsing import browsing
 from tests.sealing.clinic import DIGEST, NEW, SECRETS, clinic, leaks

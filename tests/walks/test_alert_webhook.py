@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from lateshift import Flow, Lateshift, Permanent, State
-from lateshift.alerting import ALERT_RETRY, ALERT_WEBHOOK
+from lateshift.app.alerting import ALERT_RETRY, ALERT_WEBHOOK
 from lateshift.errors import OptionInvalid, TaskInvalid
 from lateshift.testing import Kit, testing
 from tests.unit.receiver import Receiver, receiving

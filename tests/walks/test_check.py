@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lateshift import Lateshift
-from lateshift import check as checking
+from lateshift.app import check as checking
 from lateshift.model.job import Lane, Line
 from lateshift.model.scheduling.plan import Plan
 from lateshift.model.scheduling.schedule import NewSchedule

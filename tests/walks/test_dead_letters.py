@@ -12,14 +12,15 @@ from typing import Any
 import click
 import pytest
 
-from lateshift import Lateshift, State, resubmission
-from lateshift import dead_letters as letters_module
+from lateshift import Lateshift, State
 from lateshift.cli.stopping import stoppable
 from lateshift.clock import ManualClock
+from lateshift.dead_letters import dead_letters as letters_module
+from lateshift.dead_letters import resubmission
+from lateshift.dead_letters.resubmission import Course, Resubmission
 from lateshift.errors import ArgumentsInvalid, OptionInvalid
 from lateshift.model.ids import JobId
 from lateshift.model.rate import Rate
-from lateshift.resubmission import Course, Resubmission
 from tests.store_contract.driving import DONE, FAILED, Worker, added, make_job, query, see
 from tests.walks.burying import bury, named
 from tests.walks.commands import Cli, eventually, interrupted, started

@@ -6,7 +6,7 @@ import pytest
 
 from lateshift import Lateshift, State
 from lateshift.clock import ManualClock
-from lateshift.discarding import DISCARD_MOST
+from lateshift.dead_letters.discarding import DISCARD_MOST
 from lateshift.model.discard import Kept
 from lateshift.model.ids import JobId
 from tests.store_contract.driving import added, make_job, see
@@ -123,7 +123,7 @@ def test_code_discards_what_it_means(past: Lateshift, app: Lateshift, letters: l
 def test_many_go_in_several_transactions_and_so_many_are_looked_at(
     past: Lateshift, app: Lateshift, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lateshift.discarding.DISCARD_MOST", 2)
+    monkeypatch.setattr("lateshift.dead_letters.discarding.DISCARD_MOST", 2)
     ids = bury(past, *[b"{}"] * 7)
     few = app.dead_letters()
     few.most = 3

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from lateshift import Lateshift, embedded
+from lateshift import Lateshift
+from lateshift.app import embedded
 from lateshift.errors import StoreUnavailable
 from lateshift.runtime import patience
 from lateshift.worker.service import Service

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from lateshift import Event, JobFilter, Lateshift, Limit
-from lateshift.emitting import HEARD_FOR
+from lateshift.app.emitting import HEARD_FOR
 from lateshift.errors import ArgumentsInvalid, EventInvalid, OptionInvalid, QueueFull, TriggerInvalid
 from lateshift.model.job import PAYLOAD_LIMIT
 from lateshift.testing import testing
@@ -127,7 +127,7 @@ def test_a_subscription_that_was_withdrawn_is_not_heard_of_any_more(
     post.readers()[0].say()  # type: ignore[attr-defined]
     assert len(app.emit("order.placed", {})) == 1
     post.store.triggers.declare([], app="post")
-    monkeypatch.setattr("lateshift.emitting.HEARD_FOR", -1.0)
+    monkeypatch.setattr("lateshift.app.emitting.HEARD_FOR", -1.0)
     assert app.emit("order.placed", {}) == []
     assert HEARD_FOR == 1.0
     post.close()

@@ -533,7 +533,7 @@ def test_a_broker_that_is_away_is_tried_again(
         if len(tries) == 1:
             raise ConnectionRefusedError("amqp://guest:word@host")
 
-    monkeypatch.setattr("lateshift.replying.publish", away)
+    monkeypatch.setattr("lateshift.app.replying.publish", away)
     app.reply_broker("rabbit", "amqp://guest:word@host/", queue="orders.out")
     charge(app, 1, reply_to="broker:rabbit", reply_on="completed")
     kit.drain()

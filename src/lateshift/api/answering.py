@@ -34,7 +34,7 @@ from lateshift.api.reading import (
 from lateshift.api.repeating import Begin, Repeating
 from lateshift.api.route import EVENT_STREAM, PUBLIC, Answer, Asked, Reach, Route, Stream
 from lateshift.api.streaming import Streams
-from lateshift.app import Lateshift
+from lateshift.app.app import Lateshift
 from lateshift.errors import LateshiftError
 from lateshift.model.access import Token
 from lateshift.runtime.aside import aside

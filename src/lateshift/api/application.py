@@ -23,7 +23,7 @@ from lateshift.api.routes.metrics import metrics_route
 from lateshift.api.shortcut import Short, Shortcut
 from lateshift.api.streaming import Streams
 from lateshift.api.turns import Turns
-from lateshift.app import Lateshift
+from lateshift.app.app import Lateshift
 
 Missing = Callable[[Request, Exception], Awaitable[Response]]
 LOOPBACK = ("127.0.0.1", "::1", "localhost")  # by which names a server on this machine is called

@@ -22,7 +22,7 @@ from lateshift.api.problem import Refused
 from lateshift.api.rates import Backoff, Rate, caller_at
 from lateshift.api.route import Route, may, no_queue
 from lateshift.api.turns import Turns
-from lateshift.app import Lateshift
+from lateshift.app.app import Lateshift
 from lateshift.errors import LateshiftError
 from lateshift.model.access import Scope, Token, ended, new_token, parse, verify
 from lateshift.runtime.aside import aside

@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from lateshift.api.problem import ALWAYS, PROBLEM, RETRY_AFTER, Refused, refused_by
 from lateshift.api.route import Asked, Route
-from lateshift.app import Lateshift
+from lateshift.app.app import Lateshift
 from lateshift.errors import BegunLate, LateshiftError, StoreError
 from lateshift.model.access import Token
 from lateshift.runtime.aside import aside

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from lateshift.api.cursor import Cursors
 from lateshift.api.problem import Refused
-from lateshift.app import Lateshift
+from lateshift.app.app import Lateshift
 from lateshift.errors import JobUnknown, TaskUnknown
 from lateshift.model.access import Scope, Token, refusal, standing
 from lateshift.model.ids import JobId

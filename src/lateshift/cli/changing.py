@@ -6,8 +6,8 @@ from typing import Any
 import click
 import msgspec
 
+from lateshift.dead_letters.resubmission import Plan
 from lateshift.operating.changing import change_of
-from lateshift.resubmission import Plan
 
 
 def read_change(

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from lateshift.check import (
+from lateshift.app.check import (
     DIVERGED,
     EXAMPLES,
     FILTER_GONE,
@@ -18,7 +18,7 @@ from lateshift.check import (
     Finding,
     Report,
 )
-from lateshift.check import check as look_through
+from lateshift.app.check import check as look_through
 from lateshift.cli import exits
 from lateshift.cli.options import listing, opened_for, wants_json
 from lateshift.cli.output import amount, counted, print_json, print_sentences, say, short, without_password

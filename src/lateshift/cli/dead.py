@@ -6,7 +6,7 @@ from lateshift.cli.options import listing, opened, wants_json
 from lateshift.cli.output import amount, counted, duration, print_json, print_sentences, short
 from lateshift.cli.progress import bar, dead_in
 from lateshift.clock import SYSTEM
-from lateshift.dead_letters import DEAD_LOOKED_AT, DeadLetters
+from lateshift.dead_letters.dead_letters import DEAD_LOOKED_AT, DeadLetters
 from lateshift.documents.dead_letters import groups_document
 from lateshift.model.groups import Group
 

@@ -13,9 +13,9 @@ from lateshift.cli.output import counted, print_json, print_table, say, short
 from lateshift.cli.progress import bar
 from lateshift.cli.stopping import stoppable
 from lateshift.clock import SYSTEM
-from lateshift.dead_letters import DeadLetters
-from lateshift.discarding import DiscardPlan, plan
-from lateshift.discarding import discard as carry_out
+from lateshift.dead_letters.dead_letters import DeadLetters
+from lateshift.dead_letters.discarding import DiscardPlan, plan
+from lateshift.dead_letters.discarding import discard as carry_out
 from lateshift.documents.dead_letters import discard_plan_document, kept_documents
 from lateshift.model.discard import Discarded, Kept
 from lateshift.model.ids import JobId

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from lateshift.api.binding import Binding
     from lateshift.api.serving import Server
-    from lateshift.app import Lateshift
+    from lateshift.app.app import Lateshift
     from lateshift.dashboard.site import Site
     from lateshift.triggers.hearing import Hearing
 

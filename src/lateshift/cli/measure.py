@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 from uuid import uuid4
 
-from lateshift.app import Lateshift
+from lateshift.app.app import Lateshift
 from lateshift.cli.noop import FILE, JOBS, make_app
 from lateshift.errors import StoreUnavailable
 from lateshift.model.ids import JobId

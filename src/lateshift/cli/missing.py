@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from typing import NoReturn
 
 from lateshift.clock import SYSTEM
-from lateshift.dead_letters import DeadLetters
+from lateshift.dead_letters.dead_letters import DeadLetters
 from lateshift.errors import JobUnknown
 from lateshift.model.explaining.standing import DIED_OF
 from lateshift.store.contract import Store

@@ -5,7 +5,7 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from lateshift.app import Lateshift
+from lateshift.app.app import Lateshift
 
 FILE = "LATESHIFT_BENCH_FILE"
 JOBS = "LATESHIFT_BENCH_JOBS"

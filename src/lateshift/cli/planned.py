@@ -4,10 +4,10 @@ import click
 
 from lateshift.cli.options import wants_json
 from lateshift.cli.output import counted, print_json, print_table, say, short
+from lateshift.dead_letters.resubmission import Plan, Planned
 from lateshift.documents.dead_letters import plan_document
 from lateshift.model.edit import changes
 from lateshift.model.sealed import masked_view, shown_payload
-from lateshift.resubmission import Plan, Planned
 
 OLD_WIDTH = 24  # characters of an old value; the new one has the rest of the line
 

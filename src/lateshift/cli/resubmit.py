@@ -17,13 +17,13 @@ from lateshift.cli.planned import print_plan
 from lateshift.cli.progress import bar
 from lateshift.cli.stopping import stoppable
 from lateshift.clock import SYSTEM
-from lateshift.dead_letters import DEAD_LOOKED_AT, DeadLetters, refuse_problems
+from lateshift.dead_letters.dead_letters import DEAD_LOOKED_AT, DeadLetters, refuse_problems
+from lateshift.dead_letters.resubmission import Course, Plan, Resubmission, Resubmitted, up_to
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView, State
 from lateshift.model.rate import Rate
 from lateshift.model.workflow.run import is_step
 from lateshift.operating.step_jobs import steps_left_out, why_step
-from lateshift.resubmission import Course, Plan, Resubmission, Resubmitted, up_to
 from lateshift.store.contract import Store
 
 

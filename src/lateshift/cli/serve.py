@@ -16,7 +16,7 @@ from lateshift.store.urls import shown
 from lateshift.telemetry.structured import identify
 
 if TYPE_CHECKING:
-    from lateshift.app import Lateshift
+    from lateshift.app.app import Lateshift
 
 
 def _show_matrix(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from lateshift.store.lines import served
 
 if TYPE_CHECKING:
-    from lateshift.app import Lateshift
+    from lateshift.app.app import Lateshift
 
 
 def known_queues(app: "Lateshift") -> set[str]:

@@ -19,7 +19,7 @@ from lateshift.store.urls import shown
 from lateshift.telemetry.structured import identify
 
 if TYPE_CHECKING:
-    from lateshift.app import Lateshift
+    from lateshift.app.app import Lateshift
     from lateshift.cli.watch import Watch
 
 C = TypeVar("C", bound=Callable[..., Any])

@@ -33,7 +33,7 @@ from lateshift.runtime.aside import aside
 from lateshift.store.contract import COUNT_LIMIT, MemberView, QueueView
 
 if TYPE_CHECKING:
-    from lateshift.app import Lateshift
+    from lateshift.app.app import Lateshift
     from lateshift.cli.door import Door
 
 BARS = " ▁▂▃▄▅▆▇█"

@@ -22,7 +22,7 @@ from lateshift.runtime.log import log
 from lateshift.store.contract import MemberView, QueueView
 
 if TYPE_CHECKING:
-    from lateshift.app import Lateshift
+    from lateshift.app.app import Lateshift
 
 MINUTE = 60
 SMOOTHED_OVER = 3  # seconds that a rate is the mean of

@@ -130,8 +130,8 @@ def show(named: str, tracebacks: bool) -> None:
 @listing
 def signal(named: str, name: str, data: str | None, key: str | None) -> None:
     """Tell a run something: its `flow.wait_for(NAME)` gives the data. One that comes early is kept."""
+    from lateshift.app.workflows import tell
     from lateshift.operating.signals import awaited, unasked
-    from lateshift.workflows import tell
 
     given = None if data is None else read_json("--data", data)
     with opened() as store:

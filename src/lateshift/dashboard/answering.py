@@ -21,7 +21,7 @@ from lateshift.api.pieces import in_pieces
 from lateshift.api.problem import Problem, Refused, refused_by
 from lateshift.api.reading import address_of, fitting_form, paths_of, query_of
 from lateshift.api.route import Answer, Asked, Reach, Route, may
-from lateshift.app import Lateshift
+from lateshift.app.app import Lateshift
 from lateshift.dashboard.door import Door
 from lateshift.dashboard.forms import form_of
 from lateshift.dashboard.page import Action, Elsewhere, Page, navigation

@@ -13,7 +13,7 @@ from lateshift.api.authentication import Doorkeeper
 from lateshift.api.bounds import SIGN_IN_LIMIT
 from lateshift.api.problem import Problem, Refused
 from lateshift.api.reading import address_of
-from lateshift.app import Lateshift
+from lateshift.app.app import Lateshift
 from lateshift.dashboard.forms import form_of
 from lateshift.dashboard.rendering import HEADERS, HTML, render
 from lateshift.dashboard.session import Cookies, require_proof

@@ -8,7 +8,7 @@ from secrets import token_hex, token_urlsafe
 
 from lateshift.api.authentication import Doorkeeper
 from lateshift.api.problem import Refused
-from lateshift.app import Lateshift
+from lateshift.app.app import Lateshift
 from lateshift.dashboard.session import SESSION
 from lateshift.model.access import PREFIX, SIGN_IN_LINK, Scope, Token, new_token, parse
 from lateshift.runtime.aside import aside

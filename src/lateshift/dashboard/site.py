@@ -8,7 +8,7 @@ from starlette.types import ASGIApp
 from lateshift.api.application import LOOPBACK, behind_guard, doorkeeper_of, rate_of, served_routes
 from lateshift.api.bounds import BOUNDS, Bounds
 from lateshift.api.guard import Network
-from lateshift.app import Lateshift
+from lateshift.app.app import Lateshift
 from lateshift.dashboard.answering import Pages
 from lateshift.dashboard.files import give_file
 from lateshift.dashboard.page import Page

@@ -7,7 +7,8 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from lateshift.discarding import DiscardPlan
+from lateshift.dead_letters.discarding import DiscardPlan
+from lateshift.dead_letters.resubmission import Plan, Planned
 from lateshift.documents.jobs import JobSeen, error_line, job_seen
 from lateshift.documents.reading import readable
 from lateshift.model.discard import Discarded, Kept
@@ -15,7 +16,6 @@ from lateshift.model.groups import Group, Groups
 from lateshift.model.ids import JobId
 from lateshift.model.sealed import masked_view, shown_payload
 from lateshift.model.workflow.among import RunsAmong
-from lateshift.resubmission import Plan, Planned
 
 KEPT_NAMED = 20  # dead letters of one reason that are named
 

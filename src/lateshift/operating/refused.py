@@ -5,7 +5,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from lateshift.app import Lateshift
+from lateshift.app.app import Lateshift
 from lateshift.documents.hiding import shown_refused
 from lateshift.errors import LateshiftError, StoreError
 from lateshift.model.ids import JobId

@@ -5,15 +5,15 @@ from typing import Any
 
 from msgspec import structs
 
+from lateshift.app.scheduling import new_schedule, refuse_past
+from lateshift.dead_letters.resubmission import refuse_own
 from lateshift.errors import OptionInvalid, ScheduleUnknown
 from lateshift.model.depth import shown
 from lateshift.model.edit import named
 from lateshift.model.scheduling.plan import CATCH_UP_MOST, GRACE, Plan, plan_of
 from lateshift.model.scheduling.schedule import NewSchedule, ScheduleView
 from lateshift.model.scheduling.timing import timing_of
-from lateshift.resubmission import refuse_own
 from lateshift.schedules import one_at_a_time, side_by_side
-from lateshift.scheduling import new_schedule, refuse_past
 from lateshift.store.contract import Store
 from lateshift.task import Bound, Task
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from lateshift.dead_letters.resubmission import refuse_own
 from lateshift.errors import ArgumentsInvalid, OptionInvalid, RunEnded, TaskUnknown
 from lateshift.model.ids import JobId
 from lateshift.model.pipeline.ahead import beyond, shape_in
@@ -13,7 +14,6 @@ from lateshift.model.pipeline.building import parameter_of
 from lateshift.model.pipeline.shape import SHAPE, Place
 from lateshift.model.workflow.step import Kind, StepOutline, StepView, shown_path
 from lateshift.operating.names import others
-from lateshift.resubmission import refuse_own
 from lateshift.store.contract import Store
 from lateshift.store.outlines import outlines
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, ParamSpec
 
-from lateshift.app import Lateshift, app_of
+from lateshift.app.app import Lateshift, app_of
 from lateshift.errors import CrashUnsafe, NotDrained, OptionInvalid, UsageError
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView, State

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from lateshift.app import Lateshift
+from lateshift.app.app import Lateshift
 from lateshift.batches.sending import Making
 from lateshift.client import Client
 from lateshift.handle import Job

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from lateshift.app import Lateshift
+from lateshift.app.app import Lateshift
 from lateshift.clock import StillClock
 from lateshift.config import Settings
 from lateshift.errors import UsageError

@@ -19,14 +19,14 @@ from lateshift.api.bounds import (
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Reach, Route
 from lateshift.api.steps import sent_elsewhere
-from lateshift.dead_letters import DeadLetters, refuse_problems
+from lateshift.dead_letters.dead_letters import DeadLetters, refuse_problems
+from lateshift.dead_letters.resubmission import Tasks
 from lateshift.documents.dead_letters import GroupPage, PlanDocument, plan_document
 from lateshift.errors import UsageError
 from lateshift.model.access import Scope
 from lateshift.model.groups import place_of
 from lateshift.model.rate import Rate
 from lateshift.operating.changing import change_of
-from lateshift.resubmission import Tasks
 
 
 class GroupQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

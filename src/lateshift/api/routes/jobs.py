@@ -17,6 +17,7 @@ from lateshift.api.route import Answer, Asked, Done, Reach, Route
 from lateshift.api.routes.narrowing import Narrowed, Tag, filter_of
 from lateshift.api.steps import allow_sent, own_logs
 from lateshift.clock import Clock
+from lateshift.dead_letters.resubmission import Course, Resubmission
 from lateshift.documents.explanations import ExplanationDocument, explanation_document
 from lateshift.documents.jobs import JobBrief, JobDocument, job_brief, job_whole
 from lateshift.documents.logs import LogDocument, log_document
@@ -34,7 +35,6 @@ from lateshift.model.tags import TAGS_LIMIT
 from lateshift.operating.changing import change_of
 from lateshift.operating.step_jobs import why_step
 from lateshift.replies.targets import no_such_task
-from lateshift.resubmission import Course, Resubmission
 from lateshift.runtime.aside import aside
 from lateshift.task import Call
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lateshift.api.bounds import METRICS_EVERY
 from lateshift.api.route import Answer, Asked, Reach, Route
-from lateshift.app import Lateshift
+from lateshift.app.app import Lateshift
 from lateshift.model.access import Scope
 from lateshift.runtime.together import Together
 from lateshift.telemetry.exposition import CONTENT_TYPE, OPENMETRICS_TYPE

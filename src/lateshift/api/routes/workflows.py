@@ -11,6 +11,7 @@ from lateshift.api.owning import owned_key
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Done, Reach, Route
 from lateshift.api.steps import allow_again, allow_step, allow_undone, listed, own_view
+from lateshift.app.workflows import tell
 from lateshift.documents.hiding import shown_run, shown_runs
 from lateshift.documents.reading import readable
 from lateshift.documents.workflows import (
@@ -33,7 +34,6 @@ from lateshift.operating.resuming import RESUMED_AT_ONCE, resume_all
 from lateshift.operating.signals import awaited
 from lateshift.operating.steps import is_task, refuse_misfit, refuse_misfit_list
 from lateshift.store.contract import Store
-from lateshift.workflows import tell
 
 
 class RunQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

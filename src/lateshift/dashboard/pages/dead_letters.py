@@ -16,7 +16,7 @@ from lateshift.dashboard.choosing import known, own_queues
 from lateshift.dashboard.page import Action, Context, Form, Page, back_to
 from lateshift.dashboard.telling import Row
 from lateshift.dashboard.typed import whole_in
-from lateshift.dead_letters import DeadLetters
+from lateshift.dead_letters.dead_letters import DeadLetters
 from lateshift.documents.dead_letters import DiscardedDocument
 from lateshift.model.access import Scope
 from lateshift.model.fingerprint import last_failure

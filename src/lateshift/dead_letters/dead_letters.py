@@ -7,9 +7,10 @@ from itertools import islice
 
 from msgspec import structs
 
-from lateshift import discarding
 from lateshift.clock import Clock
-from lateshift.discarding import DISCARD_MOST, DiscardPlan
+from lateshift.dead_letters import discarding
+from lateshift.dead_letters.discarding import DISCARD_MOST, DiscardPlan
+from lateshift.dead_letters.resubmission import Course, Plan, Resubmission, Resubmitted, Tasks, up_to
 from lateshift.errors import ArgumentsInvalid, OptionInvalid
 from lateshift.model.arguments import Change
 from lateshift.model.discard import Discarded, Kept
@@ -19,7 +20,6 @@ from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.rate import Rate
 from lateshift.model.workflow.run import is_step
-from lateshift.resubmission import Course, Plan, Resubmission, Resubmitted, Tasks, up_to
 from lateshift.store.contract import Store
 
 PAGE = 200

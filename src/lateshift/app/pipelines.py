@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Never, ParamSpec, TypeVar
 
+from lateshift.app.workflows import Workflows
 from lateshift.errors import PipelineInvalid
 from lateshift.model import checks
 from lateshift.model.job import PRIORITIES, STRETCHES
@@ -15,7 +16,6 @@ from lateshift.model.workflow.policy import OnFailure, Policy
 from lateshift.task import Limits
 from lateshift.workflow.flow import policy_of
 from lateshift.workflow.pipeline import Pipeline
-from lateshift.workflows import Workflows
 
 PIPELINE_NAME_LIMIT = 200  # characters
 

@@ -13,16 +13,20 @@ from weakref import WeakSet
 
 import msgspec
 
-from lateshift import embedded
-from lateshift.agents import Agents
-from lateshift.alerting import Alerting
+from lateshift.app import embedded
+from lateshift.app.agents import Agents
+from lateshift.app.alerting import Alerting
+from lateshift.app.check import Report, check
+from lateshift.app.pipelines import Pipelines
+from lateshift.app.replying import Replying
+from lateshift.app.scheduling import Scheduling
+from lateshift.app.triggering import Triggering
 from lateshift.batches.handle import Batch
 from lateshift.batches.sending import Callback, Making
-from lateshift.check import Report, check
 from lateshift.client import Client
 from lateshift.clock import SYSTEM, Clock
 from lateshift.config import Settings, load
-from lateshift.dead_letters import DeadLetters
+from lateshift.dead_letters.dead_letters import DeadLetters
 from lateshift.errors import JobUnknown, OptionInvalid, TaskInvalid, TaskUnknown
 from lateshift.handle import Job
 from lateshift.model import checks
@@ -33,18 +37,14 @@ from lateshift.model.member import VERSION_LIMIT, Program, program_of
 from lateshift.model.placing import Then
 from lateshift.model.queue import QueueSettings, WhenFull, declare, queue_name, sensitive_among
 from lateshift.model.triggering.naming import ALERTS
-from lateshift.pipelines import Pipelines
 from lateshift.registrar import Registrar, TaskOptions
 from lateshift.replies.targets import Targets
-from lateshift.replying import Replying
 from lateshift.runtime.aside import aside
 from lateshift.runtime.lock import Lock
-from lateshift.scheduling import Scheduling
 from lateshift.sealing.ring import Ring, ring_of
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
 from lateshift.task import AsyncTask, Bound, Call, Limits, Task, task_name
-from lateshift.triggering import Triggering
 
 LOCK_NAME_LIMIT = 200  # characters
 LIMIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,49}")

@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from lateshift.app.emitting import Emitting
 from lateshift.clock import Clock
-from lateshift.emitting import Emitting
 from lateshift.errors import OptionInvalid, TriggerInvalid, TriggerUnknown
 from lateshift.model import checks
 from lateshift.model.ids import JobId, new_member_id
