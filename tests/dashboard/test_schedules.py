@@ -10,7 +10,7 @@ from lateshift.dashboard.pages.schedules import MARKS, UPCOMING
 from lateshift.model.access import Scope
 from lateshift.model.job import JobFilter
 from lateshift.model.scheduling.plan import Outcome
-from lateshift.operating.attention import SCHEDULE_LATE
+from lateshift.model.scheduling.schedule import SCHEDULE_LATE
 from lateshift.testing import Kit
 from tests.api.shop import HOUR, Shop
 from tests.dashboard.browsing import Browser

@@ -19,7 +19,7 @@ from lateshift.api.budget import Share
 from lateshift.api.deadline import Deadline
 from lateshift.api.head import head_of
 from lateshift.api.pieces import in_pieces
-from lateshift.api.problem import ALWAYS, PROBLEM, RETRY_AFTER, Problem, Refused, fault, refused_by
+from lateshift.api.problem import ALWAYS, PROBLEM, Problem, Refused, fault, refused_by
 from lateshift.api.reading import (
     JSON,
     address_of,
@@ -236,8 +236,9 @@ def problem_in(error: Exception, where: str) -> tuple[Problem, Mapping[str, str]
                 503,
                 "deadline",
                 "The answer took too long. What was asked may have been done: look before asking again.",
+                headers={"Connection": "close"},
             )
-            return late.problem, {"Retry-After": str(RETRY_AFTER), "Connection": "close"}
+            return late.problem, late.headers
     id = str(uuid4())
     log.error("fault %s at %s", id, where, exc_info=error)
     return fault(id), {}

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from uuid import UUID
 
 from lateshift.api.bounds import SMALL_BODY, Bounds
-from lateshift.api.problem import RETRY_AFTER, Refused
+from lateshift.api.problem import Refused
 
 PART_COST = 64  # bytes that keeping a part costs besides, however small it is
-_AGAIN = {"Retry-After": str(RETRY_AFTER)}
-_LAST = {**_AGAIN, "Connection": "close"}  # the rest of a body is not read
+_LAST = {"Connection": "close"}  # the rest of a body is not read
 
 
 class Budget:
@@ -108,13 +107,11 @@ def _bodies_of_token() -> Refused:
 
 def _answers_full() -> Refused:
     return Refused(
-        503, "answers-full", "This server holds all it may of large answers that are not read yet. Ask again later, or for less at once.",
-        headers=_AGAIN,
+        503, "answers-full", "This server holds all it may of large answers that are not read yet. Ask again later, or for less at once."
     )  # fmt: skip
 
 
 def _answers_of_token() -> Refused:
     return Refused(
-        429, "answers-of-token", "This token has all the large answers here that it may leave unread. Read them, or ask for less at once.",
-        headers=_AGAIN,
+        429, "answers-of-token", "This token has all the large answers here that it may leave unread. Read them, or ask for less at once."
     )  # fmt: skip

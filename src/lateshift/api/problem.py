@@ -41,9 +41,7 @@ STATUSES: tuple[tuple[type[errors.LateshiftError], int], ...] = (
 )
 """The first that fits counts. An error that is none of these is a fault: 500."""
 
-TRY_AGAIN = (429, 503)
-
-
+TRY_AGAIN = (429, 503)  # of these it is said when
 _WRITTEN = {"json": "JSON", "id": "ID", "ids": "IDs", "url": "URL"}  # in titles
 
 
@@ -60,7 +58,8 @@ class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Refused(Exception):
-    """Raised while a request is looked at: it is answered with this problem, and nothing was done."""
+    """Raised while a request is looked at: it is answered with this problem, and nothing was done. When it may be tried again is
+    said of what may be, unless `headers` say it better."""
 
     def __init__(
         self, status: int, kind: str, detail: str, *, field: str | None = None, headers: Mapping[str, str] = NO_HEADERS
@@ -71,7 +70,8 @@ class Refused(Exception):
         self.problem = Problem(
             type=f"urn:lateshift:problem:{kind}", title=title, status=status, detail=detail, field=field
         )
-        self.headers = headers
+        again = {"Retry-After": str(RETRY_AFTER)} if status in TRY_AGAIN else NO_HEADERS
+        self.headers: Mapping[str, str] = {**again, **headers}
 
 
 def refused_by(error: errors.LateshiftError) -> Refused | None:
@@ -79,9 +79,7 @@ def refused_by(error: errors.LateshiftError) -> Refused | None:
     status = next((status for kind, status in STATUSES if isinstance(error, kind)), None)
     if status is None:
         return None
-    headers = {"Retry-After": str(RETRY_AFTER)} if status in TRY_AGAIN else NO_HEADERS
-    field = getattr(error, "field", None)
-    return Refused(status, kind_of(type(error)), str(error), field=field, headers=headers)
+    return Refused(status, kind_of(type(error)), str(error), field=getattr(error, "field", None))
 
 
 def kind_of(error: type[Exception]) -> str:

@@ -29,7 +29,7 @@ from lateshift.api.bounds import (
 )
 from lateshift.api.handshake import Handshake
 from lateshift.api.places import Places, Without
-from lateshift.api.problem import RETRY_AFTER, Refused
+from lateshift.api.problem import Refused
 from lateshift.api.routes.health import ROUTES as PROBES
 from lateshift.api.streaming import ending
 from lateshift.errors import OptionInvalid
@@ -167,12 +167,11 @@ class _Spare:
 
 
 def _no_place(without: Without) -> Refused:
-    headers = {"Retry-After": str(RETRY_AFTER), **_CLOSE}
     if without == "address":
         detail = f"Your address has {CONNECTIONS_OF_ADDRESS:,} connections here, and may have no more. Use them again."
-        return Refused(429, "connections-of-address", detail, headers=headers)
+        return Refused(429, "connections-of-address", detail, headers=_CLOSE)
     detail = f"This server has {REQUESTS_AT_ONCE:,} connections and takes no more. Ask again later."
-    return Refused(503, "server-full", detail, headers=headers)
+    return Refused(503, "server-full", detail, headers=_CLOSE)
 
 
 def listening(binding: Binding, *, or_free: bool = False) -> socket.socket:

@@ -14,7 +14,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from lateshift.api.bounds import HEARTBEAT, Bounds
-from lateshift.api.problem import RETRY_AFTER, Refused
+from lateshift.api.problem import Refused
 from lateshift.api.route import EVENT_STREAM, Stream
 from lateshift.model.access import Token
 
@@ -70,13 +70,12 @@ class Streams:
     ) -> EventStream:
         """`still`: whether whoever asked may go on listening. The browsers of a token count as that token. Raises Refused."""
         whose = None if token is None else token.parent or token.id
-        again = {"Retry-After": str(RETRY_AFTER)}
         if (count := self._open.total()) >= self._bounds.streams:
             detail = f"This server has {count:,} listeners, and takes no more. Ask again later."
-            raise Refused(503, "streams-full", detail, headers=again)
+            raise Refused(503, "streams-full", detail)
         if (own := self._open[whose]) >= self._bounds.streams_of_token:
             detail = f"This token has {own:,} listeners here, and may have no more. Let one listen for several, or end some."
-            raise Refused(429, "streams-of-token", detail, headers=again)
+            raise Refused(429, "streams-of-token", detail)
         return EventStream(self._open, whose, self._body(stream, still), headers)
 
     async def _body(self, stream: Stream, still: Still) -> AsyncIterator[bytes]:

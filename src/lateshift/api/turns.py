@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 from uuid import UUID
 
-from lateshift.api.problem import RETRY_AFTER, Refused
+from lateshift.api.problem import Refused
 
 T = TypeVar("T")
 
@@ -37,7 +37,6 @@ class Turns:
             raise Refused(
                 429, "looks-of-token",
                 f"This token has {self._of_one} requests here that look at a lot, and may have no more. Ask one after the other.",
-                headers={"Retry-After": str(RETRY_AFTER)},
             )  # fmt: skip
         self._here[whose] += 1
         try:

@@ -13,6 +13,7 @@ from lateshift.documents.trigger_words import is_stuck, state_in_words
 from lateshift.model.groups import Group, Groups
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.member import served
+from lateshift.model.scheduling.schedule import SCHEDULE_LATE
 from lateshift.model.words import shortened
 from lateshift.model.workflow import holding
 from lateshift.model.workflow.run import Phase, is_step
@@ -31,7 +32,6 @@ OF_EACH = 5  # things of one kind that are told
 MORE_COUNTED = 20  # others of it, up to which those are counted
 SAID = 200  # characters of what something said
 LOOKED_AT = 200  # things of one kind among which those are looked for that one may see, who may not see all
-SCHEDULE_LATE = timedelta(minutes=1)  # after which a tick that nobody has decided is late
 REPLIES_LATE = timedelta(minutes=1)  # after which events of jobs that no courier has sent on are late
 # A schedule that missed ticks longer ago, and has not fired since, is history.
 MISSED_WITHIN = timedelta(days=31)

@@ -1,1 +1,1 @@
-"""What is sent out: webhooks."""
+"""Replies: what becomes of jobs, told to tasks, channels, webhooks and brokers."""

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from lateshift.model.breaker import CircuitView
 from lateshift.model.guard import queue_rates
+from lateshift.model.scheduling.schedule import SCHEDULE_LATE
 from lateshift.model.triggering.trigger import TriggerView
 from lateshift.model.workflow.run import Phase
 from lateshift.store.contract import MemberView, QueueView, Store
@@ -16,7 +17,6 @@ SEEN_MOST = 1_000  # queues, members, breakers and triggers, of each
 RUNS_LOOKED_AT = 1000  # of runs that are held, and of those that are being undone, the newest
 SEALED_LOOKED_AT = 1000  # jobs of each sensitive queue
 BATCHES_LOOKED_AT = 100  # the newest
-SCHEDULE_LATE = timedelta(seconds=60)  # after which a tick that nobody has decided is late
 
 
 class Look(Struct, frozen=True, kw_only=True):

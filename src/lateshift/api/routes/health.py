@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from lateshift.api.bounds import READY_WITHIN
-from lateshift.api.problem import RETRY_AFTER, Refused
+from lateshift.api.problem import Refused
 from lateshift.api.route import PUBLIC, Asked, Route
 from lateshift.errors import StoreError
 from lateshift.runtime.aside import aside
@@ -37,7 +37,7 @@ async def ready(asked: Asked) -> Health:
 
 
 def _not_ready(why: str) -> Refused:
-    return Refused(503, "not-ready", why, headers={"Retry-After": str(RETRY_AFTER)})
+    return Refused(503, "not-ready", why)
 
 
 ROUTES = (

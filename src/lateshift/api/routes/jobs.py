@@ -183,8 +183,7 @@ async def _enqueued(asked: Asked, call: Call[Any], after: int) -> Answer:
         ) from error  # fmt: skip
     if job.shed:
         raise Refused(
-            429, "queue-full", f"The queue {call.job.spec.queue} is full, and is set to shed what comes then.",
-            headers={"Retry-After": str(RETRY_AFTER)},
+            429, "queue-full", f"The queue {call.job.spec.queue} is full, and is set to shed what comes then."
         )  # fmt: skip
     url = asked.link("jobs", str(job.id))
     return Answer(

@@ -16,11 +16,10 @@ from lateshift.documents.batches import BatchDocument
 from lateshift.documents.schedules import ScheduleDocument, TickDocument, both, outcome_in_words
 from lateshift.model.access import Scope
 from lateshift.model.scheduling.plan import Outcome
-from lateshift.model.scheduling.schedule import ScheduleView
+from lateshift.model.scheduling.schedule import SCHEDULE_LATE, ScheduleView
 from lateshift.model.scheduling.timing import count_ticks, in_zone
 from lateshift.model.scheduling.zones import zone
 from lateshift.model.words import counted
-from lateshift.operating.attention import SCHEDULE_LATE
 from lateshift.operating.moments import span
 from lateshift.schedules import Schedule
 

@@ -1,6 +1,6 @@
 """A schedule as it is asked for and as it is shown, and what is remembered of its last ticks. Plain data."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import blake2b
 from struct import Struct as Layout
 from uuid import UUID
@@ -15,6 +15,7 @@ from lateshift.model.scheduling.plan import Outcome, Plan
 
 REMEMBERED = 10  # ticks that a schedule shows, however long ago they were
 SCHEDULE_NAME_LIMIT = 200  # characters
+SCHEDULE_LATE = timedelta(minutes=1)  # after which a tick that nobody has decided is late
 
 _RECORD = Layout(">qIB16s")
 _JOB_AT = _RECORD.size - 16  # its place in a record
