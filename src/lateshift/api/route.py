@@ -42,34 +42,31 @@ class Reach(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """`takes`: the type of the body. `asks`: the type of the query. `gives`: the type of the answer, and `status` its status.
-    `keyed`: an Idempotency-Key has a meaning of its own. `raw`: the body is taken as it comes. `forgets`: no answer
-    of it is kept, whatever the key: it shows a secret, or changes nothing. `dear`: it looks at so much that it waits for its turn. `locates`: it says where what it made is found. `before`: refuses what is known to be wrong before the
-    body is read; on the loop. `media`: the kinds in which the answer may come. `links`: names of
-    handlers that its answer leads to, and where in it stands what they are asked for by. `ends`: of a stream, that it has an end; whoever has seen it is answered 204. `untagged`: fields of the answer that are left out of its ETag, as they change while
-    nothing has; the tag is weak then. `besides`: a second scope that it asks for; `besides_for`: only
-    where one of these fields of the body is given. The first line of the handler's docstring says what it does."""
+    """The first line of the handler's docstring says what it does."""
 
     method: Literal["GET", "POST"]
     path: str
     handler: "Handler"
-    gives: Any
-    scope: Permission | None = None
+    gives: Any  # the type of the answer
+    scope: Permission | None = None  # of the token that asks
     reach: Reach | None = None
-    besides: Scope | None = None
-    besides_for: tuple[str, ...] = ()
-    takes: Any = None
-    asks: Any = None
-    status: int = 200
-    keyed: bool = False
-    raw: bool = False
-    ends: bool = False
-    forgets: bool = False
-    locates: bool = False
-    dear: bool = False
+    besides: Scope | None = None  # a second scope that it asks for
+    besides_for: tuple[str, ...] = ()  # only where one of these fields of the body is given
+    takes: Any = None  # the type of the body
+    asks: Any = None  # the type of the query
+    status: int = 200  # of the answer
+    keyed: bool = False  # an Idempotency-Key has a meaning of its own
+    raw: bool = False  # the body is taken as it comes
+    ends: bool = False  # of a stream, that it has an end; whoever has seen it is answered 204
+    forgets: bool = False  # no answer of it is kept, whatever the key: it shows a secret, or changes nothing
+    locates: bool = False  # it says where what it made is found
+    dear: bool = False  # it looks at so much that it waits for its turn
+    # On the loop: refuses what is known to be wrong before the body is read.
     before: Callable[["Asked"], None] | None = None
-    media: tuple[str, ...] = ("application/json",)
+    media: tuple[str, ...] = ("application/json",)  # the kinds in which the answer may come
+    # Fields of the answer that are left out of its ETag, as they change while nothing has; the tag is weak then.
     untagged: tuple[str, ...] = ()
+    # Names of handlers that its answer leads to, and where in it stands what they are asked for by.
     links: Mapping[str, str] = field(default_factory=dict)
 
     @property
