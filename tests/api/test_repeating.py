@@ -85,15 +85,6 @@ def test_the_same_token_is_known_again_by_every_server(kit: Kit) -> None:
     assert (answers[0].content, other.status_code) == (answers[1].content, 409)
 
 
-def test_what_an_older_release_was_asked_is_known_again(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as before:
-        before.setattr(repeating, "_request", lambda asked, secret=b"", make=repeating._request: make(asked))
-        web("POST", "/v1/queues/mail/pause", headers=KEY)
-    again = web("POST", "/v1/queues/mail/pause", headers=KEY)
-    assert (again.status_code, again.headers["idempotency-replayed"]) == (200, "true")
-    assert web("POST", "/v1/queues/images/pause", headers=KEY).status_code == 409
-
-
 class Slow:
     """A route whose handler waits to be let go, and counts what it did."""
 
@@ -191,8 +182,8 @@ def test_who_was_paused_before_it_began_does_nothing_and_the_key_is_free(
 ) -> None:
     begin = kit.app.store.answers.begin
 
-    def begin_and_pause(id: bytes, request: bytes, *, turn: int, older: bytes | None = None) -> Begun:
-        begun = begin(id, request, turn=turn, older=older)
+    def begin_and_pause(id: bytes, request: bytes, *, turn: int) -> Begun:
+        begun = begin(id, request, turn=turn)
         kit.clock.move(seconds=ANSWER_WITHIN.total_seconds())
         return begun
 

@@ -21,17 +21,6 @@ def test_a_request_is_done_once_and_answered_as_it_was(store: Store) -> None:
     assert store.answers.begin(b"b", b"x", turn=5).first
 
 
-def test_a_request_is_known_again_by_what_a_release_before_has_written_of_it(store: Store) -> None:
-    assert store.answers.begin(b"a", b"x", turn=1).first
-    assert store.answers.begin(b"a", b"y", turn=2, older=b"x") == Begun(under_way=True)
-    assert store.answers.keep(b"a", DONE, turn=1)
-    assert store.answers.begin(b"a", b"y", turn=3, older=b"x") == Begun(answer=DONE)
-    assert store.answers.begin(b"a", b"y", turn=4, older=b"z") == Begun(another=True)
-    assert store.answers.begin(b"b", b"y", turn=5, older=b"x").first
-    assert store.answers.begin(b"b", b"x", turn=6) == Begun(another=True)  # it was not written
-    assert store.answers.begin(b"b", b"y", turn=7) == Begun(under_way=True)
-
-
 def test_a_request_that_did_nothing_gives_its_key_back(store: Store) -> None:
     assert store.answers.begin(b"a", b"x", turn=1).first
     assert store.answers.give_up(b"a", turn=1)

@@ -317,17 +317,6 @@ def test_what_left_each_queue_and_what_completed_of_all_is_counted() -> None:
     assert counted.ended() == {"mail": 7, "images": 2, "": 7}
 
 
-def test_a_worker_of_an_older_release_is_told_of_without_queues() -> None:
-    old = worker_of(tasks={"pack": {"completed": 3}})
-
-    found = read(text_of(structs.replace(EMPTY, members=[old]), Measures(), []))
-
-    assert (
-        of(found, "lateshift_attempts_total", member=str(old.id), queue="", task="pack", outcome="completed")
-        == 3
-    )
-
-
 def test_what_a_process_has_counted_never_goes_down() -> None:
     process = Process()
     first, second = process.begin(), process.begin()

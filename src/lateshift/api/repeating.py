@@ -58,7 +58,7 @@ class Repeating:
         """What `do` gives, or gave before; it enters what it is given right before it begins, and does what it does inside of it, on that
         thread. `secret`: the token's. `still`: refuses to tell what was given before to whoever is let in no more. Raises Refused."""
         work = asyncio.create_task(
-            self._once(_id(route, token, asked.key), _request(asked, secret), _request(asked), do, still)
+            self._once(_id(route, token, asked.key), _request(asked, secret), do, still)
         )
         self._under_way.add(work)
         work.add_done_callback(self._under_way.discard)
@@ -68,10 +68,10 @@ class Repeating:
             work.add_done_callback(_tell)
             raise
 
-    async def _once(self, id: bytes, request: bytes, older: bytes, do: Do, still: Still) -> Response:
+    async def _once(self, id: bytes, request: bytes, do: Do, still: Still) -> Response:
         answers, turn = self._app.store.answers, randbits(62)
         crashpoint("answer.before_begin")
-        begun: Begun = await aside(lambda: answers.begin(id, request, turn=turn, older=older))
+        begun: Begun = await aside(lambda: answers.begin(id, request, turn=turn))
         if begun.answer is not None:
             await still()
             kept = begun.answer
@@ -159,12 +159,11 @@ def _nothing_was_done(error: Refused | LateshiftError) -> bool:
 
 
 def _id(route: Route, token: Token, key: str | None) -> bytes:
-    """Without the secret, as it was before there was one in it: else nobody would know again what was done then."""
     return _digest([str(token.id), route.method, route.path, key])
 
 
-def _request(asked: Asked, secret: bytes = b"") -> bytes:
-    """Without a secret as older releases have kept it, for a day."""
+def _request(asked: Asked, secret: bytes) -> bytes:
+    """By the secret: whoever reads the table cannot try out what was asked."""
     return _digest([asked.path, asked.query, asked.body], secret)
 
 

@@ -39,8 +39,8 @@ class Begun(Struct, frozen=True, kw_only=True):
 class Answers(Protocol):
     """`id` says whose key it is and for what, `request` all that was asked, `turn` who does it: any number that nobody else has."""
 
-    def begin(self, id: bytes, request: bytes, *, turn: int, older: bytes | None = None) -> Begun:
-        """`older`: what a release before has written of the same request; it is compared, and never written. Only one is the first, until it gives up or ANSWER_KEPT has passed. When nobody has held it for ANSWER_WITHIN, it is unknown."""
+    def begin(self, id: bytes, request: bytes, *, turn: int) -> Begun:
+        """Only one is the first, until it gives up or ANSWER_KEPT has passed. When nobody has held it for ANSWER_WITHIN, it is unknown."""
 
     def hold(self, id: bytes, *, turn: int) -> bool:
         """It is under way for ANSWER_WITHIN from now. False if that time is over: others may have been told that it is unknown."""

@@ -110,7 +110,7 @@ def _of_members(members: Sequence[MemberView]) -> Iterator[Family]:
     attempts = [
         Sample(count, {"member": str(member.id)} | labels)
         for member in alive
-        for labels, count in _attempts(_told(member))
+        for labels, count in _attempts(member.stats.get("attempts") or {})
     ]
     yield Family(
         "lateshift_attempts_total",
@@ -165,12 +165,6 @@ def _spread(
         for part in parts_of(histogram, {"member": str(member.id), "queue": queue})
     ]
     return Family(name, "histogram", help, samples)
-
-
-def _told(member: MemberView) -> ByQueue:
-    """A worker of an older release tells of its tasks alone."""
-    found: ByQueue = member.stats.get("attempts") or {}
-    return found or ({"": member.stats["tasks"]} if member.stats.get("tasks") else {})
 
 
 def _attempts(told: ByQueue) -> Iterator[tuple[dict[str, str], int]]:

@@ -38,7 +38,7 @@ class PostgresAnswers:
         self._database = database
         self._clock = database.clock
 
-    def begin(self, id: bytes, request: bytes, *, turn: int, older: bytes | None = None) -> Begun:
+    def begin(self, id: bytes, request: bytes, *, turn: int) -> Begun:
         told = {
             "id": id, "request": request, "turn": turn, "skew": self._clock.offset, "within": ANSWER_WITHIN,
             "kept": ANSWER_KEPT,
@@ -49,7 +49,7 @@ class PostgresAnswers:
                 if connection.execute(BEGIN, told).fetchall():
                     return Begun()
                 for known, whose, answer, held in connection.execute(FIND, told).fetchall():
-                    if bytes(known) not in (request, older):
+                    if bytes(known) != request:
                         return Begun(another=True)
                     if answer is not None:
                         return Begun(answer=_decode(answer))

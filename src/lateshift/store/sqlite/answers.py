@@ -32,11 +32,11 @@ class SqliteAnswers:
         self._database = database
         self._clock = database.clock
 
-    def begin(self, id: bytes, request: bytes, *, turn: int, older: bytes | None = None) -> Begun:
+    def begin(self, id: bytes, request: bytes, *, turn: int) -> Begun:
         with self._database.write() as connection:
             now = self._clock.microseconds()
             for known, until, answer in connection.execute(FIND, (id, now)).fetchall():
-                if known not in (request, older):
+                if known != request:
                     return Begun(another=True)
                 if answer is not None:
                     return Begun(answer=_decode(answer))
