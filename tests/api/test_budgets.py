@@ -3,7 +3,11 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from ipaddress import ip_network
+from typing import Any
+from urllib.parse import urlencode
 
+import httpx
 import msgspec
 import pytest
 from starlette.types import ASGIApp, Message
@@ -13,7 +17,10 @@ from lateshift.api.bounds import (
     BODIES_OF_TOKEN,
     KNOWN_BODIES,
     LARGE_ANSWER,
+    SIGN_IN_LIMIT,
     SMALL_BODY,
+    UNKNOWN_BODIES,
+    UNKNOWN_OF_ADDRESS,
     UNREAD_ANSWERS,
     UNREAD_OF_TOKEN,
     Bounds,
@@ -22,10 +29,11 @@ from lateshift.dashboard.site import Site
 from lateshift.model.access import Scope
 from lateshift.operating.schedule_making import add
 from lateshift.testing import Kit
-from tests.api.asking import token_of
+from tests.api.asking import LOCAL, token_of
 from tests.api.shop import Shop
-from tests.dashboard.browsing import Browser
+from tests.dashboard.browsing import OWN, Browser
 
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 START = "/v1/tasks/thumbnail/jobs"
 LISTED = "/v1/schedules?limit=200"
 LARGE = 300_000  # bytes
@@ -34,7 +42,9 @@ LARGE = 300_000  # bytes
 class Call:
     """One request, whose body comes and whose answer is read as far as the test says."""
 
-    def __init__(self, api: ASGIApp, method: str, path: str, token: str, parts: Sequence[bytes] = ()) -> None:
+    def __init__(
+        self, api: ASGIApp, method: str, path: str, token: str, parts: Sequence[bytes] = (), address: str = "127.0.0.1"
+    ) -> None:  # fmt: skip
         self.sent: list[Message] = []
         self.reads = asyncio.Event()
         self.ends = asyncio.Event()
@@ -49,7 +59,7 @@ class Call:
         scope = {
             "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "path": path,
             "raw_path": path.encode(), "query_string": query.encode(), "root_path": "", "scheme": "http", "headers": raw,
-            "client": ("127.0.0.1", 50000), "server": ("127.0.0.1", 8642),
+            "client": (address, 50000), "server": ("127.0.0.1", 8642),
         }  # fmt: skip
         self._task = asyncio.ensure_future(api(scope, self._receive, self._send))
 
@@ -135,6 +145,55 @@ async def test_large_bodies_of_those_who_are_known_share_a_budget_and_small_ones
     for _ in range(3):  # what was answered is given back, and what nobody waits for any more
         assert (await sends(eve, [part]).answered()).status == 422
     assert (most.known_bodies, most.bodies_of_token) == (KNOWN_BODIES, BODIES_OF_TOKEN)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("proxied", [False, True], ids=["asked directly", "behind a proxy"])
+async def test_one_stranger_has_half_of_what_is_held_for_strangers_and_small_bodies_are_taken_all_the_while(
+    kit: Kit, proxied: bool
+) -> None:
+    @kit.app.on_webhook("own", verify=lambda headers, body, now: "")
+    @kit.app.task
+    def other(event: Any) -> None: ...
+
+    peers = [ip_network("10.0.0.0/8")] if proxied else ()
+    api = make_api(kit.app, peers=peers, bounds=Bounds(unknown_bodies=2 * LARGE, unknown_of_address=LARGE))
+
+    def sends(address: str, size: int) -> Call:
+        return Call(api, "POST", "/hooks/own", "", [b"a" * (size - 1_000)], address)
+
+    most, mine, other_one = Bounds(), "10.0.0.1", "10.0.0.2"
+    first = await sends(mine, LARGE).under_way()
+    more = sends(mine, LARGE)
+    if proxied:  # it may be anybody's
+        await more.under_way()
+    else:
+        assert (await more.answered()).problem == (429, "bodies-of-address")
+        assert (more.headers[b"retry-after"], more.headers[b"connection"]) == (b"1", b"close")
+        more = await sends(other_one, LARGE).under_way()
+    third = "10.0.0.3"
+    assert (await sends(third, LARGE).answered()).problem == (503, "bodies-full")
+    for address in (mine, other_one, third):
+        small = await sends(address, SMALL_BODY).answered()
+        assert small.problem == (401, "signature-invalid")  # it was read
+    await first.gone()
+    await more.answered()
+    for _ in range(3):  # what was answered is given back, and what nobody waits for any more
+        assert (await sends(mine, LARGE).answered()).problem == (401, "signature-invalid")
+    assert (most.unknown_bodies, most.unknown_of_address) == (UNKNOWN_BODIES, UNKNOWN_OF_ADDRESS)
+    assert UNKNOWN_OF_ADDRESS == UNKNOWN_BODIES // 2
+    assert SIGN_IN_LIMIT < SMALL_BODY
+
+
+@pytest.mark.anyio
+async def test_whoever_signs_in_is_let_in_while_strangers_hold_all_there_is_for_them(kit: Kit) -> None:
+    api = Site(kit.app, bounds=Bounds(unknown_bodies=0)).application
+    token = token_of(kit.app, "ann", [Scope.READ])
+    form = urlencode({"token": token, "next": "/" + "a" * (SIGN_IN_LIMIT - 200)})
+    transport = httpx.ASGITransport(api, client=("127.0.0.1", 50000))
+    async with httpx.AsyncClient(transport=transport, base_url=LOCAL) as client:
+        answer = await client.post("/sign-in", content=form, headers=OWN | FORM)
+    assert answer.status_code == 303
 
 
 def test_forms_of_pages_share_the_budget_of_bodies(browser: Browser, kit: Kit) -> None:

@@ -64,7 +64,11 @@ def endpoint_of(
     )
 
     budgets = doorkeeper.budgets
-    bodies = budgets.unknown if route.scope == PUBLIC else budgets.known
+
+    def share_of(token: Token | None, request: Request) -> Share:
+        if token is None:
+            return budgets.unknown.share(doorkeeper.caller(address_of(request)))
+        return budgets.known.share(token.root)
 
     async def answer(request: Request) -> Response:
         token = None
@@ -73,7 +77,7 @@ def endpoint_of(
             token = await doorkeeper.admit(given, route, address_of(request))
         if not posted:
             return await answer_to(token, request)
-        share = bodies.share(None if token is None else token.root)
+        share = share_of(token, request)
         try:
             return await answer_to(token, request, share)
         finally:

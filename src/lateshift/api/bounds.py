@@ -11,9 +11,12 @@ from lateshift.model.depth import JSON_DEPTH as JSON_DEPTH
 BODY_LIMIT = 1024 * 1024  # bytes of a request's body
 # Bytes of bodies of callers that are not known yet, held at once; more are answered 503.
 UNKNOWN_BODIES = 32 * 1024 * 1024
+UNKNOWN_OF_ADDRESS = (
+    16 * 1024 * 1024
+)  # of them those of one address; more are answered 429; not where a proxy is declared
 KNOWN_BODIES = 128 * 1024 * 1024  # bytes of bodies of those who are known, likewise
 BODIES_OF_TOKEN = 64 * 1024 * 1024  # of them those of one token and of its browsers; more are answered 429
-SMALL_BODY = 64 * 1024  # bytes of each of these bodies that are not counted
+SMALL_BODY = 64 * 1024  # bytes of each of all these bodies that are not counted
 SIGN_IN_LIMIT = 16 * 1024  # bytes of the form that somebody signs in or out with
 DISCARDED = 4 * 1024 * 1024  # bytes over it that are read and thrown away, so that the answer is heard
 URL_LIMIT = 8 * 1024  # bytes of a path and its query
@@ -79,6 +82,7 @@ class Bounds:
 
     body: int = BODY_LIMIT
     unknown_bodies: int = UNKNOWN_BODIES
+    unknown_of_address: int = UNKNOWN_OF_ADDRESS
     known_bodies: int = KNOWN_BODIES
     bodies_of_token: int = BODIES_OF_TOKEN
     unread_answers: int = UNREAD_ANSWERS
