@@ -31,7 +31,7 @@ from lateshift.api.reading import (
     query_of,
     refuse_conditions,
 )
-from lateshift.api.repeating import Begin, Repeating
+from lateshift.api.repeating import REPLAYED, Begin, Repeating
 from lateshift.api.route import EVENT_STREAM, PUBLIC, Answer, Asked, Reach, Route, Stream
 from lateshift.api.streaming import Streams
 from lateshift.app.app import Lateshift
@@ -108,14 +108,17 @@ def endpoint_of(
                     return Given(None, 200, {}, EVENT_STREAM)
                 return streams.answer(given, ALWAYS, token, partial(doorkeeper.still, token, route))
             answer = answered(route, request, given)
-            # Of what was done is told, however large that is.
             return answer if posted or token is None else in_pieces(answer, budgets.answers, token.root)
 
-        if asked.key is None or not remembers or token is None:
+        if not posted or token is None:
             return await do()
+        if asked.key is None or not remembers:
+            return in_pieces(await do(), budgets.answers, token.root, done=route.does(asked.body))
         held = held_in(head_of(request.scope).all(b"authorization"))
         assert held is not None, "it was let in by it"
-        return await repeating.once(route, token, held[1], asked, do, admission.if_late)
+        told = await repeating.once(route, token, held[1], asked, do, admission.if_late)
+        done = route.does(asked.body) and REPLAYED not in told.headers
+        return in_pieces(told, budgets.answers, token.root, done=done)
 
     async def endpoint(request: Request) -> Response:
         if (traced := spans()) is not None:
@@ -150,6 +153,8 @@ async def handled(route: Route, asked: Asked, admission: Admission, begin: Begin
 
 def _begun(begin: Begin | None, admission: Admission, route: Route, asked: Asked) -> Any:
     admission.if_late_here()  # on the thread: for one of those it may have waited too
+    if route.method == "POST":
+        admission.refuse_unread()
     with nullcontext() if begin is None else begin():
         crashpoint("api.before_deed")
         return route.handler(asked)

@@ -30,6 +30,12 @@ LARGE_ANSWER = 64 * 1024  # bytes over which an answer is counted until its clie
 # Bytes of large answers that are not read yet, held at once; more are answered 503.
 UNREAD_ANSWERS = 128 * 1024 * 1024
 UNREAD_OF_TOKEN = 64 * 1024 * 1024  # of them those of one token and of its browsers; more are answered 429
+QUESTION_LIMIT = (
+    64 * 1024
+)  # characters of a form that a page repeats which asks first; of more it is not asked, and nothing is done
+PROBLEM_LIMIT = (
+    8_000  # characters of what a problem says, and of the field that it names; the rest is left out
+)
 HEAD_LIMIT = 64 * 1024  # bytes of a request's head, over which the connection is closed without a word
 REQUESTS_AT_ONCE = 2_000  # connections and requests of one process, streams among them; more are answered 503
 CONNECTIONS_OF_ADDRESS = 1_500  # of them those of one address; not where a proxy is declared

@@ -36,12 +36,24 @@ class Budget:
 
     def take(self, size: int, whose: Whose) -> None:
         """Raises Refused."""
+        self._refuse(size, whose)
+        self.count(size, whose)
+
+    def count(self, size: int, whose: Whose) -> None:
+        """However much of it there is: others are refused for it."""
+        self._left -= size
+        self._held[whose] += size
+
+    def refuse_over(self, whose: Whose) -> None:
+        """Raises Refused if somebody has more of it than his part, which was counted."""
+        if self._held[whose] > self._of_one:
+            raise self._over()
+
+    def _refuse(self, size: int, whose: Whose) -> None:
         if whose is not None and self._held[whose] + size > self._of_one:
             raise self._over()
         if size > self._left:
             raise self._full()
-        self._left -= size
-        self._held[whose] += size
 
     def give(self, size: int, whose: Whose) -> None:
         self._left += size
@@ -69,6 +81,11 @@ class Share:
             return
         self._budget.take(cost, self._whose)
         self._taken += cost
+
+    def count(self, size: int) -> None:
+        """The same of what is not refused any more."""
+        self._budget.count(size, self._whose)
+        self._taken += size
 
     def end(self) -> None:
         if self._taken:

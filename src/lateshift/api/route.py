@@ -58,7 +58,8 @@ class Route:
     keyed: bool = False  # an Idempotency-Key has a meaning of its own
     raw: bool = False  # the body is taken as it comes
     ends: bool = False  # of a stream, that it has an end; whoever has seen it is answered 204
-    forgets: bool = False  # no answer of it is kept, whatever the key: it shows a secret, or changes nothing
+    forgets: bool = False  # no answer of it is kept, whatever the key: it shows a secret
+    previews: bool = False  # it says what another one would do, and does nothing; nor is its answer kept
     locates: bool = False  # it says where what it made is found
     dear: bool = False  # it looks at so much that it waits for its turn
     # On the loop: refuses what is known to be wrong before the body is read.
@@ -85,7 +86,12 @@ class Route:
     @property
     def remembers(self) -> bool:
         """Whether an Idempotency-Key has its answer kept; it may have a meaning of its own instead."""
-        return self.method == "POST" and self.scope != PUBLIC and not self.keyed and not self.forgets
+        forgets = self.forgets or self.previews
+        return self.method == "POST" and self.scope != PUBLIC and not self.keyed and not forgets
+
+    def does(self, body: Any) -> bool:
+        """Whether something is done with this body, and not only said what would be."""
+        return self.method == "POST" and not self.previews and not getattr(body, "preview", False)
 
     @property
     def scopes(self) -> str:

@@ -82,7 +82,7 @@ def _named(asked: Asked) -> DiscardPlan:
 
 ROUTES = (
     Route(method="POST", path="/v1/dead-letters/discard/preview", handler=preview_discard, takes=Unwanted,
-          gives=DiscardPlanDocument, dear=True, scope=Scope.OPERATE, reach=Reach.ONE, forgets=True),
+          gives=DiscardPlanDocument, dear=True, scope=Scope.OPERATE, reach=Reach.ONE, previews=True),
     Route(method="POST", path="/v1/dead-letters/discard", handler=discard_dead_letters, takes=Unwanted,
           gives=DiscardedDocument, dear=True, scope=Scope.OPERATE, reach=Reach.ONE),
     Route(method="POST", path="/v1/jobs/{id}/discard", handler=discard_job, gives=Done, scope=Scope.OPERATE, reach=Reach.ONE),
