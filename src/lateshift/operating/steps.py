@@ -9,10 +9,10 @@ from msgspec import Raw
 from lateshift.dead_letters.resubmission import refuse_own
 from lateshift.errors import ArgumentsInvalid, OptionInvalid, RunEnded, TaskUnknown
 from lateshift.model.ids import JobId
-from lateshift.model.pipeline.ahead import beyond, shape_in
+from lateshift.model.pipeline.ahead import SHAPE_AT, beyond, shape_in
 from lateshift.model.pipeline.building import parameter_of
-from lateshift.model.pipeline.shape import SHAPE, Place
-from lateshift.model.workflow.step import Kind, StepOutline, StepView, shown_path
+from lateshift.model.pipeline.shape import Place
+from lateshift.model.workflow.step import Kind, StepOutline, StepView, path_of, shown_path
 from lateshift.operating.names import others
 from lateshift.store.contract import Store
 from lateshift.store.outlines import outlines
@@ -52,11 +52,10 @@ def refuse_misfit(store: Store, app: Any, step: StepView, payload: bytes | None)
 
 
 def leads_of(store: Store, run: JobId, paths: Sequence[str]) -> dict[str, Sequence[Place]]:
-    """Where the lists that these steps of an item stand for lead to, from their fan_out on; nothing where that is not known. Reads all of the
-    run's steps without what they hold, and its shape."""
-    there = {step.path: step for page in outlines(store.workflows, run) for step in page}
-    at = next((path for path, step in there.items() if (step.kind, step.name) == (Kind.FIXED, SHAPE)), None)
-    kept = None if at is None else store.workflows.step(run, at)
+    """Where the lists that these steps of an item stand for lead to, from their fan_out on; nothing where that is not known. Reads those of the
+    run's steps that may be lists, without what they hold, and its shape, which is the first of all."""
+    there = {step.path: step for page in outlines(store.workflows, run, kind=Kind.GATHER) for step in page}
+    kept = store.workflows.step(run, path_of("", SHAPE_AT))
     shape = None if kept is None else shape_in([kept])
     return {path: beyond(shape or (), there, path) for path in paths}
 
