@@ -144,11 +144,17 @@ async def handled(route: Route, asked: Asked, admission: Admission, begin: Begin
         async def work() -> Any:
             return await aside(_begun, begin, admission, route, asked)
 
-        given = await (admission.in_turn(work) if route.dear else work())
+        given = await (admission.in_turn(work) if await _is_dear(route, asked) else work())
     crashpoint("api.after_deed")
     if route.reach is Reach.ONE and not asked.checked:
         raise RuntimeError(f"{route.method} {route.path} did not look at its queue")
     return given
+
+
+async def _is_dear(route: Route, asked: Asked) -> bool:
+    return route.dear or (
+        route.judges is not None and not asked.sees_all and await aside(route.judges, asked)
+    )
 
 
 def _begun(begin: Begin | None, admission: Admission, route: Route, asked: Asked) -> Any:

@@ -54,6 +54,9 @@ READ_BYTES = 8 * 1024 * 1024  # of it that are read at once, if each entry has a
 FILTER_LIMIT = 200  # characters of a name in a filter
 RUNS_LOOKED_AT = 1_000  # runs of workflows among which a state is looked for, for one page
 STEPS_JUDGED = 100_000  # of runs, for one request, to say whether a token that is for some queues may end them, or let them go on
+JUDGED_ON_PAGE = (
+    1_000  # of them, for the buttons of a page; those of larger runs are judged when they are pressed
+)
 RESUBMIT_MOST = 1_000  # dead letters that one request resubmits
 GROUPS_MOST = 1_000
 STREAMS_MOST = 1_000  # listeners of one process; more are answered 503

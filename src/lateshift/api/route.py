@@ -62,6 +62,8 @@ class Route:
     previews: bool = False  # it says what another one would do, and does nothing; nor is its answer kept
     locates: bool = False  # it says where what it made is found
     dear: bool = False  # it looks at so much that it waits for its turn
+    # On a thread: whether it looks at the steps of runs, for a token that is for some queues. Then that waits likewise; one for all never does.
+    judges: Callable[["Asked"], bool] | None = None
     # On the loop: refuses what is known to be wrong before the body is read.
     before: Callable[["Asked"], None] | None = None
     media: tuple[str, ...] = ("application/json",)  # the kinds in which the answer may come
@@ -135,7 +137,9 @@ class Route:
             raise TypeError(
                 f"{self.method} {self.path}: what is done once for an Idempotency-Key is done on one thread; its handler is a plain function."
             )
-        if self.dear and (self.scope == PUBLIC or iscoroutinefunction(self.handler)):
+        if (self.dear or self.judges is not None) and (
+            self.scope == PUBLIC or iscoroutinefunction(self.handler)
+        ):
             raise TypeError(
                 f"{self.method} {self.path}: what looks at a lot is asked for by a token, and runs on a thread."
             )

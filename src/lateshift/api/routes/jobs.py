@@ -15,7 +15,7 @@ from lateshift.api.paging import Paging, paged
 from lateshift.api.problem import RETRY_AFTER, Refused
 from lateshift.api.route import Answer, Asked, Done, Reach, Route
 from lateshift.api.routes.narrowing import Narrowed, Tag, filter_of
-from lateshift.api.steps import allow_sent, own_logs
+from lateshift.api.steps import allow_sent, own_logs, sends_a_run
 from lateshift.clock import Clock
 from lateshift.dead_letters.resubmission import Course, Resubmission
 from lateshift.documents.explanations import ExplanationDocument, explanation_document
@@ -322,7 +322,7 @@ ROUTES = (
           reach=Reach.ONE),
     Route(method="GET", path="/v1/upcoming", handler=list_upcoming, asks=Paging, gives=JobsToCome, dear=True, scope=Scope.READ,
           reach=Reach.OWN),
-    Route(method="POST", path="/v1/jobs/{id}/cancel", handler=cancel_job, gives=Done, scope=Scope.OPERATE, reach=Reach.ONE),
-    Route(method="POST", path="/v1/jobs/{id}/resubmit", handler=resubmit_job, takes=Change, gives=Done, scope=Scope.OPERATE,
+    Route(method="POST", path="/v1/jobs/{id}/cancel", handler=cancel_job, gives=Done, judges=sends_a_run, scope=Scope.OPERATE, reach=Reach.ONE),
+    Route(method="POST", path="/v1/jobs/{id}/resubmit", handler=resubmit_job, takes=Change, gives=Done, judges=sends_a_run, scope=Scope.OPERATE,
           besides=Scope.ENQUEUE, besides_for=("change", "unset"), reach=Reach.ONE),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from lateshift.api.bounds import PAGE, PAGE_BYTES, PAGE_MOST, RUNS_LOOKED_AT, Cu
 from lateshift.api.owning import owned_key
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Done, Reach, Route
-from lateshift.api.steps import allow_again, allow_step, allow_undone, listed, own_view
+from lateshift.api.steps import allow_again, allow_step, allow_undone, listed, looks_at_steps, own_view
 from lateshift.app.workflows import tell
 from lateshift.documents.hiding import shown_run, shown_runs
 from lateshift.documents.reading import readable
@@ -282,14 +282,14 @@ ROUTES = (
           reach=Reach.ONE),
     Route(method="POST", path="/v1/workflows/{id}/signal", handler=signal_workflow, takes=SignalBody, gives=Signalled,
           scope=Scope.OPERATE, reach=Reach.ONE, keyed=True),
-    Route(method="POST", path="/v1/workflows/{id}/resume", handler=resume_workflow, gives=Done, scope=Scope.OPERATE,
+    Route(method="POST", path="/v1/workflows/{id}/resume", handler=resume_workflow, gives=Done, judges=looks_at_steps, scope=Scope.OPERATE,
           reach=Reach.ONE),
     Route(method="POST", path="/v1/workflows/resume", handler=resume_workflows, takes=HeldRuns, gives=ResumedRuns,
           dear=True, scope=Scope.OPERATE, reach=Reach.ALL),
-    Route(method="POST", path="/v1/workflows/{id}/undo", handler=undo_workflow, takes=Why, gives=Done, scope=Scope.OPERATE,
+    Route(method="POST", path="/v1/workflows/{id}/undo", handler=undo_workflow, takes=Why, gives=Done, judges=looks_at_steps, scope=Scope.OPERATE,
           reach=Reach.ONE),
-    Route(method="POST", path="/v1/workflows/{id}/cancel", handler=cancel_workflow, gives=Done, scope=Scope.OPERATE,
+    Route(method="POST", path="/v1/workflows/{id}/cancel", handler=cancel_workflow, gives=Done, judges=looks_at_steps, scope=Scope.OPERATE,
           reach=Reach.ONE),
-    Route(method="POST", path="/v1/workflows/{id}/steps/{step}/resubmit", handler=resubmit_step, takes=StepArguments, gives=StepDone,
+    Route(method="POST", path="/v1/workflows/{id}/steps/{step}/resubmit", handler=resubmit_step, takes=StepArguments, gives=StepDone, judges=looks_at_steps,
           scope=Scope.OPERATE, besides=Scope.ENQUEUE, besides_for=("arguments",), reach=Reach.ONE),
 )  # fmt: skip

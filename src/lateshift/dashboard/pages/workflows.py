@@ -7,7 +7,7 @@ from msgspec import Struct
 from lateshift.api.bounds import PAGE_BYTES, Cursor
 from lateshift.api.route import Asked, Done, Reach
 from lateshift.api.routes import workflows
-from lateshift.api.steps import elsewhere, listed, made_elsewhere, own_view
+from lateshift.api.steps import elsewhere, has_button, listed, own_view
 from lateshift.dashboard.page import Action, Context, Form, Page
 from lateshift.dashboard.steps import STEPS_SHOWN, drawn, lines_of
 from lateshift.dashboard.typed import json_in
@@ -65,7 +65,7 @@ def _late(asked: Asked) -> workflows.RunsPage:
 def run_page(asked: Asked) -> Context:
     """One run. Reads the run, its job, STEPS_SHOWN of its steps, HELD_SHOWN of those that are held, UNDER_WAY of those that are, SIGNALS_SHOWN
     signals, of each no more than PAGE_BYTES, and the jobs of up to 20 steps under way: all by primary keys. For a token that is for some queues, up to
-    STEPS_JUDGED steps besides, of the run and of those below it, without what they hold."""
+    JUDGED_ON_PAGE steps besides, of the run and of those below it, without what they hold."""
     job, store, now = asked.job(), asked.store, asked.store.clock.now()
     after = asked.cursors.read(asked.query.cursor, str) or ""
     view = store.workflows.look(job.id, after=after, limit=STEPS_SHOWN, most=PAGE_BYTES)
@@ -79,7 +79,8 @@ def run_page(asked: Asked) -> Context:
     first = not after
     state, over = state_of(view), view.state.settled
     resumable = state in ("held", "compensation_failed", "worker_lost") or (bool(held.steps) and not over)
-    back = not over and made_elsewhere(asked, view, forth=False) is None
+    back = not over and has_button(asked, view, held, forth=False)
+    forth = resumable and has_button(asked, view, held, forth=True)
     view, others = own_view(asked, view, whole=first and more is None), elsewhere(asked, held)
     return {
         "run": run_document(view, now), "arguments": readable(job.payload), "result": readable(job.result),
@@ -89,7 +90,7 @@ def run_page(asked: Asked) -> Context:
         "mendable": {kind.label for kind in Kind if kind is not Kind.FIXED},
         "signals": [signal_document(each, hide=job.sensitive) for each in store.workflows.told(job.id, SIGNALS_SHOWN, most=PAGE_BYTES)],
         "awaited": [] if over else awaited(store, job.id), "next": asked.cursors.write(more), "first": first, "over": over,
-        "advice": advice, "may_resume": resumable and made_elsewhere(asked, view, forth=True) is None,
+        "advice": advice, "may_resume": forth,
         "may_undo": state not in ("undoing", "cancelling") and back, "may_cancel": view.run.cancel_by is None and back,
     }  # fmt: skip
 
