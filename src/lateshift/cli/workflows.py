@@ -19,7 +19,7 @@ from lateshift.cli.output import (
 )
 from lateshift.cli.short_ids import one, run_digits
 from lateshift.cli.workflow_finding import found, found_whole, nothing_found
-from lateshift.cli.workflow_giving import read_arguments, read_json
+from lateshift.cli.workflow_giving import read_arguments, read_json, refuse_unchecked
 from lateshift.cli.workflow_graph import graph
 from lateshift.cli.workflow_resuming import resume
 from lateshift.cli.workflow_tree import StepTree, waits_of
@@ -44,7 +44,7 @@ from lateshift.model.words import short
 from lateshift.model.workflow.run import SIGNALS_MOST
 from lateshift.model.workflow.step import shown_path
 from lateshift.operating import runs as operating
-from lateshift.operating.steps import refuse_misfit, refuse_unmendable
+from lateshift.operating.steps import refuse_misfit
 
 
 @click.group(cls=Nouns)
@@ -213,10 +213,10 @@ def resubmit_step(named: str, number: str, given: str | None, program: str | Non
     with opened() if app is None else opened_for(app) as store:
         view, _ = found(store, named)
         step = operating.held_step(store, view, number)
-        refuse_unmendable(step, given=given is not None)
-        payload = None if given is None else read_arguments(step, given)
+        payload = operating.new_arguments(step, read_arguments(given))
         if app is not None:
-            refuse_misfit(store, app, step, payload)
+            refuse_unchecked(step)
+            refuse_misfit(store, app, view.run.id, step, payload)
         if not dry_run:
             operating.resubmit_step(store, view, step, payload, by=operator())
         shown = shown_run(store, msgspec.structs.replace(view, steps=[step])).steps[0]

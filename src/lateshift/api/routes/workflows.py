@@ -28,11 +28,11 @@ from lateshift.model.job import JobView
 from lateshift.model.outcome import MESSAGE_LIMIT
 from lateshift.model.sealed import hidden
 from lateshift.model.workflow.run import RunView, Signal
-from lateshift.model.workflow.step import Kind, StepView, shown_path
+from lateshift.model.workflow.step import StepView, shown_path
 from lateshift.operating import runs
 from lateshift.operating.resuming import RESUMED_AT_ONCE, resume_all
 from lateshift.operating.signals import awaited
-from lateshift.operating.steps import is_task, refuse_misfit, refuse_misfit_list
+from lateshift.operating.steps import refuse_misfit
 from lateshift.store.contract import Store
 
 
@@ -249,10 +249,7 @@ def resubmit_step(asked: Asked) -> StepDone:
 def _refuse_misfit(asked: Asked, view: RunView, step: StepView, payload: bytes | None) -> None:
     """The names of other tasks are told to those who may see all."""
     try:
-        if is_task(step):
-            refuse_misfit(asked.store, asked.app, step, payload)
-        elif step.kind is Kind.GATHER and payload is not None:
-            refuse_misfit_list(asked.store, asked.app, view.run.id, step, payload)
+        refuse_misfit(asked.store, asked.app, view.run.id, step, payload)
     except TaskUnknown:
         if asked.sees_all:
             raise
