@@ -17,7 +17,6 @@ from lateshift.documents.workflows import (
     STATES,
     run_document,
     signal_document,
-    state_of,
     step_document,
 )
 from lateshift.errors import RunUnknown
@@ -74,29 +73,36 @@ def run_page(asked: Asked) -> Context:
         raise RunUnknown(runs.no_run(job))
     last = view.steps[-1].path if view.steps else after
     more = last if store.workflows.outline(job.id, after=last, limit=1) else None
-    advice = _advice(view, alone=not held.steps)
+    resumable = runs.can_resume(store, view)
+    advice = _advice(view, alone=not held.steps) if resumable else None
     view, held, job = shown_run(store, view), shown_run(store, held), masked_view(job)
     first = not after
-    state, over = state_of(view), view.state.settled
-    resumable = state in ("held", "compensation_failed", "worker_lost") or (bool(held.steps) and not over)
+    over = view.state.settled
     back = not over and made_elsewhere(asked, view, forth=False) is None
     view, others = own_view(asked, view, whole=first and more is None), elsewhere(asked, held)
     return {
         "run": run_document(view, now), "arguments": readable(job.payload), "result": readable(job.result),
         "lines": lines_of(store, view, job, now), "graph": drawn(view, now, cut=more is not None) if first else None,
-        "held": [] if over else [step_document(step) for step in own_view(asked, held).steps],
+        "held": [] if over or not resumable else [step_document(step) for step in own_view(asked, held).steps],
         "others": {shown_path(path) for path in others},
         "mendable": {kind.label for kind in Kind if kind is not Kind.FIXED},
         "signals": [signal_document(each, hide=job.sensitive) for each in store.workflows.told(job.id, SIGNALS_SHOWN, most=PAGE_BYTES)],
         "awaited": [] if over else awaited(store, job.id), "next": asked.cursors.write(more), "first": first, "over": over,
         "advice": advice, "may_resume": resumable and made_elsewhere(asked, view, forth=True) is None,
-        "may_undo": state not in ("undoing", "cancelling") and back, "may_cancel": view.run.cancel_by is None and back,
+        "may_undo": runs.can_undo(view) and back, "may_cancel": view.run.cancel_by is None and back,
     }  # fmt: skip
 
 
 def _advice(view: RunView, *, alone: bool) -> str | None:
-    """What to do about one that is held. `alone`: no step of it is, each of which says that for itself."""
-    found = None if view.state.settled else holding.held(view.run.phase, view.run.why)
+    """What to do about one that goes on if somebody says so. `alone`: no step of it is held, each of which says that for itself."""
+    if view.state.settled:
+        how = (
+            "tries again what could not be undone"
+            if view.run.phase.is_undone
+            else "lets it go on where it stood"
+        )
+        return f"Resume {how}. Mend its cause first."
+    found = holding.held(view.run.phase, view.run.why)
     return None if found is None or not (alone or found.cause is not holding.Cause.STEP) else found.advice
 
 
