@@ -27,7 +27,7 @@ from lateshift.model.access import Scope
 from lateshift.model.explaining.explain import explain
 from lateshift.model.explaining.narrowing import narrowed
 from lateshift.model.ids import JobId
-from lateshift.model.job import PRIORITIES, JobView, State
+from lateshift.model.job import PRIORITIES, JobView
 from lateshift.model.reply import CORRELATION_LIMIT, URL_LIMIT
 from lateshift.model.retry import LONGEST_DELAY
 from lateshift.model.search import Found
@@ -277,10 +277,7 @@ def resubmit_job(asked: Asked) -> Done:
 
     Other arguments are new work: they ask for the scope `enqueue` too."""
     view = asked.job()
-    if (why := why_step(asked.store, str(view.id))) is not None and view.state in (
-        State.DEAD,
-        State.CANCELLED,
-    ):
+    if view.state.uncompleted and (why := why_step(asked.store, str(view.id))) is not None:
         raise RunEnded(f"The {why}")
     allow_sent(asked, view)
     change = change_of(asked.body.change, asked.body.unset)
@@ -289,7 +286,7 @@ def resubmit_job(asked: Asked) -> Done:
     resubmission = Resubmission(
         asked.store, by=asked.by, change=change, tasks=asked.app.tasks if change is not None else None
     )
-    ended = [view] if view.state in (State.DEAD, State.CANCELLED) else []
+    ended = [view] if view.state.uncompleted else []
     if change is not None and not ended:
         raise OptionInvalid(
             f"The job {view.id} is {view.state.label}: only arguments of dead and cancelled ones are changed.",

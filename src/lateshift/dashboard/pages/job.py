@@ -58,7 +58,7 @@ class Part(Struct, frozen=True, kw_only=True):
 
 def _part_of(asked: Asked, view: JobView) -> Part | None:
     """Where the dead job of a step is mended, and why it is not here. Looks at the held steps of its run and at the first STEPS_SHOWN, without what they hold."""
-    if view.state not in (State.DEAD, State.CANCELLED) or view.batch is None:
+    if not view.state.uncompleted or view.batch is None:
         return None
     workflows = asked.store.workflows
     if (first := workflows.look(view.batch, limit=0)) is None:
