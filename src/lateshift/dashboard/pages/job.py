@@ -3,11 +3,8 @@
 from typing import Any
 from uuid import UUID
 
-import msgspec
 from msgspec import Struct
 
-from lateshift.api.bounds import JSON_DEPTH
-from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Done, Reach
 from lateshift.api.routes import jobs
 from lateshift.api.steps import own_logs
@@ -15,8 +12,8 @@ from lateshift.dashboard.page import Action, Context, Form, Page, says_done
 from lateshift.dashboard.pages.dead_letters import PREVIEW_DISCARD
 from lateshift.dashboard.steps import STEPS_SHOWN
 from lateshift.dashboard.telling import life_of
+from lateshift.dashboard.typed import object_in
 from lateshift.model.access import Scope, standing
-from lateshift.model.depth import depth_of
 from lateshift.model.job import JobView, State
 from lateshift.model.sealed import MASK
 from lateshift.model.workflow.run import GOES_ON
@@ -127,16 +124,8 @@ def _cancelled(done: Done) -> str:
 
 
 def edited(form: Form) -> Any:
-    """The arguments as they were typed. Raises Refused if that is no JSON object."""
-    typed = form.get("arguments", "")
-    try:
-        if depth_of(typed.encode()) > JSON_DEPTH:
-            raise ValueError(f"more than {JSON_DEPTH} objects and lists inside one another")
-        return {"change": msgspec.json.decode(typed, type=dict[str, Any])}
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise Refused(
-            422, "arguments-invalid", f"The arguments are a JSON object, by name: {error}.", field="arguments"
-        ) from None
+    """The arguments as they were typed."""
+    return {"change": object_in(form, "arguments")}
 
 
 PAGES = (
