@@ -26,7 +26,6 @@ from lateshift.model.words import counted, duration
 DEAD_ON_A_PAGE = 1_000  # newest dead letters that a page groups; the command line looks at more
 LETTERS_SHOWN = 20  # of one group
 
-_ROUTES = {route.handler: route for route in (*dead_letters.ROUTES, *discarding.ROUTES)}
 _FILTERS = ("queue", "task", "reason", "like")
 _LISTED = ("queue", "task", "reason")  # of these the groups that one came from
 
@@ -106,19 +105,17 @@ def _says_gone(done: DiscardedDocument) -> str:
     return f"{counted(len(done.discarded), 'job')} discarded.{left}"
 
 
-PREVIEW_DISCARD = Action(route=_ROUTES[discarding.preview_discard], body=which, shows="discard_preview.html")
+PREVIEW_DISCARD = Action(discarding.preview_discard, body=which, shows="discard_preview.html")
 _DISCARD = Action(
-    route=_ROUTES[discarding.discard_dead_letters],
+    discarding.discard_dead_letters,
     body=which,
     says=_says_gone,
     leads=lambda done, form: back_to("/dead-letters", form, _LISTED),
 )
-_PREVIEW = Action(
-    route=_ROUTES[dead_letters.preview_dead_letters], body=chosen, shows="dead_letters_preview.html"
-)
+_PREVIEW = Action(dead_letters.preview_dead_letters, body=chosen, shows="dead_letters_preview.html")
 _PREVIEW_OF_GROUP = replace(_PREVIEW, place="again")
 _RESUBMIT = Action(
-    route=_ROUTES[dead_letters.resubmit_dead_letters],
+    dead_letters.resubmit_dead_letters,
     body=chosen,
     says=_says,
     leads=lambda done, form: back_to("/dead-letters", form, _LISTED),

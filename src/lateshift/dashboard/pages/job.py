@@ -23,8 +23,6 @@ from lateshift.operating.since import HELD_LOOKED_AT
 KIN_SHOWN = 50  # descendants of a job
 AUDIT_SHOWN = 20  # lines of the audit about it
 
-_ROUTES = {route.handler: route for route in jobs.ROUTES}
-
 
 def job_page(asked: Asked) -> Context:
     """One job: read by its id, as are its logs, its audit, and each of KIN_SHOWN relatives; and what explains it, in bounded parts."""
@@ -131,9 +129,9 @@ def edited(form: Form) -> Any:
 PAGES = (
     Page(path="/jobs/{id}", title="Job", section="Jobs", template="job.html", handler=job_page, scope=Scope.READ, reach=Reach.ONE,
          actions={
-             "cancel": Action(route=_ROUTES[jobs.cancel_job], says=_cancelled),
-             "resubmit": Action(route=_ROUTES[jobs.resubmit_job], body=lambda form: {}),
-             "edit": Action(route=_ROUTES[jobs.resubmit_job], body=edited, place="edit"),
+             "cancel": Action(jobs.cancel_job, says=_cancelled),
+             "resubmit": Action(jobs.resubmit_job, body=lambda form: {}),
+             "edit": Action(jobs.resubmit_job, body=edited, place="edit"),
              "discard-preview": PREVIEW_DISCARD,
          }),
 )  # fmt: skip

@@ -25,7 +25,6 @@ from lateshift.operating.moments import span
 from lateshift.schedules import Schedule
 
 UPCOMING = 10  # ticks to come
-_ROUTES = {route.handler: route for route in (*schedules.ROUTES, *schedule_making.ROUTES)}
 _CHANGED = ("timezone", "overlap", "catch_up")
 _OUTCOMES = {outcome.label: outcome for outcome in Outcome}
 MARKS = {
@@ -178,11 +177,11 @@ PAGES = (
     Page(path="/schedules/{name:path}", title="Schedule", section="Schedules", template="schedule.html", handler=schedule_page,
          scope=Scope.READ, reach=Reach.ONE, asks=SchedulePageQuery, place="backfill",
          actions={
-             "pause": Action(route=_ROUTES[schedules.pause_schedule]), "resume": Action(route=_ROUTES[schedules.resume_schedule]),
-             "fire": Action(route=_ROUTES[schedules.fire_schedule], says=_fired),
-             "backfill": Action(route=_ROUTES[schedule_making.backfill_schedule], body=_range, says=_filled, place="backfill",
+             "pause": Action(schedules.pause_schedule), "resume": Action(schedules.resume_schedule),
+             "fire": Action(schedules.fire_schedule, says=_fired),
+             "backfill": Action(schedule_making.backfill_schedule, body=_range, says=_filled, place="backfill",
                                 leads=lambda batch, form: f"/batches/{batch.id}"),
-             "edit": Action(route=_ROUTES[schedule_making.edit_schedule], body=_change, says=_edited, place="edit"),
-             "remove": Action(route=_ROUTES[schedule_making.remove_schedule], leads=lambda done, form: "/schedules"),
+             "edit": Action(schedule_making.edit_schedule, body=_change, says=_edited, place="edit"),
+             "remove": Action(schedule_making.remove_schedule, leads=lambda done, form: "/schedules"),
          }),
 )  # fmt: skip

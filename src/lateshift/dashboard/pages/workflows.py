@@ -32,7 +32,6 @@ LATE = "late"  # which is no state of a run, but what somebody looks for
 LATE_MOST = 100  # late steps whose runs are listed
 HELD_SHOWN = 20  # held steps with a form each
 SIGNALS_SHOWN = 20  # that wait for a run
-_ROUTES = {route.handler: route for route in workflows.ROUTES}
 
 
 class RunPageQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -152,10 +151,10 @@ PAGES = (
     Page(path="/workflows/{id}", title="Run", section="Workflows", template="run.html", handler=run_page, dear=True, scope=Scope.READ,
          reach=Reach.ONE, asks=RunPageQuery,
          actions={
-             "signal": Action(route=_ROUTES[workflows.signal_workflow], body=_signal, says=_told, place="signal"),
-             "resume": Action(route=_ROUTES[workflows.resume_workflow], says=lambda result: "The run goes on."),
-             "undo": Action(route=_ROUTES[workflows.undo_workflow], says=_undone, place="undo"),
-             "cancel": Action(route=_ROUTES[workflows.cancel_workflow], says=_cancelled),
-             "steps/{step}/resubmit": Action(route=_ROUTES[workflows.resubmit_step], body=_arguments, says=_resubmitted, place="step"),
+             "signal": Action(workflows.signal_workflow, body=_signal, says=_told, place="signal"),
+             "resume": Action(workflows.resume_workflow, says=lambda result: "The run goes on."),
+             "undo": Action(workflows.undo_workflow, says=_undone, place="undo"),
+             "cancel": Action(workflows.cancel_workflow, says=_cancelled),
+             "steps/{step}/resubmit": Action(workflows.resubmit_step, body=_arguments, says=_resubmitted, place="step"),
          }),
 )  # fmt: skip
