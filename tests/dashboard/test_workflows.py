@@ -253,7 +253,8 @@ def test_late_steps_are_marked_and_their_runs_found(browser: Browser, kit: Kit) 
 def test_what_is_no_run_is_said_to_be_none(browser: Browser, shop: Shop) -> None:
     job = shop.send.enqueue("ann")
     assert "is no workflow" in browser.ask("GET", f"/workflows/{job.id}").text
-    assert browser.ask("GET", f"/workflows/{NOWHERE}").status_code == 404
+    gone = browser.ask("GET", f"/workflows/{NOWHERE}")
+    assert (gone.status_code, f"There is no run {NOWHERE} in the store" in gone.text) == (404, True)
 
 
 @pytest.mark.parametrize("told", ["undo", "cancel"])

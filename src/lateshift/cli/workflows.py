@@ -140,7 +140,7 @@ def signal(named: str, name: str, data: str | None, key: str | None) -> None:
         begun = view is not None
         job = store.reports.job(id)
         if not begun and job is not None and not job.is_run:
-            raise RunUnknown(operating.no_run(job))
+            raise RunUnknown(operating.without_run(job))
         waits = awaited(store, id) if begun else []  # before it goes on
         kept = tell(store, id, name, given, key=key, by=operator())
     if not kept:
@@ -172,7 +172,8 @@ def cancel(named: tuple[str, ...]) -> None:
         for id, job in left.items():
             if job is not None and id not in runs:
                 click.echo(
-                    f"lateshift: {operating.no_run(job)} To cancel it: lateshift jobs cancel {id}", err=True
+                    f"lateshift: {operating.without_run(job)} To cancel it: lateshift jobs cancel {id}",
+                    err=True,
                 )
                 del states[str(id)]
         complain(store, states)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from lateshift.documents.workflows import in_words, state_of, waits_for
-from lateshift.errors import OptionInvalid, PayloadTooLarge, RunEnded, RunUnknown
+from lateshift.errors import OptionInvalid, PayloadTooLarge, RunEnded, RunUnknown, no_run
 from lateshift.model.depth import PAYLOAD_DEPTH, refuse_deep
 from lateshift.model.ids import JobId
 from lateshift.model.job import PAYLOAD_LIMIT, JobView, State
@@ -57,14 +57,10 @@ def found(store: Store, id: JobId) -> tuple[RunView, JobView]:
     view, job = store.workflows.look(id, limit=0), store.reports.job(id)
     if view is not None and job is not None:
         return view, job
-    raise RunUnknown(
-        f"There is no run {id} in the store; it may have passed its retention."
-        if job is None
-        else no_run(job)
-    )
+    raise no_run(id) if job is None else RunUnknown(without_run(job))
 
 
-def no_run(job: JobView) -> str:
+def without_run(job: JobView) -> str:
     """Of a job without a run: only a worker that takes it up makes one."""
     if not job.is_run:
         return (

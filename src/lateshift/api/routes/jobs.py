@@ -21,7 +21,7 @@ from lateshift.dead_letters.resubmission import Course, Resubmission
 from lateshift.documents.explanations import ExplanationDocument, explanation_document
 from lateshift.documents.jobs import JobBrief, JobDocument, job_brief, job_whole
 from lateshift.documents.logs import LogDocument, log_document
-from lateshift.errors import ArgumentsInvalid, JobUnknown, KeyConflict, OptionInvalid, RunEnded
+from lateshift.errors import ArgumentsInvalid, KeyConflict, OptionInvalid, RunEnded, no_job
 from lateshift.model import reply
 from lateshift.model.access import Scope
 from lateshift.model.explaining.explain import explain
@@ -242,7 +242,7 @@ def explain_job(asked: Asked) -> ExplanationDocument:
     view = asked.job()
     facts = asked.store.reports.facts(view.id)
     if facts is None:
-        raise JobUnknown(f"There is no job {view.id} in the store any more.")
+        raise no_job(view.id)
     return explanation_document(explain(facts if asked.sees_all else narrowed(facts, asked.shows)))
 
 

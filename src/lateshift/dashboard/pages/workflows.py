@@ -7,11 +7,11 @@ from msgspec import Struct
 from lateshift.api.bounds import PAGE_BYTES, Cursor
 from lateshift.api.route import Asked, Done, Reach
 from lateshift.api.routes import workflows
-from lateshift.api.steps import elsewhere, listed, made_elsewhere, own_view
+from lateshift.api.steps import elsewhere, made_elsewhere, own_runs, own_view
 from lateshift.dashboard.page import Action, Context, Form, Page
 from lateshift.dashboard.steps import STEPS_SHOWN, drawn, lines_of
 from lateshift.dashboard.typed import json_in
-from lateshift.documents.hiding import shown_run, shown_runs
+from lateshift.documents.hiding import shown_run
 from lateshift.documents.reading import readable
 from lateshift.documents.workflows import (
     STATES,
@@ -49,27 +49,23 @@ def list_page(asked: Asked) -> Context:
 
 
 def _late(asked: Asked) -> workflows.RunsPage:
-    store, now = asked.store, asked.store.clock.now()
+    store = asked.store
     ids = dict.fromkeys(step.run for step in store.workflows.late_steps(LATE_MOST))
     views = [view for id in ids if (view := store.workflows.look(id, limit=0)) is not None]
-    shown = [
-        view
-        for view in shown_runs(store, views)
-        if asked.shows(view.queue) and asked.query.name in (None, view.run.name)
-    ]
-    return workflows.RunsPage(runs=[run_document(listed(asked, view), now) for view in shown], next=None)
+    named = [view for view in views if asked.query.name in (None, view.run.name)]
+    return workflows.RunsPage(runs=own_runs(asked, named, store.clock.now()), next=None)
 
 
 def run_page(asked: Asked) -> Context:
     """One run. Reads the run, its job, STEPS_SHOWN of its steps, HELD_SHOWN of those that are held, UNDER_WAY of those that are, SIGNALS_SHOWN
     signals, of each no more than PAGE_BYTES, and the jobs of up to 20 steps under way: all by primary keys. For a token that is for some queues, up to
     STEPS_JUDGED steps besides, of the run and of those below it, without what they hold."""
-    job, store, now = asked.job(), asked.store, asked.store.clock.now()
+    job, store, now = asked.run_job(), asked.store, asked.store.clock.now()
     after = asked.cursors.read(asked.query.cursor, str) or ""
     view = store.workflows.look(job.id, after=after, limit=STEPS_SHOWN, most=PAGE_BYTES)
     held = store.workflows.look(job.id, limit=HELD_SHOWN, state=StepState.HELD, most=PAGE_BYTES)
     if view is None or held is None:
-        raise RunUnknown(runs.no_run(job))
+        raise RunUnknown(runs.without_run(job))
     last = view.steps[-1].path if view.steps else after
     more = last if store.workflows.outline(job.id, after=last, limit=1) else None
     resumable = runs.can_resume(store, view)
