@@ -13,7 +13,7 @@ from lateshift.model.access import Scope
 from lateshift.model.job import JobFilter, State
 from lateshift.model.words import short
 from lateshift.operating import bulk
-from lateshift.operating.digits import LEAST_DIGITS
+from lateshift.operating.written import LEAST_DIGITS
 from lateshift.store import searching
 from lateshift.testing import Kit
 from tests.api.shop import Shop

@@ -11,7 +11,7 @@ from lateshift.errors import BatchUnknown, JobUnknown, OptionInvalid, TriggerUnk
 from lateshift.model.batch import BatchId
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, State
-from lateshift.operating.digits import LEAST_DIGITS, WHOLE, digits_in
+from lateshift.operating.written import LEAST_DIGITS, WHOLE, digits_in
 from lateshift.store.contract import ENDINGS_LOOKED_AT, Store
 
 NAMED = 5  # jobs that a message names at most

@@ -17,7 +17,7 @@ from lateshift.dashboard.telling import rows_of
 from lateshift.model.access import Scope
 from lateshift.model.search import LOOKED_AT, Found
 from lateshift.model.words import counted
-from lateshift.operating.digits import LEAST_DIGITS, digits_in
+from lateshift.operating.written import LEAST_DIGITS, digits_in
 from lateshift.store.contract import ENDINGS_LOOKED_AT
 
 LOOKED_BACK = "7d"  # for a text that is looked for, where nobody said how far

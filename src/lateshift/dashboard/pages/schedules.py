@@ -21,7 +21,7 @@ from lateshift.model.scheduling.timing import count_ticks, in_zone
 from lateshift.model.scheduling.zones import zone
 from lateshift.model.words import counted
 from lateshift.operating.attention import SCHEDULE_LATE
-from lateshift.operating.moments import span
+from lateshift.operating.written import span
 from lateshift.schedules import Schedule
 
 UPCOMING = 10  # ticks to come
