@@ -335,3 +335,10 @@ def no_job(id: UUID) -> JobUnknown:
 
 def no_run(id: UUID) -> RunUnknown:
     return RunUnknown(f"There is no run {id} in the store; it may have passed its retention.")
+
+
+def no_event(after: int, newest: int, remedy: str) -> OptionInvalid:
+    """Of whoever goes on after an event that never was."""
+    return OptionInvalid(
+        f"There is no event {after}; the newest is {newest}. It is of another store, or of one that was restored from a backup since: {remedy}"
+    )
