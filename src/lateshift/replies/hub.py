@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import contextmanager
 from itertools import islice
 
-from lateshift.errors import JobUnknown, StoreError
+from lateshift.errors import StoreError, no_job
 from lateshift.model.events import JobEvent
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView, State
@@ -165,7 +165,7 @@ class Jobs:
         """With the place of each."""
         view = (await aside(self._read, [id])).get(id)
         if view is None:
-            raise JobUnknown(f"There is no job {id} in the store; it may have passed its retention.")
+            raise no_job(id)
         before: JobView | None = None
         with self._poller.listening(), self._watching(id, view):
             while True:

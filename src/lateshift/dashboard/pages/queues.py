@@ -23,7 +23,6 @@ QUEUES_SHOWN = 100  # on one page
 TENANTS_SHOWN = 50
 SESSIONS_LOOKED_AT = 200  # that are held, of a queue
 WORKERS_SHOWN = 20
-_ROUTES = {route.handler: route for route in (*queues.ROUTES, *guards.ROUTES)}
 
 
 class QueuesQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -94,7 +93,7 @@ PAGES = (
          reach=Reach.OWN, asks=QueuesQuery),
     Page(path="/queues/{name}", title="Queue", section="Queues", template="queue.html", handler=queue_page, scope=Scope.READ,
          reach=Reach.ONE, asks=OverviewQuery, actions={
-             "pause": Action(route=_ROUTES[queues.pause_queue]), "resume": Action(route=_ROUTES[queues.resume_queue]),
-             "release": Action(route=_ROUTES[guards.release_session]),
+             "pause": Action(queues.pause_queue), "resume": Action(queues.resume_queue),
+             "release": Action(guards.release_session),
          }),
 )  # fmt: skip
