@@ -48,7 +48,7 @@ class Admission:
     async def in_turn(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """What a route that looks at a lot gives, when it is its turn. The browsers of a token count as that token. Raises Refused."""
         assert self.token is not None, "nobody looks at a lot without one"
-        return await self._doorkeeper.turns.run(self.token.parent or self.token.id, work)
+        return await self._doorkeeper.turns.run(self.token.root, work)
 
     @property
     def _is_late(self) -> bool:

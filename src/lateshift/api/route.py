@@ -16,7 +16,7 @@ from msgspec import Struct
 from lateshift.api.cursor import Cursors
 from lateshift.api.problem import Refused
 from lateshift.app.app import Lateshift
-from lateshift.errors import JobUnknown, TaskUnknown
+from lateshift.errors import JobUnknown, TaskUnknown, no_job, no_run
 from lateshift.model.access import Scope, Token, refusal, standing
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView
@@ -254,9 +254,16 @@ class Asked:
         """The job that the path names, if the token is for its queue. Raises JobUnknown."""
         return self._allowed(self._app.store.reports.job(self.id))
 
+    def run_job(self) -> JobView:
+        """The same of a run. Raises RunUnknown."""
+        try:
+            return self.job()
+        except JobUnknown:
+            raise no_run(self.id) from None
+
     def _allowed(self, view: JobView | None) -> JobView:
         if view is None:
-            raise JobUnknown(f"There is no job {self.id} in the store; it may have passed its retention.")
+            raise no_job(self.id)
         self.allow(view.queue)
         return view
 

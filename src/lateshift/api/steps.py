@@ -3,6 +3,7 @@ there, be it by the step or by the way that it sends the whole run."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 import msgspec
 from msgspec import structs
@@ -11,7 +12,8 @@ from lateshift.api.bounds import JUDGED_ON_PAGE, STEPS_JUDGED
 from lateshift.api.items import lists_elsewhere, own_shape
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked
-from lateshift.documents.hiding import shown_logs
+from lateshift.documents.hiding import shown_logs, shown_runs
+from lateshift.documents.workflows import RunDocument, run_document
 from lateshift.model.attempt_log import AttemptLog
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView, State
@@ -203,7 +205,13 @@ def own_logs(asked: Asked, job: JobView) -> list[AttemptLog]:
     return logs if asked.sees_all or not job.is_run else [without_steps(log, ELSEWHERE) for log in logs]
 
 
-def listed(asked: Asked, view: RunView) -> RunView:
+def own_runs(asked: Asked, views: Sequence[RunView], now: datetime) -> list[RunDocument]:
+    """Those of a listing that the token may see, as it may see them."""
+    shown = [view for view in shown_runs(asked.store, views) if asked.shows(view.queue)]
+    return [run_document(_listed(asked, view), now) for view in shown]
+
+
+def _listed(asked: Asked, view: RunView) -> RunView:
     """Of one whose steps were not read: what it says of them is left to the run itself."""
     return view if asked.sees_all else structs.replace(view, run=structs.replace(view.run, why=None))
 

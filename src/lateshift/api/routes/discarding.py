@@ -10,7 +10,7 @@ from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Done, Reach, Route
 from lateshift.api.routes.dead_letters import Which, letters_of, refuse_unless_named
 from lateshift.dead_letters.dead_letters import DeadLetters
-from lateshift.dead_letters.discarding import DISCARD_MOST, DiscardPlan, plan
+from lateshift.dead_letters.discarding import DISCARD_MOST, DiscardPlan, plan_these
 from lateshift.documents.dead_letters import (
     DiscardedDocument,
     DiscardPlanDocument,
@@ -75,9 +75,7 @@ def _letters(asked: Asked) -> DeadLetters | None:
 def _named(asked: Asked) -> DiscardPlan:
     named = asked.jobs(asked.body.ids)
     kept = asked.store.reports.kept(list(dict.fromkeys(asked.body.ids)))
-    found = plan(view for view in named if view is not None and view.id not in kept)
-    found.leave(asked.store, kept)
-    return found
+    return plan_these(asked.store, named, kept)
 
 
 ROUTES = (
