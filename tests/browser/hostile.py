@@ -8,6 +8,8 @@ from itertools import zip_longest
 from typing import Any, NoReturn
 from urllib.parse import quote
 
+import msgspec
+
 from lateshift import (
     Breaker,
     Cancel,
@@ -82,6 +84,7 @@ EARLIER = field("zzearlier", 2_000)
 BATCHES, KEYS = field("zzbatch", BATCH_NAME_LIMIT), field("zzkey", KEY_LIMIT)
 SCHEDULES, SCHEDULED = field("zzschedule", SCHEDULE_NAME_LIMIT), field("zzscheduled")
 TRIGGERS, TRIGGER_ERRORS = field("zztrigger", TRIGGER_NAME_LIMIT), field("zztriggererror", ERROR_LIMIT - 200)
+[POSITION] = field("zzposition")
 LOOKS_AT, FEEDS, TRIGGER_APPS = field("zzlooksat"), field("zzfeeds"), field("zztriggerapp", 2_000)
 EVENTS, REFUSALS, RAW = field("zzevent", SUMMARY), field("zzrefusal", SHOWN), field("zzraw", SHOWN)
 HEADERS, HEADER_NAMES = field("zzheader"), field("zzheadername")
@@ -347,7 +350,10 @@ def _triggers(store: Store) -> None:
         store.triggers.declare([new], app=one(TRIGGER_APPS, number), whole=False)
     for name, error in zip(OPEN_TRIGGERS, TRIGGER_ERRORS, strict=False):
         store.triggers.tell(name, error=error)
-    first = OPEN_TRIGGERS[0]
+    first, second = OPEN_TRIGGERS[:2]
+    term = store.locks.acquire(f"trigger {second}", new_member_id(), LONG)
+    assert term is not None
+    store.triggers.take(second, [], term=term.fence, position=msgspec.json.encode(POSITION))
     store.triggers.receive(first, [_refused(number) for number in range(len(EVENTS))], keep=LONG)
     store.triggers.pause(first, by=TRIGGER_PAUSED)
 
