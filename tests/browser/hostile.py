@@ -280,17 +280,18 @@ def fill() -> None:
 
 
 def is_full(store: Store) -> bool:
-    """Every job of these has come to where it stays."""
-    ended = sum(queue.dead for queue in store.queues.list())
+    """Every job of these has come to where it stays: a run has ended, is held, or waits for a signal."""
+    runs = store.workflows.newest(None, 200)
+    done = all(
+        view.state.settled or view.run.phase.is_held or "signal" in (view.run.waits_for or "")
+        for view in runs
+    )
+    queues = store.queues.list()
+    waits = [queue for queue in queues if queue.ready and queue.name != STILL]
     running = store.reports.running(1_000)
     said = [view.progress for view in running if view.task == linger.name]
-    waits = [queue for queue in store.queues.list() if queue.ready and queue.name != STILL]
-    return (
-        not waits
-        and len(said) == len(running) == len(RUNNING)
-        and None not in said
-        and ended >= MOST + len(OPENED)
-    )
+    tell = len(said) == len(running) == len(RUNNING) and None not in said
+    return done and not waits and tell and sum(queue.dead for queue in queues) >= MOST + len(OPENED) + 1
 
 
 def operate(store: Store) -> None:
