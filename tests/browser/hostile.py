@@ -49,7 +49,7 @@ WHOLE = 100_000  # characters: one text has all
 BRIEF = 200  # characters of which the lists show all
 SHOWN = 1_800  # bytes of which the page of a trigger shows all
 SUMMARY = 60  # characters of what an event is known by, on the same page
-NAMES = [each for each in CORPUS if each.isprintable()]  # no other may be the name of a task
+NAMES = [each for each in CORPUS if each.isprintable()]  # no other may be the name of a task or a schedule
 
 FIELDS: dict[str, list[str]] = {}
 
@@ -82,7 +82,7 @@ CANCELLERS = field("zzcanceller", MESSAGE_LIMIT - 200)
 RESUBMITTERS = field("zzresubmitter", MESSAGE_LIMIT - 200)
 EARLIER = field("zzearlier", 2_000)
 BATCHES, KEYS = field("zzbatch", BATCH_NAME_LIMIT), field("zzkey", KEY_LIMIT)
-SCHEDULES, SCHEDULED = field("zzschedule", SCHEDULE_NAME_LIMIT), field("zzscheduled")
+SCHEDULES, SCHEDULED = field("zzschedule", SCHEDULE_NAME_LIMIT, NAMES), field("zzscheduled")
 TRIGGERS, TRIGGER_ERRORS = field("zztrigger", TRIGGER_NAME_LIMIT), field("zztriggererror", ERROR_LIMIT - 200)
 [POSITION] = field("zzposition")
 LOOKS_AT, FEEDS, TRIGGER_APPS = field("zzlooksat"), field("zzfeeds"), field("zztriggerapp", 2_000)
@@ -103,8 +103,7 @@ SUBJECTS = field("zzsubject", AUDIT_TEXT_LIMIT)
 [TRIGGER_PAUSED], [BREAKER_OPENED] = field("zztriggerpaused"), field("zzbreakeropened")
 [BATCH_CANCELLED], [RUN_CANCELLED] = field("zzbatchcancelled"), field("zzruncancelled")
 [CHANGED], [MADE], [REVOKED] = field("zzchanged"), field("zzmade"), field("zzrevoked")
-# No address leads to a name of several lines.
-OPEN_SCHEDULES = [name for name in SCHEDULES if "\n" not in name]
+# No address leads to a name of several lines, which no program can give.
 OPEN_TRIGGERS = [name for name in TRIGGERS if "\n" not in name]
 [SHOP] = field("zzshop", WHOLE, CORPUS[::20])  # on every page
 MOST = max(
@@ -306,7 +305,7 @@ def operate(store: Store) -> None:
     for number, told in enumerate(TOLD):
         store.workflows.signal(_runs(store)[WORKFLOWS[number // 20]], told, None, key=None, by="a caller")
     store.workflows.direct(_runs(store)[directed.name], Phase.UNDOING, why=WHY, by="an operator")
-    first, second, third = OPEN_SCHEDULES[:3]
+    first, second, third = SCHEDULES[:3]
     store.schedules.pause(first, by=SCHEDULE_PAUSED)
     store.schedules.edit(app.schedules[second], by=CHANGED)
     store.schedules.fire_now(third, by="an operator")
@@ -326,7 +325,7 @@ def pages(store: Store) -> list[str]:
         *store.reports.jobs(JobFilter(queue=QUEUE, state=State.DEAD), MOST), *store.reports.jobs(JobFilter(queue=EDITED), MOST),
         *store.reports.jobs(JobFilter(task=posted.name), 1), *store.reports.jobs(JobFilter(task=give.name), 1),
     ]  # fmt: skip
-    third = store.schedules.get(OPEN_SCHEDULES[2])
+    third = store.schedules.get(SCHEDULES[2])
     fired = [] if third is None else [tick.job for tick in third.recent]
     runs = [
         _runs(store)[name] for name in (steps.name, undone.name, stuck.name, directed.name, *WORKFLOWS[:3])
@@ -335,7 +334,7 @@ def pages(store: Store) -> list[str]:
         *(f"/jobs/{id}" for id in (*(view.id for view in jobs), *fired)), *(f"/workflows/{id}" for id in runs),
         *(f"/batches/{view.id}" for view in store.batches.newest(None, MOST + 1)),
         *(f"/triggers/{quote(name, safe='')}" for name in OPEN_TRIGGERS[: len(TRIGGER_ERRORS)]),
-        *(f"/schedules/{quote(name, safe='')}" for name in OPEN_SCHEDULES[:3]), f"/breakers/{quote(BREAKERS[-1], safe='')}",
+        *(f"/schedules/{quote(name, safe='')}" for name in SCHEDULES[:3]), f"/breakers/{quote(BREAKERS[-1], safe='')}",
         f"/queues/{QUEUE}", f"/queues/{STILL}",
     ]  # fmt: skip
 

@@ -54,7 +54,7 @@ IN_TITLES = ["zzlane"]  # which stand nowhere else
 # What is shown after a form was sent: what would be done, what is asked first, and what was done.
 FORMS = {
     "/dead-letters": ["/dead-letters/preview", "/dead-letters/discard-preview"],
-    f"/schedules/{quote(hostile.OPEN_SCHEDULES[0], safe='')}": ["/remove", "/resume"],
+    f"/schedules/{quote(hostile.SCHEDULES[0], safe='')}": ["/remove", "/resume"],
     f"/queues/{hostile.QUEUE}": ["/release"],
 }
 

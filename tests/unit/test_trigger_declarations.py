@@ -6,13 +6,20 @@ from typing import Any
 import pytest
 
 from lateshift import FileChange, Lateshift, Message
-from lateshift.errors import TaskInvalid, TriggerInvalid
+from lateshift.errors import OptionInvalid, TaskInvalid, TriggerInvalid
 from lateshift.model.triggering.trigger import BY_DATABASE
 
 
 @pytest.fixture
 def app() -> Lateshift:
     return Lateshift("shop", store="memory://declarations")
+
+
+def test_a_name_to_which_no_address_would_lead_is_refused(app: Lateshift) -> None:
+    with pytest.raises(OptionInvalid, match="one line of printable characters"):
+
+        @app.on_file("inbox/*.csv", name="in\nbox")
+        def load(path: str) -> None: ...
 
 
 @pytest.mark.parametrize(

@@ -423,6 +423,7 @@ def test_a_backfill_that_cannot_be_is_refused(
         (lambda app, work: app.schedule(work, cron="@daily", grace=timedelta(0)), "longer than nothing"),
         (lambda app, work: app.schedule(work, cron="@daily", jitter=-SECOND), "jitter"),
         (lambda app, work: app.schedule(work, cron="@daily", name=""), "1 to 200 characters"),
+        (lambda app, work: app.schedule(work, cron="@daily", name="a\nb"), "one line of printable characters"),
         (lambda app, work: app.schedule(work.options(key="k"), cron="@daily"), "Leave key= out"),
         (lambda app, work: app.schedule(work.options(delay=HOUR), cron="@daily"), "leave delay= and at= out"),
         (

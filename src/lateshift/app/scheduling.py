@@ -128,7 +128,7 @@ def refuse_past(timing: Timing, now: datetime) -> None:
 
 
 def schedule_name(name: str) -> str:
-    return checks.text("The name of a schedule", name, SCHEDULE_NAME_LIMIT)
+    return checks.line("The name of a schedule", name, SCHEDULE_NAME_LIMIT)
 
 
 def _fitting(

@@ -313,7 +313,7 @@ class Triggering(Emitting):
                 "defaults, or decode=, which may give a whole call."
             )
         _refuse_unfit(what)
-        name = checks.text("The name of a trigger", task.name if name is None else name, TRIGGER_NAME_LIMIT)
+        name = checks.line("The name of a trigger", task.name if name is None else name, TRIGGER_NAME_LIMIT)
         if name in self._triggers:
             raise TriggerInvalid(
                 f"There are two triggers {name!r} in this app. Give one of them another name=."

@@ -32,6 +32,14 @@ def text(name: str, value: Any, limit: int) -> str:
     return value
 
 
+def line(name: str, value: Any, limit: int) -> str:
+    """Text that a path and a table can have in it: nothing that breaks or turns a line."""
+    checked = text(name, value, limit)
+    if not checked.isprintable():
+        raise OptionInvalid(f"{name} {value!r} is one line of printable characters.", _option(name))
+    return checked
+
+
 def _option(name: str) -> str | None:
     """The name of an option, and not words about something."""
     return name if name.isidentifier() else None
