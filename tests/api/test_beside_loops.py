@@ -7,7 +7,8 @@ import httpx
 import pytest
 
 from lateshift.api.application import make_api
-from lateshift.api.route import PUBLIC, Asked, Done, Route
+from lateshift.api.asked import Asked
+from lateshift.api.route import PUBLIC, Done, Route
 from lateshift.runtime.aside import THREADS, aside
 from lateshift.testing import Kit
 from tests.api.asking import LOCAL

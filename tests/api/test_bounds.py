@@ -15,10 +15,11 @@ from starlette.types import Receive, Scope, Send
 from lateshift import errors
 from lateshift.api import bounds
 from lateshift.api.application import make_api
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import BODY_LIMIT, HEADERS_LIMIT, HEADERS_MOST, JSON_DEPTH, URL_LIMIT, Bounds
 from lateshift.api.guard import host_in
 from lateshift.api.problem import STATUSES, refused_by
-from lateshift.api.route import PUBLIC, Asked, Done, Route
+from lateshift.api.route import PUBLIC, Done, Route
 from lateshift.api.routes import health
 from lateshift.model.depth import depth_of
 from lateshift.telemetry.liveness import LATE_AFTER, LEAST_INTERVAL, living

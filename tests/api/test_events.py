@@ -13,8 +13,9 @@ import pytest
 from lateshift import JobEvent, Lateshift
 from lateshift.api import serving
 from lateshift.api.application import make_api
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import LAST_EVENT_LIMIT, Bounds
-from lateshift.api.route import EVENT_STREAM, Asked, Done, Reach, Route, Stream
+from lateshift.api.route import EVENT_STREAM, Done, Reach, Route, Stream
 from lateshift.model.access import Scope, new_token
 from lateshift.model.ids import new_job_id
 from lateshift.model.job import Lane, Line, Note, Progress

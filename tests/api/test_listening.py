@@ -12,9 +12,10 @@ import pytest
 
 from lateshift import Lateshift
 from lateshift.api.application import make_api
+from lateshift.api.asked import Asked
 from lateshift.api.authentication import Doorkeeper
 from lateshift.api.bounds import Bounds
-from lateshift.api.route import EVENT_STREAM, Asked, Reach, Route, Stream
+from lateshift.api.route import EVENT_STREAM, Reach, Route, Stream
 from lateshift.model.access import Scope, new_token
 from lateshift.model.events import JobEvent
 from lateshift.replies.hub import Channels

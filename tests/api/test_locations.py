@@ -8,7 +8,8 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from lateshift.api.application import make_api
-from lateshift.api.route import Answer, Asked, Reach, Route
+from lateshift.api.asked import Asked
+from lateshift.api.route import Answer, Reach, Route
 from lateshift.api.routes.all import ROUTES
 from lateshift.model.access import Scope
 from lateshift.testing import Kit

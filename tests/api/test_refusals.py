@@ -8,7 +8,8 @@ import pytest
 
 from lateshift import Lateshift
 from lateshift.api.application import make_api, matrix, with_document
-from lateshift.api.route import PUBLIC, Asked, Done, Reach, Route
+from lateshift.api.asked import Asked
+from lateshift.api.route import PUBLIC, Done, Reach, Route
 from lateshift.api.routes.all import ROUTES
 from lateshift.model.access import Scope
 from lateshift.testing import Kit

@@ -9,9 +9,10 @@ import pytest
 
 from lateshift.api import answering, repeating
 from lateshift.api.application import make_api, with_document
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import Bounds
 from lateshift.api.problem import PROBLEM
-from lateshift.api.route import PUBLIC, Answer, Asked, Done, Reach, Route
+from lateshift.api.route import PUBLIC, Answer, Done, Reach, Route
 from lateshift.api.routes.all import ROUTES
 from lateshift.errors import StoreUnavailable
 from lateshift.model.access import Scope

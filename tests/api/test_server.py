@@ -24,6 +24,7 @@ from uvicorn.server import ServerState
 from lateshift import Lateshift
 from lateshift.api import handshake, reading, serving
 from lateshift.api.application import make_api
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import (
     BODY_LIMIT,
     CONNECTIONS_OF_ADDRESS,
@@ -35,7 +36,7 @@ from lateshift.api.bounds import (
 )
 from lateshift.api.places import Places
 from lateshift.api.problem import PROBLEM, Problem
-from lateshift.api.route import PUBLIC, Asked, Done, Route
+from lateshift.api.route import PUBLIC, Done, Route
 from lateshift.api.routes import health
 from lateshift.model.access import Scope
 from lateshift.testing import Kit

@@ -9,9 +9,10 @@ from uuid import UUID
 import httpx
 import pytest
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import DEAR_AT_ONCE, DEAR_OF_TOKEN
 from lateshift.api.problem import Refused
-from lateshift.api.route import PUBLIC, Asked, Done, Reach, Route
+from lateshift.api.route import PUBLIC, Done, Reach, Route
 from lateshift.api.routes.all import ROUTES
 from lateshift.api.turns import Turns
 from lateshift.dashboard.pages.all import PAGES

@@ -6,8 +6,9 @@ from dataclasses import replace
 import httpx
 import pytest
 
+from lateshift.api.asked import Asked
 from lateshift.api.problem import Refused
-from lateshift.api.route import Asked, Done, Reach, Route
+from lateshift.api.route import Done, Reach, Route
 from lateshift.api.routes.all import ROUTE_OF
 from lateshift.dashboard.page import Action, Page
 from lateshift.dashboard.pages.all import PAGES

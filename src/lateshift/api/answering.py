@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from lateshift.api.admission import Admission
+from lateshift.api.asked import Asked
 from lateshift.api.authentication import Doorkeeper, held_in
 from lateshift.api.bounds import Bounds
 from lateshift.api.budget import Share
@@ -32,7 +33,7 @@ from lateshift.api.reading import (
     refuse_conditions,
 )
 from lateshift.api.repeating import REPLAYED, Begin, Repeating
-from lateshift.api.route import EVENT_STREAM, PUBLIC, Answer, Asked, Reach, Route, Stream
+from lateshift.api.route import EVENT_STREAM, PUBLIC, Answer, Reach, Route, Stream
 from lateshift.api.streaming import Streams
 from lateshift.app.app import Lateshift
 from lateshift.errors import LateshiftError

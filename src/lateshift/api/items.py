@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec import structs
 
-from lateshift.api.route import Asked
+from lateshift.api.asked import Asked
 from lateshift.model.pipeline.ahead import is_list
 from lateshift.model.pipeline.shape import SHAPE, Place, filters, read, written
 from lateshift.model.workflow.run import RunView

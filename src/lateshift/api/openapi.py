@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import LAST_EVENT_LIMIT
 from lateshift.api.problem import PROBLEM, Problem
 from lateshift.api.reading import JSON
-from lateshift.api.route import EVENT_STREAM, PUBLIC, Asked, Reach, Route
+from lateshift.api.route import EVENT_STREAM, PUBLIC, Reach, Route
 from lateshift.model.access import Scope
 
 PATH = "/v1/openapi.json"

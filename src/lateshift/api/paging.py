@@ -5,8 +5,8 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import PAGE, PAGE_BYTES, READ_BYTES, Cursor, PageSize
-from lateshift.api.route import Asked
 
 V = TypeVar("V")
 K = TypeVar("K")

@@ -17,8 +17,9 @@ from secrets import randbits
 import msgspec
 from starlette.responses import Response
 
+from lateshift.api.asked import Asked
 from lateshift.api.problem import ALWAYS, PROBLEM, RETRY_AFTER, Refused, refused_by
-from lateshift.api.route import Asked, Route
+from lateshift.api.route import Route
 from lateshift.app.app import Lateshift
 from lateshift.errors import BegunLate, LateshiftError, StoreError
 from lateshift.model.access import Token

@@ -8,10 +8,10 @@ from datetime import datetime
 import msgspec
 from msgspec import structs
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import JUDGED_ON_PAGE, STEPS_JUDGED
 from lateshift.api.items import lists_elsewhere, own_shape
 from lateshift.api.problem import Refused
-from lateshift.api.route import Asked
 from lateshift.documents.hiding import shown_logs, shown_runs
 from lateshift.documents.workflows import RunDocument, run_document
 from lateshift.model.attempt_log import AttemptLog

@@ -14,13 +14,14 @@ from starlette.routing import Route as StarletteRoute
 from lateshift.api.admission import Admission
 from lateshift.api.answering import blamed, handled, problem_in
 from lateshift.api.application import not_there
+from lateshift.api.asked import Asked
 from lateshift.api.authentication import Doorkeeper
 from lateshift.api.bounds import BOUNDS, QUESTION_LIMIT
 from lateshift.api.budget import Share
 from lateshift.api.pieces import in_pieces
 from lateshift.api.problem import Problem, Refused, refused_by
 from lateshift.api.reading import address_of, fitting_form, paths_of, query_of
-from lateshift.api.route import Answer, Asked, Reach, Route, may
+from lateshift.api.route import Answer, Reach, Route, may
 from lateshift.app.app import Lateshift
 from lateshift.dashboard.door import Door
 from lateshift.dashboard.forms import form_of

@@ -2,7 +2,7 @@
 
 from msgspec import Struct, structs
 
-from lateshift.api.route import Asked
+from lateshift.api.asked import Asked
 from lateshift.operating.queues import queue_names
 
 NAMES_MOST = 200  # that a field offers

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
-from lateshift.api.route import Asked, Handler, Permission, Reach, Route
+from lateshift.api.asked import Asked
+from lateshift.api.route import Handler, Permission, Reach, Route
 from lateshift.api.routes.all import ROUTE_OF
 
 Context: TypeAlias = dict[str, Any]

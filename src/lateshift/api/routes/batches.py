@@ -4,8 +4,9 @@ from uuid import UUID
 
 from msgspec import Struct
 
+from lateshift.api.asked import Asked
 from lateshift.api.paging import Paging, paged
-from lateshift.api.route import Asked, Done, Reach, Route
+from lateshift.api.route import Done, Reach, Route
 from lateshift.batches.handle import Batch
 from lateshift.documents.batches import BatchDocument, batch_document, state_of
 from lateshift.model.access import Scope

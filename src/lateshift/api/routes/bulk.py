@@ -6,9 +6,10 @@ from uuid import UUID
 
 from msgspec import Meta, Struct, field
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import SHOWN_OF_BULK, RateText
 from lateshift.api.problem import Refused
-from lateshift.api.route import Asked, Reach, Route
+from lateshift.api.route import Reach, Route
 from lateshift.api.routes.narrowing import NARROWING, Narrowed, filter_of
 from lateshift.api.steps import sent_elsewhere
 from lateshift.documents.jobs import JobSeen, job_seen

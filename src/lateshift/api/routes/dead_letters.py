@@ -6,6 +6,7 @@ from uuid import UUID
 
 from msgspec import Meta, Struct, field, structs
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import (
     DEAD_MOST,
     GROUPS_MOST,
@@ -17,7 +18,7 @@ from lateshift.api.bounds import (
     Text,
 )  # fmt: skip
 from lateshift.api.problem import Refused
-from lateshift.api.route import Asked, Reach, Route
+from lateshift.api.route import Reach, Route
 from lateshift.api.steps import sent_elsewhere
 from lateshift.dead_letters.dead_letters import DeadLetters, refuse_problems
 from lateshift.dead_letters.resubmission import Tasks

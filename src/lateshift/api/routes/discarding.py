@@ -5,9 +5,10 @@ from uuid import UUID
 
 from msgspec import Meta, field
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import DEAD_MOST
 from lateshift.api.problem import Refused
-from lateshift.api.route import Asked, Done, Reach, Route
+from lateshift.api.route import Done, Reach, Route
 from lateshift.api.routes.dead_letters import Which, letters_of, refuse_unless_named
 from lateshift.dead_letters.dead_letters import DeadLetters
 from lateshift.dead_letters.discarding import DISCARD_MOST, DiscardPlan, plan_these

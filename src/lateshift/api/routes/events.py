@@ -7,8 +7,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
+from lateshift.api.asked import Asked
 from lateshift.api.problem import Refused
-from lateshift.api.route import EVENT_STREAM, Answer, Asked, Reach, Route, Stream
+from lateshift.api.route import EVENT_STREAM, Answer, Reach, Route, Stream
 from lateshift.api.streaming import frame
 from lateshift.errors import OptionInvalid, no_event
 from lateshift.model import watching

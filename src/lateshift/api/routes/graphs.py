@@ -4,7 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lateshift.api.route import Answer, Asked, Reach, Route
+from lateshift.api.asked import Asked
+from lateshift.api.route import Answer, Reach, Route
 from lateshift.model.access import Scope
 from lateshift.operating import runs
 from lateshift.operating.graphs import graph_of_code, graph_of_run

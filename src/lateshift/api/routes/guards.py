@@ -2,9 +2,10 @@
 
 from msgspec import Struct
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import Text
 from lateshift.api.paging import Paging, Weight, paged
-from lateshift.api.route import Asked, Done, Reach, Route
+from lateshift.api.route import Done, Reach, Route
 from lateshift.documents.pipelines import PipelineDocument, pipeline_document
 from lateshift.documents.sessions import LimitDocument, SessionDocument, limit_document, session_document
 from lateshift.model.access import Scope

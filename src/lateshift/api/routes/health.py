@@ -5,9 +5,10 @@ from typing import Literal
 
 from msgspec import Struct
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import READY_WITHIN
 from lateshift.api.problem import Refused
-from lateshift.api.route import PUBLIC, Asked, Route
+from lateshift.api.route import PUBLIC, Route
 from lateshift.errors import StoreError
 from lateshift.runtime.aside import aside
 from lateshift.telemetry.liveness import ages

@@ -4,8 +4,9 @@ from uuid import UUID
 
 from msgspec import Struct
 
+from lateshift.api.asked import Asked
 from lateshift.api.problem import Refused
-from lateshift.api.route import PUBLIC, Answer, Asked, Route
+from lateshift.api.route import PUBLIC, Answer, Route
 
 
 class Delivery(Struct, frozen=True, kw_only=True):

@@ -9,11 +9,12 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta, Struct, structs
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import PAGE, PAGE_MOST, RETRY_AFTER_MOST, WAIT_MOST, Cursor, PageSize, Text
 from lateshift.api.owning import owned
 from lateshift.api.paging import Paging, paged
 from lateshift.api.problem import RETRY_AFTER, Refused
-from lateshift.api.route import Answer, Asked, Done, Reach, Route
+from lateshift.api.route import Answer, Done, Reach, Route
 from lateshift.api.routes.narrowing import Narrowed, Tag, filter_of
 from lateshift.api.steps import allow_sent, own_logs, sends_a_run
 from lateshift.clock import Clock

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import METRICS_EVERY
-from lateshift.api.route import Answer, Asked, Reach, Route
+from lateshift.api.route import Answer, Reach, Route
 from lateshift.app.app import Lateshift
 from lateshift.model.access import Scope
 from lateshift.runtime.together import Together

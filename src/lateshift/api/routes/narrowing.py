@@ -5,9 +5,9 @@ from uuid import UUID
 
 from msgspec import Meta, Struct
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import Text
 from lateshift.api.problem import Refused
-from lateshift.api.route import Asked
 from lateshift.model.job import JobFilter, State
 from lateshift.model.tags import TAG_LIMIT
 from lateshift.operating.written import LEAST_DIGITS, WHOLE, digits_in, moment

@@ -5,8 +5,9 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import Text
-from lateshift.api.route import Asked, Reach, Route
+from lateshift.api.route import Reach, Route
 from lateshift.documents.figures import HistoryDocument, history_document
 from lateshift.model.access import Scope
 from lateshift.model.figures import ALL, Figures, Over, Sample, together

@@ -4,8 +4,9 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from lateshift.api.asked import Asked
 from lateshift.api.paging import Paging, paged
-from lateshift.api.route import Asked, Done, Reach, Route
+from lateshift.api.route import Done, Reach, Route
 from lateshift.documents.breakers import BreakerDocument, breaker_document
 from lateshift.documents.members import MemberDocument, member_document
 from lateshift.documents.queues import QueueDocument, queue_document

@@ -6,9 +6,10 @@ from uuid import UUID
 
 from msgspec import Meta, Struct
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import BACKFILL_MOST, PAGE, PAGE_MOST, Text
 from lateshift.api.problem import Refused
-from lateshift.api.route import Answer, Asked, Done, Reach, Route
+from lateshift.api.route import Answer, Done, Reach, Route
 from lateshift.batches.handle import Batch
 from lateshift.documents.batches import BatchDocument, batch_document
 from lateshift.documents.schedules import ScheduleDocument, schedule_document

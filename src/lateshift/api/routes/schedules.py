@@ -5,9 +5,10 @@ from uuid import UUID
 
 from msgspec import Meta, Struct
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import PAGE_MOST
 from lateshift.api.paging import Paging, Weight, paged
-from lateshift.api.route import Asked, Done, Reach, Route
+from lateshift.api.route import Done, Reach, Route
 from lateshift.documents.schedules import ComingSchedule, ScheduleDocument, coming_document, schedule_document
 from lateshift.model.access import Scope
 from lateshift.model.job import PAYLOAD_LIMIT

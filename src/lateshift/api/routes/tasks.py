@@ -4,8 +4,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from lateshift.api.asked import Asked
 from lateshift.api.paging import Paging, paged
-from lateshift.api.route import Asked, Reach, Route
+from lateshift.api.route import Reach, Route
 from lateshift.documents.tasks import SCHEMA_LISTED, TaskDocument, task_document
 from lateshift.errors import TaskUnknown
 from lateshift.model.access import Scope

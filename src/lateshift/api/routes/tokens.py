@@ -6,10 +6,11 @@ from uuid import UUID
 
 from msgspec import Meta, Struct
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import PAGE, Cursor, PageSize, Text
 from lateshift.api.paging import Paging, paged
 from lateshift.api.problem import Refused
-from lateshift.api.route import Asked, Done, Reach, Route
+from lateshift.api.route import Done, Reach, Route
 from lateshift.documents.tokens import ShownToken, TokenDocument, shown_token, token_document
 from lateshift.errors import OptionInvalid
 from lateshift.model.access import TOKEN_NAME_LIMIT, TOKEN_QUEUES_MOST, Scope, Token, TokenState, new_token

@@ -6,9 +6,10 @@ from uuid import UUID
 
 from msgspec import Meta, Struct
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import RESUBMIT_MOST, Text
 from lateshift.api.paging import Paging, Weight, paged
-from lateshift.api.route import Asked, Done, Reach, Route
+from lateshift.api.route import Done, Reach, Route
 from lateshift.documents.triggers import (
     RefusedDocument,
     TriggerDocument,

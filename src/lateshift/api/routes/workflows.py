@@ -6,10 +6,11 @@ from uuid import UUID
 
 from msgspec import Meta, Struct, structs
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import PAGE, PAGE_BYTES, PAGE_MOST, RUNS_LOOKED_AT, Cursor, PageSize, Text
 from lateshift.api.owning import owned_key
 from lateshift.api.problem import Refused
-from lateshift.api.route import Asked, Done, Reach, Route
+from lateshift.api.route import Done, Reach, Route
 from lateshift.api.steps import allow_again, allow_step, allow_undone, looks_at_steps, own_runs, own_view
 from lateshift.app.workflows import tell
 from lateshift.documents.hiding import shown_run

@@ -1,7 +1,8 @@
 """Batches: how far each is as a whole, and what failed in it."""
 
+from lateshift.api.asked import Asked
 from lateshift.api.paging import Paging
-from lateshift.api.route import Asked, Done, Reach
+from lateshift.api.route import Done, Reach
 from lateshift.api.routes import batches
 from lateshift.dashboard.page import Action, Context, Page, says_done
 from lateshift.dashboard.telling import Row

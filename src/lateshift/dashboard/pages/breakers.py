@@ -1,6 +1,7 @@
 """Circuit breakers: which are open, what they have parked, and opening and closing them by hand."""
 
-from lateshift.api.route import Asked, Reach
+from lateshift.api.asked import Asked
+from lateshift.api.route import Reach
 from lateshift.api.routes import queues
 from lateshift.dashboard.page import Action, Context, Page
 from lateshift.documents.breakers import breaker_document

@@ -5,8 +5,9 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from lateshift.api.asked import Asked
 from lateshift.api.problem import Refused
-from lateshift.api.route import Asked, Reach
+from lateshift.api.route import Reach
 from lateshift.api.routes import dead_letters, discarding
 from lateshift.api.routes.dead_letters import ResubmittedDocument
 from lateshift.api.steps import sent_elsewhere

@@ -5,7 +5,8 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from lateshift.api.route import Asked, Done, Reach
+from lateshift.api.asked import Asked
+from lateshift.api.route import Done, Reach
 from lateshift.api.routes import jobs
 from lateshift.api.steps import own_logs
 from lateshift.dashboard.page import Action, Context, Form, Page, says_done

@@ -4,9 +4,10 @@ from typing import Any
 
 from msgspec import structs
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import Text
 from lateshift.api.problem import Refused
-from lateshift.api.route import Asked, Reach
+from lateshift.api.route import Reach
 from lateshift.api.routes import bulk, jobs
 from lateshift.api.routes.bulk import BulkDone
 from lateshift.api.routes.jobs import JobQuery

@@ -1,6 +1,7 @@
 """Members: the processes that are there, what each does, and those that were lost."""
 
-from lateshift.api.route import Asked, Reach
+from lateshift.api.asked import Asked
+from lateshift.api.route import Reach
 from lateshift.dashboard.page import Context, Page
 from lateshift.documents.members import member_document
 from lateshift.model.access import Scope

@@ -1,6 +1,7 @@
 """The overview: what needs somebody, how it goes, what it costs."""
 
-from lateshift.api.route import Asked, Reach
+from lateshift.api.asked import Asked
+from lateshift.api.route import Reach
 from lateshift.api.routes.overview import HistoryQuery, OverviewQuery, look, show_history
 from lateshift.dashboard.chart import charts
 from lateshift.dashboard.choosing import own_queues

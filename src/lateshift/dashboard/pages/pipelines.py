@@ -3,7 +3,8 @@
 from markupsafe import Markup
 from msgspec import Struct
 
-from lateshift.api.route import Asked, Reach
+from lateshift.api.asked import Asked
+from lateshift.api.route import Reach
 from lateshift.dashboard.page import Context, Page
 from lateshift.documents.pipelines import drawn, pipeline_document
 from lateshift.model.access import Scope

@@ -2,8 +2,9 @@
 
 from msgspec import Struct
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import Text
-from lateshift.api.route import Asked, Reach
+from lateshift.api.route import Reach
 from lateshift.api.routes import guards, queues
 from lateshift.api.routes.overview import OverviewQuery
 from lateshift.dashboard.chart import charts

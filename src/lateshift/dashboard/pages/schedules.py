@@ -5,10 +5,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import BACKFILL_MOST
 from lateshift.api.paging import Paging
 from lateshift.api.problem import Refused
-from lateshift.api.route import Asked, Reach
+from lateshift.api.route import Reach
 from lateshift.api.routes import schedule_making, schedules
 from lateshift.dashboard.page import Action, Context, Form, Page
 from lateshift.dashboard.typed import json_in

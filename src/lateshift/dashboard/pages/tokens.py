@@ -5,9 +5,10 @@ from uuid import UUID
 
 from msgspec import Struct
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import PAGE
 from lateshift.api.problem import Refused
-from lateshift.api.route import Asked, Reach
+from lateshift.api.route import Reach
 from lateshift.api.routes import tokens
 from lateshift.dashboard.page import Action, Context, Form, Page
 from lateshift.dashboard.typed import UNITS, seconds_in, words_in

@@ -5,9 +5,10 @@ from uuid import UUID
 
 from msgspec import Struct, structs
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import PAGE, Cursor
 from lateshift.api.paging import within_bytes
-from lateshift.api.route import Asked, Reach
+from lateshift.api.route import Reach
 from lateshift.api.routes import triggers as routes
 from lateshift.dashboard.page import Action, Context, Page
 from lateshift.documents.hiding import shown_refused

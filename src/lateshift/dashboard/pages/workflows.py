@@ -4,8 +4,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from lateshift.api.asked import Asked
 from lateshift.api.bounds import PAGE_BYTES, Cursor
-from lateshift.api.route import Asked, Done, Reach
+from lateshift.api.route import Done, Reach
 from lateshift.api.routes import workflows
 from lateshift.api.steps import elsewhere, has_button, own_runs, own_view
 from lateshift.dashboard.page import Action, Context, Form, Page
