@@ -63,6 +63,24 @@ def test_a_resubmitted_job_keeps_its_history_and_checkpoint(
     ]
 
 
+def test_nothing_of_a_history_is_lost_however_deep_old_arguments_in_it_are(
+    store: Store, worker: Worker
+) -> None:
+    [id] = added(store, make_job())
+    deep = "[" * 5_000 + "]" * 5_000
+    head = '"attempt":1,"at":"2026-01-01T12:00:00Z"'
+    story = f'[{{"fence":1,"reason":"failed",{head}}},{{"fence":2,"reason":"resubmitted","was":{{"tree":{deep}}},{head}}}]'
+    worker.settle(worker.lease_one(), DeadLettered("permanent", story.encode(), DAY))
+    store.jobs.resubmit([id], by="ana")
+
+    records = see(store, id).history
+    assert [(record.reason, record.was) for record in records] == [
+        ("failed", None),
+        ("resubmitted", {"tree": deep}),
+        ("resubmitted", None),
+    ]
+
+
 def test_the_history_says_who_resubmitted_it_and_when(
     store: Store, worker: Worker, clock: ManualClock
 ) -> None:
