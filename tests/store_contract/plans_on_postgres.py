@@ -288,6 +288,8 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("JOB", postgres.reports.JOB, {"id": ONE}, {"job_pkey", "settled_pkey"}),
     ("NAMED", postgres.reports.NAMED, {"ids": IDS}, {"job_pkey", "settled_pkey"}),
     ("SLIM_NAMED", postgres.reports.SLIM_NAMED, {"ids": IDS}, {"job_pkey", "settled_pkey"}),
+    ("WATCHED", postgres.reports.WATCHED, {"ids": IDS}, {"job_pkey", "settled_pkey"}),
+    ("HISTORY", postgres.reports.HISTORY, {"id": ONE}, {"job_pkey", "settled_pkey"}),
     ("HOT_JOBS", postgres.listing.HOT_JOBS, FILTER, {"job_pkey"}),
     ("COLD_JOBS", postgres.listing.COLD_JOBS, FILTER, {"settled_pkey"}),
     ("DEAD_JOBS", postgres.listing.DEAD_JOBS, FILTER, {"settled_dead"}),

@@ -23,7 +23,7 @@ from lateshift.store.reply_contract import LeftOut, Published
 FIRST_LOOK = 0.05  # seconds between looks while something happens
 LAST_LOOK = 0.5  # and when nothing does
 PAGE = 500  # messages that are read at once
-LOOKED_AT = 100  # jobs that are looked at together, slim
+LOOKED_AT = 100  # jobs that are looked at together
 WHOLE = 10  # and those of which the result is read: each may be large, and so may its arguments
 AT_HAND = 5_000  # newest messages that are kept for all listeners
 
@@ -217,7 +217,7 @@ class Jobs:
         """Those that are there, and no more of each than events tell. The result of one that has completed is in the whole alone; when that is
         read, the job may stand otherwise, or be gone."""
         reports = self._store().reports
-        found = {view.id: bare(view) for view in reports.named(ids, whole=False) if view is not None}
+        found = {view.id: view for view in reports.watched(ids) if view is not None}
         completed = [id for id, view in found.items() if view.state is State.COMPLETED]
         for start in range(0, len(completed), WHOLE):
             some = completed[start : start + WHOLE]
