@@ -207,6 +207,7 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("GIVE_BACK", postgres.jobs.GIVE_BACK, (IDS, ["[]"] * 100), {"job_pkey"}),
     ("WHICH_REFUSED", postgres.triggers.WHICH_REFUSED, ("g1", UUID(int=0), 1000), {"refused_trigger"}),
     ("READ_SETTLED", postgres.editing.READ_SETTLED, {"ids": IDS, "edited": IDS}, {"settled_pkey"}),
+    ("READ_HISTORIES", postgres.editing.READ_HISTORIES, {"ids": IDS}, {"settled_pkey"}),
     (
         "INSERT_ONE",
         postgres.enqueue.INSERT_ONE,
