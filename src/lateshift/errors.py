@@ -30,6 +30,7 @@ Raised by a task's own code to say how its attempt ends: Snooze · Permanent · 
 """
 
 from datetime import timedelta
+from uuid import UUID
 
 
 class LateshiftError(Exception):
@@ -326,3 +327,18 @@ class WebhookGone(Permanent):
 
 class Cancel(Exception):
     """Raise in a task: end this job as cancelled."""
+
+
+def no_job(id: UUID) -> JobUnknown:
+    return JobUnknown(f"There is no job {id} in the store; it may have passed its retention.")
+
+
+def no_run(id: UUID) -> RunUnknown:
+    return RunUnknown(f"There is no run {id} in the store; it may have passed its retention.")
+
+
+def no_event(after: int, newest: int, remedy: str) -> OptionInvalid:
+    """Of whoever goes on after an event that never was."""
+    return OptionInvalid(
+        f"There is no event {after}; the newest is {newest}. It is of another store, or of one that was restored from a backup since: {remedy}"
+    )

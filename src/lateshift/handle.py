@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
-from lateshift.errors import JobCancelled, JobDead, JobUnknown, ResultTimeout, ResultWithheld
+from lateshift.errors import JobCancelled, JobDead, JobUnknown, ResultTimeout, ResultWithheld, no_job
 from lateshift.model import checks
 from lateshift.model.attempt_log import AttemptLog
 from lateshift.model.events import JobEvent
@@ -151,7 +151,7 @@ class Job(Generic[R]):
                 f"This call of {self.task} was shed: its queue was full, so there is no job. Look at job.shed first."
             )
         if seen is None:
-            raise JobUnknown(f"There is no job {self.id} in the store; it may have passed its retention.")
+            raise no_job(self.id)
         return seen
 
     def _late(self, timeout: timedelta | None, view: JobView) -> ResultTimeout:

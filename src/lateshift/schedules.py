@@ -66,6 +66,11 @@ class Schedule:
         after = max(view.cursor, self._open().clock.now())
         return upcoming(view.plan.timing, after, count)
 
+    def count(self, start: datetime, end: datetime, most: int) -> int:
+        """How many ticks it has from `start` to `end`, both included, counted up to `most`."""
+        after, end = _just_before(_aware("start", start)), _aware("end", end)
+        return count_ticks(self.view().plan.timing, after, end, most)
+
     def pause(self, by: str = "the caller") -> bool:
         """Until it is resumed no tick fires. False if it was paused."""
         self.view()
@@ -114,7 +119,7 @@ class _Backfill:
         if start > end:
             raise OptionInvalid("A backfill goes from the earlier time to the later one.")
         self._view = view
-        self._after = start - timedelta(microseconds=1)
+        self._after = _just_before(start)
         self._end = end
         self.total = count_ticks(view.plan.timing, self._after, end, JOBS_LIMIT + 1)
         if not self.total:
@@ -151,6 +156,11 @@ class _Backfill:
             yield structs.replace(
                 job, id=job_id_at(batch, place), spec=spec, payload=payload, first=True, unique=None
             )
+
+
+def _just_before(start: datetime) -> datetime:
+    """Ticks are those after a time, and a backfill begins with one that is at its start."""
+    return start - timedelta(microseconds=1)
 
 
 def _aware(name: str, given: Any) -> datetime:

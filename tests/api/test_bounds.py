@@ -98,6 +98,20 @@ def test_heads_have_a_limit(web: Web) -> None:
     assert web("GET", "/v1/jobs", headers=many).status_code == 431
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("path", ["/v1/queues", "/health/live", "/nothing"])
+def test_a_question_with_a_body_is_refused_as_nobody_would_read_it(web: Web, method: str, path: str) -> None:
+    async def parts() -> AsyncIterator[bytes]:
+        yield b""
+
+    unsaid: Any = parts()
+    for content in (b"x", unsaid):
+        answer = web(method, path, content=content)
+        assert (answer.status_code, answer.headers["connection"]) == (400, "close")
+        assert method == "HEAD" or answer.json()["type"] == "urn:lateshift:problem:body-unexpected"
+    assert web(method, "/health/live", headers={"Content-Length": "0"}).status_code == 200
+
+
 @pytest.mark.parametrize("key", ["", "a b", "a" * 201, "\x7f"])
 def test_an_idempotency_key_is_text_within_bounds(web: Web, key: str) -> None:
     answer = web(

@@ -9,6 +9,7 @@ import pytest
 from lateshift import Flow, Workflow
 from lateshift.api import steps
 from lateshift.model.access import Scope
+from lateshift.model.workflow.step import Kind, StepState
 from lateshift.testing import Kit
 from tests.api.asking import SENDS, Web, token_of
 from tests.api.test_runs_sent import ENDS, in_mail, refused, whole
@@ -155,6 +156,43 @@ def test_more_steps_than_one_request_looks_at_are_not_ended_unless_by_a_token_fo
     assert web("POST", f"/v1/workflows/{one}/cancel", {}, token=some).status_code == 200
     monkeypatch.setattr(steps, "STEPS_JUDGED", 0)
     assert web("POST", f"/v1/workflows/{two}/cancel", {}).status_code == 200
+
+
+@pytest.fixture
+def bounded(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the steps of runs those that are held, and lists, are all that is read one by one."""
+    workflows = kit.app.store.workflows
+    outline = workflows.outline
+
+    def bounded(id: UUID, **narrowed: Any) -> Any:
+        assert narrowed.get("state") is StepState.HELD or narrowed.get("kind") is Kind.GATHER
+        return outline(id, **narrowed)
+
+    monkeypatch.setattr(workflows, "outline", bounded)
+
+
+@pytest.mark.usefixtures("bounded")
+def test_nobody_reads_the_steps_of_a_run_one_by_one_to_say_whether_it_may_be_sent(
+    kit: Kit, web: Web, runs: Runs, some: str, held: str
+) -> None:
+    for name, status in (("branches", 403), ("mild", 200)):
+        run = begun(kit, getattr(runs, name))
+        for _, path, body in ENDS:
+            assert web("POST", path.format(id=run), body, token=some).status_code == status
+    assert refused(web("POST", f"/v1/workflows/{held}/resume", {}, token=some))
+    both = token_of(kit.app, "both", SENDS, ("orders", "mail"))
+    assert web("POST", f"/v1/workflows/{held}/resume", {}, token=both).status_code == 200
+
+
+def test_the_page_of_a_run_with_many_steps_has_its_buttons_and_what_they_send_is_refused(
+    kit: Kit, browser: Browser, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = begun(kit, runs.parent)
+    browser.sign_in_as(*SENDS, queues=("orders",))
+    for most, there in ((2, False), (0, True)):  # it has one of its own, and one below it is undone
+        monkeypatch.setattr(steps, "JUDGED_ON_PAGE", most)
+        assert (f'/workflows/{run}/cancel"' in whole(browser, f"/workflows/{run}")) is there
+        assert browser.send(f"/workflows/{run}/cancel").status_code == 403
 
 
 def test_pages_have_no_button_for_it_and_refuse_it(kit: Kit, browser: Browser, runs: Runs) -> None:

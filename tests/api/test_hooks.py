@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 
 from lateshift import Lateshift, Message
 from lateshift.api.application import make_api
-from lateshift.api.bounds import BODY_LIMIT, JSON_DEPTH, Bounds
+from lateshift.api.bounds import BODY_LIMIT, JSON_DEPTH, SMALL_BODY, Bounds
 from lateshift.errors import TriggerInvalid
 from lateshift.model.access import Scope
 from lateshift.model.job import JobFilter
@@ -360,11 +360,12 @@ def test_what_cannot_be_let_in_is_refused_before_its_body_is_read(
 
 
 def test_bodies_of_those_who_are_not_known_share_a_budget(kit: Kit) -> None:
-    bounds = Bounds(unknown_bodies=1_000)
+    bounds, small, large = Bounds(unknown_bodies=SMALL_BODY + 500), b"a" * 900, b"a" * (SMALL_BODY + 900)
     with asking(kit.app, make_api(kit.app, bounds=bounds)) as web:
         for _ in range(3):  # what was answered is given back
-            assert web("POST", "/hooks/own", content=b"a" * 900).status_code != 503
-        full = web("POST", "/hooks/own", content=b"a" * 1_001)
+            assert web("POST", "/hooks/own", content=small).status_code != 503
+            assert web("POST", "/hooks/own", content=b"a" * SMALL_BODY).status_code != 503
+        full = web("POST", "/hooks/own", content=large)
         assert (full.status_code, full.headers["retry-after"], full.headers["connection"]) == (
             503,
             "1",
@@ -372,14 +373,14 @@ def test_bodies_of_those_who_are_not_known_share_a_budget(kit: Kit) -> None:
         )
 
         async def by_letters() -> AsyncIterator[bytes]:
-            for _ in range(100):
+            for _ in range(SMALL_BODY // 20):
                 yield b"a"
 
         assert (
             web("POST", "/hooks/own", content=by_letters()).status_code == 503
         )  # each costs more than itself
-        assert web("POST", "/hooks/own", content=b"a" * 900).status_code != 503
-        known = {"name": "n" * 1_500}
+        assert web("POST", "/hooks/own", content=small).status_code != 503
+        known = {"name": "n" * (SMALL_BODY + 900)}
         assert web("POST", "/v1/tokens", known).status_code == 422  # who is known has no share in it
 
 

@@ -142,11 +142,16 @@ def test_what_was_purged_between_two_looks_is_told_to_who_listens(
     send(kit, shop)
     last = kit.app.store.replies.newest()
     send(kit, shop)
-    read = Channels._read
+    replies, read = kit.app.store.replies, Channels._read
+    published = replies.published
 
-    async def late(self: Channels, after: int) -> list[Published]:
+    def late(self: Channels, after: int, limit: int, most: int | None = None) -> Any:
         """Of the six that were told, the first five are gone when the store is asked what came after the third."""
-        return [each for each in await read(self, after) if each.number > last + 2]
+        monkeypatch.setattr(replies, "published", left)
+        return read(self, after, limit, most)
+
+    def left(after: int, limit: int, *, most: int | None = None) -> list[Published]:
+        return published(max(after, last + 2), limit, most=most)
 
     monkeypatch.setattr(Channels, "_read", late)
 

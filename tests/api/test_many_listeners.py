@@ -39,10 +39,13 @@ class Listener:
         self.ids: list[int] = []
 
     @classmethod
-    async def open(cls, port: int, token: str) -> "Listener":
+    async def open(
+        cls, port: int, token: str, channel: str = "jobs.images.*", after: int | None = None
+    ) -> "Listener":
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        head = f"GET /v1/events?channel=jobs.images.* HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n"
-        writer.write(head.encode())
+        head = f"GET /v1/events?channel={channel} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
+        last = "" if after is None else f"Last-Event-ID: {after}\r\n"
+        writer.write(f"{head}{last}\r\n".encode())
         answer = await reader.readuntil(b"retry: 1000\n\n")
         assert answer.startswith(b"HTTP/1.1 200"), answer
         return cls(reader, writer)

@@ -30,7 +30,7 @@ def test_the_document_has_every_route_its_types_and_who_may(web: Web) -> None:
     assert start["x-scope"] == "enqueue"
     assert "x-scope-besides" not in start
     edit = document["paths"]["/v1/schedules/{name}/edit"]["post"]
-    assert edit["x-scope-besides"] == {"scope": "enqueue", "for": "arguments"}
+    assert edit["x-scope-besides"] == {"scope": "enqueue", "for": "arguments or tick_as"}
     assert {each["name"] for each in start["parameters"]} == {"name", "Idempotency-Key"}
     assert "202" in start["responses"]
     assert document["paths"]["/health/live"]["get"]["security"] == []

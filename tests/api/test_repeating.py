@@ -329,4 +329,4 @@ def test_a_route_that_is_done_once_for_a_key_has_a_plain_function() -> None:
     "route", [each for each in with_document(ROUTES) if each.method == "POST"], ids=lambda route: route.path
 )
 def test_every_post_has_a_meaning_for_the_key_or_says_why_not(route: Route) -> None:
-    assert route.remembers or route.keyed or route.forgets or route.scope == PUBLIC
+    assert route.remembers or route.keyed or route.forgets or route.previews or route.scope == PUBLIC

@@ -19,7 +19,7 @@ from lateshift.dashboard.site import Site
 from lateshift.model.access import Scope
 from lateshift.store import searching
 from lateshift.testing import Kit
-from tests.api.asking import LOCAL, token_of
+from tests.api.asking import LOCAL, SENDS, token_of
 from tests.api.shop import Shop
 
 ANN, BOB, EVE = (UUID(int=number) for number in (1, 2, 3))
@@ -28,6 +28,12 @@ DEAR = {
     "POST /v1/dead-letters/discard", "POST /v1/bulk/preview", "POST /v1/bulk", "GET /v1/jobs", "GET /v1/overview", "GET /v1/history",
     "GET /v1/queues", "GET /v1/workflows", "POST /v1/workflows/resume", "GET /v1/audit",
     "GET /v1/refused", "GET /v1/schedules", "GET /v1/sessions", "GET /v1/upcoming",
+}  # fmt: skip
+
+
+JUDGED = {
+    "POST /v1/workflows/{id}/resume", "POST /v1/workflows/{id}/undo", "POST /v1/workflows/{id}/cancel",
+    "POST /v1/workflows/{id}/steps/{step}/resubmit", "POST /v1/jobs/{id}/cancel", "POST /v1/jobs/{id}/resubmit",
 }  # fmt: skip
 
 
@@ -127,6 +133,7 @@ async def test_a_turn_that_comes_to_one_who_leaves_in_that_moment_is_passed_on()
 
 def test_what_looks_at_a_lot_says_so() -> None:
     assert {f"{route.method} {route.path}" for route in ROUTES if route.dear} >= DEAR
+    assert {f"{route.method} {route.path}" for route in ROUTES if route.judges is not None} == JUDGED
     assert {page.path for page in PAGES if page.dear} >= {
         "/",
         "/dead-letters",
@@ -199,6 +206,42 @@ async def test_one_token_that_looks_at_a_lot_keeps_nobody_else_waiting(
         assert (await mine).status_code == 200
         answers = await asyncio.gather(*hers)
         assert [each.status_code for each in answers].count(200) == DEAR_OF_TOKEN
+
+
+@pytest.mark.anyio
+async def test_what_a_token_for_some_queues_does_to_a_run_waits_for_its_turn_and_nothing_else_does(
+    kit: Kit, shop: Shop, held: Event
+) -> None:
+    runs = [str(shop.order.enqueue(number).id) for number in (1, 2)]
+    await kit.adrain()
+    jobs = [str(shop.thumbnail.enqueue(path).id) for path in ("cat.png", "dog.png")]
+    eve = token_of(kit.app, "eve", [Scope.READ])
+    some, every = token_of(kit.app, "some", SENDS, ("orders", "images")), token_of(kit.app, "every", SENDS)
+    transport = httpx.ASGITransport(Site(kit.app).application, client=("127.0.0.1", 50000))
+    async with httpx.AsyncClient(transport=transport, base_url=LOCAL, timeout=None) as client:
+
+        def ask(path: str, token: str, body: Any = None) -> asyncio.Future[httpx.Response]:
+            method = "GET" if path == "/v1/jobs" else "POST"
+            bearer = {"Authorization": f"Bearer {token}"}
+            return asyncio.ensure_future(client.request(method, path, json=body, headers=bearer))
+
+        hers = [ask("/v1/jobs", eve) for _ in range(DEAR_OF_TOKEN + 1)]
+        await asyncio.wait(hers, return_when=asyncio.FIRST_COMPLETED)  # all others are under way, or wait
+        waiting = [
+            ask(f"/v1/workflows/{runs[0]}/resume", some), ask(f"/v1/workflows/{runs[0]}/undo", some, {"why": "a test"}),
+            ask(f"/v1/workflows/{runs[0]}/cancel", some), ask(f"/v1/workflows/{runs[0]}/steps/1/resubmit", some, {}),
+            ask(f"/v1/jobs/{runs[0]}/cancel", some), ask(f"/v1/jobs/{runs[0]}/resubmit", some, {}),
+        ]  # fmt: skip
+        for path, token in (
+            (f"jobs/{jobs[0]}/cancel", some), (f"jobs/{jobs[1]}/cancel", every), (f"jobs/{jobs[0]}/resubmit", some),
+            (f"workflows/{runs[1]}/cancel", every), (f"jobs/{runs[1]}/cancel", every),
+        ):  # fmt: skip
+            assert (path, (await ask(f"/v1/{path}", token)).status_code) == (path, 200)
+        assert not any(each.done() for each in waiting)
+        held.set()
+        answers = await asyncio.gather(*waiting)
+        assert {each.status_code for each in answers} <= {200, 409}
+        await asyncio.gather(*hers)
 
 
 @pytest.mark.anyio

@@ -48,3 +48,13 @@ CORPUS = [
         *_TAGS, *_ADDRESSES, *_INSIDE, *_ENCODED, *[out + tag.removeprefix("<") for out in _OUT for tag in _TAGS[:13]],
     ]
 ]  # fmt: skip
+
+
+def rows(word: str, most: int, corpus: list[str] = CORPUS) -> list[str]:
+    """The corpus in texts of so many characters at most, each of which begins with the word. One that is longer is cut."""
+    made = [word]
+    for each in corpus:
+        if made[-1] != word and len(made[-1]) + len(each) >= most:
+            made.append(word)
+        made[-1] = f"{made[-1]} {each}"[:most]
+    return made

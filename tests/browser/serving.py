@@ -4,13 +4,14 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from lateshift.model.job import JobFilter, State
 from lateshift.model.workflow.run import Phase
+from lateshift.store.contract import Store
 from lateshift.store.open import open_store
 from tests.walks.commands import environment, eventually, started
 
@@ -27,9 +28,25 @@ class Served:
     store: str
 
 
+def is_full(store: Store) -> bool:
+    """Every job has come to where it stays."""
+    dead = store.reports.jobs(JobFilter(state=State.DEAD), 10)
+    items = [view for view in store.workflows.newest(None, 20) if view.state is State.COMPLETED]
+    held = store.workflows.newest(None, 10, phase=Phase.HELD)
+    return len(dead) >= 4 and bool(items) and bool(held)
+
+
 @contextmanager
-def serving(store: str, folder: Path, *, text: str | None = None, program: str = PROGRAM) -> Iterator[Served]:
-    """`text`: what users wrote into everything; None leaves the store empty. `program`: a module of this folder that has a `fill`."""
+def serving(
+    store: str,
+    folder: Path,
+    *,
+    text: str | None = None,
+    program: str = PROGRAM,
+    is_full: Callable[[Store], bool] = is_full,
+) -> Iterator[Served]:
+    """`text`: what users wrote into everything; None leaves the store empty. `program`: a module of this folder that has a `fill`, and
+    `is_full`: whether its jobs have come to where they stay."""
     file = str(Path(__file__).parent / f"{program}.py")
     variables = {
         "LATESHIFT_STORE": store,
@@ -44,7 +61,8 @@ def serving(store: str, folder: Path, *, text: str | None = None, program: str =
             )  # fmt: skip
             (folder / "worker").mkdir()
             stack.enter_context(started("up", file, cwd=folder / "worker", **variables))
-            eventually(lambda: _is_full(store), "the store is as a page wants it")
+            with closing(open_store(store)) as opened:
+                eventually(lambda: is_full(opened), "the store is as a page wants it")
         server = stack.enter_context(
             started("serve", file, "--port", "0", "--show-secrets", cwd=folder, **variables)
         )
@@ -52,15 +70,3 @@ def serving(store: str, folder: Path, *, text: str | None = None, program: str =
         eventually(lambda: "/sign-in?code=" in out.read_text() or server.poll() is not None, "it serves")
         [link] = re.findall(r"http://\S+/sign-in\?code=[\w-]+", out.read_text())
         yield Served(link.partition("/sign-in")[0], link, store)
-
-
-def _is_full(url: str) -> bool:
-    """Every job has come to where it stays."""
-    store = open_store(url)
-    try:
-        dead = store.reports.jobs(JobFilter(state=State.DEAD), 10)
-        items = [view for view in store.workflows.newest(None, 20) if view.state is State.COMPLETED]
-        held = store.workflows.newest(None, 10, phase=Phase.HELD)
-        return len(dead) >= 4 and bool(items) and bool(held)
-    finally:
-        store.close()

@@ -1,5 +1,6 @@
 """What needs somebody, one kind after the other: what is told, and when it is not told any more."""
 
+import re
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -66,6 +67,19 @@ def test_what_is_left_out_of_a_kind_is_counted_with_the_page_that_has_it(kit: Ki
     assert held[-1].more == attention.More(
         count=attention.MORE_COUNTED, cut=True, page="/workflows?state=held"
     )
+
+
+def test_each_kind_is_marked_as_what_it_weighs(kit: Kit, browser: Browser, shop: Shop) -> None:
+    kinds = set(re.findall(r'kind="([a-z ]+)"', Path(attention.__file__).read_text()))
+    assert kinds == attention.WEIGHTS.keys()
+    assert {*attention.WEIGHTS.values()} == {"bad", "late"}
+    shop.send.enqueue("nobody")
+    kit.drain()
+    kit.app.store.queues.pause("mail", by="ann")
+    browser.look("/")
+    assert browser.page is not None
+    for weight, kind in (("bad", "dead letters"), ("late", "queue")):
+        assert f'<span class="state {weight}">{kind}</span>' in browser.page.text
 
 
 def test_groups_of_dead_letters_that_are_left_out_are_told_with_a_link(kit: Kit, browser: Browser) -> None:

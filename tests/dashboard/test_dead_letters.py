@@ -152,6 +152,9 @@ def test_a_group_is_resubmitted_with_other_arguments_that_are_checked(
         answer = browser.send(f"/dead-letters/{like}/preview", {"like": like, "change": typed})
         assert answer.status_code == 422, typed
         assert typed in browser.text
+    deep = {"like": like, "change": f'{{"width": {"[" * 70}{"]" * 70}}}'}
+    assert browser.send(f"/dead-letters/{like}/preview", deep).status_code == 422
+    assert "deep inside one another" in browser.text
     change = {"like": like, "change": '{"width": 50}'}
     browser.send(f"/dead-letters/{like}/preview", change)
     assert "2 of them with other arguments" in browser.text

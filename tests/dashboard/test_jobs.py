@@ -13,7 +13,7 @@ from lateshift.model.access import Scope
 from lateshift.model.job import JobFilter, State
 from lateshift.model.words import short
 from lateshift.operating import bulk
-from lateshift.operating.digits import LEAST_DIGITS
+from lateshift.operating.written import LEAST_DIGITS
 from lateshift.store import searching
 from lateshift.testing import Kit
 from tests.api.shop import Shop
@@ -275,7 +275,7 @@ def test_other_arguments_are_checked_and_what_was_typed_stays(browser: Browser, 
     job = shop.send.enqueue("nobody")
     kit.drain()
     browser.look(f"/jobs/{job.id}")
-    for typed in ('{"to": 7}', '{"to": "ann"', "[]", '{"nobody": 1}', "[" * 100_000):
+    for typed in ('{"to": 7}', '{"to": "ann"', "[]", "null", "", '{"nobody": 1}', "[" * 100_000):
         answer = browser.send(f"/jobs/{job.id}/edit", {"arguments": typed})
         assert answer.status_code == 422, typed[:20]
         assert typed[:50] in browser.text

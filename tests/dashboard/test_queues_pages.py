@@ -63,6 +63,16 @@ def test_a_queue_without_jobs_is_listed_if_a_program_declares_it_or_it_ran_somet
     assert "reports" not in browser.look("/queues")
 
 
+def test_a_queue_that_only_an_address_names_is_said_to_be_unknown(
+    browser: Browser, shop: Shop, kit: Kit
+) -> None:
+    unknown = "no program that is there declares or serves it by this name"
+    assert unknown in browser.look("/queues/imagse")
+    assert unknown not in browser.look("/queues/images")
+    shop.thumbnail.options(queue="imagse").enqueue("cat.png")
+    assert unknown not in browser.look("/queues/imagse")
+
+
 def test_only_so_many_queues_are_remembered_by_what_they_ran(
     browser: Browser, kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:

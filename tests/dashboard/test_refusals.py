@@ -8,6 +8,7 @@ import pytest
 
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Done, Reach, Route
+from lateshift.api.routes.all import ROUTE_OF
 from lateshift.dashboard.page import Action, Page
 from lateshift.dashboard.pages.all import PAGES
 from lateshift.dashboard.session import form_proof
@@ -99,7 +100,7 @@ def test_who_may_not_does_nothing_by_a_form_and_who_may_does(
 
 
 def test_a_form_that_is_refused_shows_its_page_to_nobody_who_may_not_see_it(
-    stranger: Browser, attic: Attic
+    stranger: Browser, attic: Attic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def handler(asked: Asked) -> Done:
         """Takes nothing."""
@@ -108,9 +109,10 @@ def test_a_form_that_is_refused_shows_its_page_to_nobody_who_may_not_see_it(
     route = Route(
         method="POST", path="/v1/x", handler=handler, gives=Done, scope=Scope.ENQUEUE, reach=Reach.OWN
     )
+    monkeypatch.setitem(ROUTE_OF, handler, route)
     [members] = [page for page in PAGES if page.path == "/members"]
     others = [page for page in PAGES if page is not members]
-    site = Site(attic.app, pages=[*others, replace(members, actions={"x": Action(route=route)})])
+    site = Site(attic.app, pages=[*others, replace(members, actions={"x": Action(handler)})])
     sender = Browser(attic.app, site, stranger._portal)
     shown(members, attic)
     for scopes, queues in (([Scope.ENQUEUE, Scope.READ], ELSEWHERE), ([Scope.ENQUEUE], ())):

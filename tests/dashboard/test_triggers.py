@@ -28,12 +28,12 @@ def files(kit: Kit, shop: Shop, tmp_path: Path) -> Kit:
     return kit
 
 
-def refuse(kit: Kit, count: int, raw: bytes) -> None:
+def refuse(kit: Kit, count: int, raw: bytes, event: str = "event") -> None:
     store = kit.app.store
     grip = store.locks.acquire("trigger files", new_member_id(), kit.app.store.poll * 100)
     assert grip is not None
     arrivals = [
-        Arrival(event=f"event-{number:03}", refused=Refused(id=new_job_id(), raw=raw, rest=b'{"seen":null}', reason="no such column"))
+        Arrival(event=f"{event}-{number:03}", refused=Refused(id=new_job_id(), raw=raw, rest=b'{"seen":null}', reason="no such column"))
         for number in range(count)
     ]  # fmt: skip
     assert store.triggers.take("files", arrivals, term=grip.fence) is not None
@@ -190,6 +190,14 @@ def test_a_webhook_is_paused_and_resumed_and_its_page_has_nothing_of_reading(
     answer = browser.ask("POST", "/hooks/orders", content=b"1", headers={"X-Id": "d1"})
     assert answer.status_code == 202
     assert "0.0" not in browser.look("/triggers")
+
+
+def test_a_refused_event_without_an_id_of_its_own_is_shown_by_its_beginning(
+    browser: Browser, files: Kit
+) -> None:
+    refuse(files, 1, b"order 7, and more", event="sha256:0a1b")
+    browser.look("/triggers/files")
+    assert "<summary>order 7, and more</summary>" in html(browser)
 
 
 def test_what_was_refused_is_retried_or_discarded_by_a_button(browser: Browser, hook: Kit) -> None:

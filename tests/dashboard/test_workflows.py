@@ -11,6 +11,8 @@ from lateshift.app.workflows import tell
 from lateshift.dashboard.pages.workflows import HELD_SHOWN, LATE_MOST, SIGNALS_SHOWN
 from lateshift.dashboard.steps import DEEPEST, JOBS_LOOKED_AT, STEPS_SHOWN
 from lateshift.model.access import Scope
+from lateshift.model.job import Lane, Line
+from lateshift.model.outcome import DeadLettered
 from lateshift.model.workflow.run import Advance
 from lateshift.model.workflow.step import Kind, StepRow, StepState, path_of
 from lateshift.testing import Kit, testing
@@ -251,7 +253,42 @@ def test_late_steps_are_marked_and_their_runs_found(browser: Browser, kit: Kit) 
 def test_what_is_no_run_is_said_to_be_none(browser: Browser, shop: Shop) -> None:
     job = shop.send.enqueue("ann")
     assert "is no workflow" in browser.ask("GET", f"/workflows/{job.id}").text
-    assert browser.ask("GET", f"/workflows/{NOWHERE}").status_code == 404
+    gone = browser.ask("GET", f"/workflows/{NOWHERE}")
+    assert (gone.status_code, f"There is no run {NOWHERE} in the store" in gone.text) == (404, True)
+
+
+@pytest.mark.parametrize("told", ["undo", "cancel"])
+def test_a_run_that_ends_already_has_no_button_that_would_be_refused(
+    browser: Browser, kit: Kit, shop: Shop, told: str
+) -> None:
+    run = shop.order.enqueue(1, "bad")
+    kit.drain()
+    browser.look(f"/workflows/{run.id}")
+    assert (
+        browser.send(f"/workflows/{run.id}/{told}", {"why": "no"} if told == "undo" else {}).status_code
+        == 303
+    )
+    browser.look(f"/workflows/{run.id}")
+    for verb in ("resume", "undo", "steps/1/resubmit"):
+        assert f'action="/workflows/{run.id}/{verb}"' not in html(browser)
+    assert "It waits for you" not in browser.text
+    assert browser.send(f"/workflows/{run.id}/resume").status_code == 409
+
+
+def test_a_dead_run_that_was_not_undone_goes_on_where_it_stood(
+    browser: Browser, kit: Kit, shop: Shop
+) -> None:
+    run = shop.order.enqueue(1)
+    kit.drain()
+    tell(kit.app.store, run.id, "picked", 7, key=None, by="ann")
+    worker = Worker(kit.app.store)
+    lease = worker.lease_one(Line("orders", Lane.COROUTINE))
+    assert worker.settle(lease, DeadLettered("undecodable", b"[]", timedelta(days=1)))
+    assert "Resume lets it go on where it stood." in browser.look(f"/workflows/{run.id}")
+    assert f'action="/workflows/{run.id}/resume"' in html(browser)
+    assert browser.send(f"/workflows/{run.id}/resume").status_code == 303
+    kit.drain()
+    assert kit.result(run) == 7
 
 
 def test_who_may_look_has_no_buttons_and_sees_the_queues_of_the_token(

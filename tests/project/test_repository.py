@@ -60,6 +60,16 @@ def test_every_source_file_is_under_400_lines() -> None:
     assert {name: length for name, length in lengths.items() if length >= 400} == {}
 
 
+def test_the_map_in_contributing_has_every_folder_and_every_file_of_the_package() -> None:
+    told = text_of(ROOT / "CONTRIBUTING.md").split("## What is where")[1].split("\n## ")[0]
+    named = set(re.findall(r"`(\w+(?:/|\.py))`", told))
+    package = ROOT / "src" / "lateshift"
+    folders = {f"{path.name}/" for path in package.iterdir() if (path / "__init__.py").exists()}
+    files = {path.name for path in package.glob("*.py") if not path.name.startswith("__")}
+    assert folders
+    assert folders | files <= named
+
+
 def test_ci_runs_the_checks_and_the_tests() -> None:
     script = ROOT / ".ci" / "run"
     commands = script.read_text().splitlines()

@@ -50,6 +50,7 @@ NAMED = {"queues": ["q1"] * 100, "names": ["s1"] * 100, "numbers": True}
 LETTERS = {"ids": IDS, "skew": NO_TIME, "least": NO_TIME}
 NEEDED = {"settled_dead", "session_held", "job_pkey", "job_batch", "batch_count_batch"}
 STEPS_ASKED = {"id": ONE, "after": "00007", "state": None, "limit": 100, "most": 4_000_000}
+NARROWED = {"id": ONE, "after": "00007", "state": None, "limit": 100, "kind": None, "job": None}
 SIGNALS_ASKED = {"id": ONE, "after": 7, "limit": 100, "most": 4_000_000}
 TALLY = {"name": "w1", "queue": "q1", "limit": 10_000, "steps": 100_000}
 OF_TASK = {"queue": "q1", "task": "noop"}
@@ -424,7 +425,9 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("STEPS_AFTER", postgres.run_views.STEPS_AFTER, STEPS_ASKED, {"step_pkey"}),
     ("STEPS_WITHIN", postgres.run_views.STEPS_WITHIN, STEPS_ASKED, {"step_pkey"}),
     ("STEP", postgres.run_views.STEP, (ONE, "00007"), {"step_pkey"}),
-    ("OUTLINE", postgres.run_views.OUTLINE, STEPS_ASKED, {"step_pkey"}),
+    ("OUTLINE", postgres.run_views.OUTLINE, NARROWED, {"step_pkey"}),
+    ("TO_UNDO", postgres.run_views.TO_UNDO, {"ids": IDS, "limit": 1_000}, {"step_pkey"}),
+    ("RUNS_BELOW", postgres.run_views.RUNS_BELOW, {"ids": IDS, "limit": 1_000}, {"step_job", "run_pkey"}),
     ("QUEUES_OF", postgres.run_views.QUEUES_OF, {"ids": IDS}, {"job_pkey", "settled_pkey"}),
     ("FIRST_SIGNALS", postgres.run_views.FIRST_SIGNALS, SIGNALS_ASKED, {"signal_pkey"}),
     ("SIGNALS_WITHIN", postgres.run_views.SIGNALS_WITHIN, SIGNALS_ASKED, {"signal_pkey"}),

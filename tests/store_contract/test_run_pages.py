@@ -1,10 +1,14 @@
 """Of a run as much is read as somebody wants of it: its steps without what they hold, one of them, or as many as fit into so many bytes."""
 
+from collections.abc import Iterable
+from typing import Any
+
 from lateshift.model.ids import JobId, new_job_id
 from lateshift.model.workflow.run import Advance
 from lateshift.model.workflow.step import Kind, StepOutline, StepRow, StepState, Undo, path_of
 from lateshift.store.contract import Store
 from lateshift.store.outlines import outlines
+from lateshift.store.workflow_contract import ToUndo
 from tests.store_contract.driving import Worker, added, make_job
 
 SIZE = 1_000  # bytes of what a step was given
@@ -106,6 +110,79 @@ def test_outlines_come_in_the_order_of_the_steps_page_by_page(store: Store) -> N
     assert [numbers(page) for page in outlines(store.workflows, id, 5)] == [[1, 2, 3, 4, 5]]
     assert store.workflows.outline(new_job_id(), limit=10) == []
     assert list(outlines(store.workflows, new_job_id())) == []
+
+
+def test_an_outline_may_be_of_the_steps_of_one_kind_or_of_one_job(store: Store) -> None:
+    job, undo_job = make_job(), make_job()
+    sent = StepRow(path=path_of("", 2), kind=Kind.JOB, name="send", state=StepState.RUNNING, job=job.id)
+    undone = StepRow(
+        path=path_of("", 3), kind=Kind.CALL, name="charge", state=StepState.COMPLETED, place=3, undo="recall", undo_state=Undo.RUNNING,
+        undo_job=undo_job.id,
+    )  # fmt: skip
+    id = run_of(store, large(1), sent, undone, large(4))
+
+    def seen(**narrowed: Any) -> list[int]:
+        return numbers(store.workflows.outline(id, limit=10, **narrowed))
+
+    assert (seen(kind=Kind.JOB), seen(kind=Kind.CALL), seen(kind=Kind.GATHER)) == ([2], [1, 3, 4], [])
+    assert (seen(job=job.id), seen(job=undo_job.id), seen(job=new_job_id())) == ([2], [3], [])
+    assert [numbers(page) for page in outlines(store.workflows, id, 2, kind=Kind.CALL)] == [[1, 3], [4]]
+    assert [numbers(page) for page in outlines(store.workflows, id, state=StepState.RUNNING)] == [[2]]
+
+
+def ways(found: Iterable[ToUndo]) -> set[tuple[int, str | None, JobId | None, int]]:
+    return {(int(way.path), way.undo, way.job, way.steps) for way in found}
+
+
+def test_in_which_ways_a_run_would_be_undone_is_told_by_its_steps_that_would_be(store: Store) -> None:
+    tried = new_job_id()
+
+    def step(
+        number: int, state: StepState, undo: str | None, *, place: int | None = None, undo_state: Undo = Undo.NOT_BEGUN, job: JobId | None = None
+    ) -> StepRow:  # fmt: skip
+        return StepRow(
+            path=path_of("", number), kind=Kind.CALL, name=f"s{number}", state=state, undo=undo, place=place, undo_state=undo_state, undo_job=job
+        )  # fmt: skip
+
+    done, flies, failed, stuck = StepState.COMPLETED, StepState.RUNNING, StepState.FAILED, StepState.HELD
+    id = run_of(
+        store, step(1, done, None, place=1), step(2, done, "burn", place=2), step(3, flies, "recall"), step(4, done, "burn", place=4),
+        step(5, failed, "burn"), step(6, stuck, "recall"), step(7, failed, "recall", place=7),
+        step(8, done, "burn", place=8, undo_state=Undo.DONE), step(9, done, "recall", place=9, undo_state=Undo.FAILED, job=tried),
+    )  # fmt: skip
+    told = {(1, None, None, 4), (2, "burn", None, 2), (3, "recall", None, 2), (9, "recall", tried, 1)}
+    assert ways(store.workflows.to_undo([id], limit=100)) == told
+    other = run_of(store, step(1, done, "burn", place=1))
+    both = store.workflows.to_undo([id, other, new_job_id()], limit=100)
+    assert ways(way for way in both if way.run == id) == told
+    assert ways(way for way in both if way.run == other) == {(1, "burn", None, 1)}
+    for limit in (1, 5, 9):
+        assert sum(way.steps for way in store.workflows.to_undo([id, other], limit=limit)) == limit
+    assert store.workflows.to_undo([], limit=10) == []
+
+
+def test_the_steps_that_are_runs_under_way_are_told_of_several_runs_together(store: Store) -> None:
+    below = [run_of(store, large(1)) for _ in range(3)]
+    job = make_job()
+
+    def step(number: int, id: JobId, state: StepState = StepState.RUNNING) -> StepRow:
+        return StepRow(path=path_of("", number), kind=Kind.CHILD, name=f"s{number}", state=state, job=id)
+
+    one = run_of(
+        store,
+        large(1),
+        step(2, job.id),
+        step(3, below[1]),
+        step(4, below[0]),
+        step(5, below[2], StepState.COMPLETED),
+    )
+    two = run_of(store, step(1, below[2]))
+    found = store.workflows.children([one, two, new_job_id()], limit=10)
+    assert {(child.run, child.name, child.job) for child in found} == {
+        (one, "s3", below[1]), (one, "s4", below[0]), (two, "s1", below[2]),
+    }  # fmt: skip
+    assert [child.name for child in store.workflows.children([one], limit=10)] == ["s3", "s4"]
+    assert len(store.workflows.children([one, two], limit=2)) == 2
 
 
 def test_one_step_of_a_run_is_read_by_its_path(store: Store) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
+from itertools import accumulate
 from typing import Any, cast
 from uuid import UUID, uuid4
 
@@ -14,7 +15,7 @@ from lateshift.model.events import RESULT_TOLD, JobEvent
 from lateshift.model.job import JobView, State
 from lateshift.model.watching import BEGINNING, bare, news
 from lateshift.replies import hub
-from lateshift.replies.hub import PAGE, WHOLE, Channels, Jobs
+from lateshift.replies.hub import HELD, HELD_BYTES, PAGE, WHOLE, Channels, Jobs
 from lateshift.store.contract import Store
 from lateshift.store.reply_contract import LeftOut, Published
 from tests.unit.explaining import AT, ME, view
@@ -22,6 +23,7 @@ from tests.unit.explaining import AT, ME, view
 pytestmark = pytest.mark.anyio
 
 SOON = 10.0  # seconds
+LARGE_EVENT = b"x" * 8_200  # bytes, as of one with a result
 
 
 class Told:
@@ -31,14 +33,16 @@ class Told:
         self.messages: list[Published] = []
         self.views: dict[UUID, JobView | None] = {}
         self.asked = 0
+        self.rows = 0  # messages that were read
         self.away = 0
         self.read_whole: list[list[UUID]] = []
         self.meanwhile: dict[UUID, JobView | None] = {}  # what becomes of jobs before they are read whole
         self.replies = self.reports = self
 
-    def tell(self, count: int) -> None:
-        first = self.newest() + 1
-        self.messages += [Published(first + n, "orders", "default", b"{}") for n in range(count)]
+    def tell(self, count: int, told: bytes = b"{}", *, unused: int = 0) -> None:
+        """`unused`: so many numbers before them, as in PostgreSQL a transaction that is rolled back uses some up."""
+        first = self.newest() + unused + 1
+        self.messages += [Published(first + n, "orders", "default", told) for n in range(count)]
 
     def newest(self) -> int:
         return self.messages[-1].number if self.messages else 0
@@ -46,12 +50,17 @@ class Told:
     def purge(self, count: int) -> None:
         self.messages = self.messages[count:]
 
-    def published(self, after: int, limit: int) -> list[Published]:
+    def published(self, after: int, limit: int, *, most: int | None = None) -> list[Published]:
         self.asked += 1
         if self.away:
             self.away -= 1
             raise StoreUnavailable("The store is away.")
-        return [message for message in self.messages if message.number > after][:limit]
+        found = [message for message in self.messages if message.number > after][:limit]
+        sizes = accumulate(len(message.told) for message in found)
+        if most is not None:
+            found = [each for each, size in zip(found, sizes, strict=True) if size <= most] or found[:1]
+        self.rows += len(found)
+        return found
 
     def watched(self, ids: Sequence[UUID]) -> list[JobView | None]:
         self.asked += 1
@@ -136,12 +145,12 @@ async def test_who_listens_is_told_of_what_was_purged_between_two_looks(
 
 
 async def test_numbers_that_nobody_used_are_no_gap(told: Told, channels: Channels) -> None:
-    """In PostgreSQL a transaction that is rolled back uses some up."""
     told.tell(3)
     pages = channels.pages(0)
     assert await numbers(pages, 3) == [1, 2, 3]
-    told.messages.append(Published(9, "orders", "default", b"{}"))
+    told.tell(1, unused=5)
     assert await numbers(pages, 1) == [9]
+    assert await numbers(channels.pages(3), 1) == [9]
 
 
 async def test_who_hears_from_now_on_has_missed_nothing(told: Told, channels: Channels) -> None:
@@ -160,6 +169,94 @@ async def test_many_listeners_cost_the_store_as_much_as_one(told: Told, channels
     told.tell(5)
     assert await asyncio.gather(*waiting) == [[2, 3, 4, 5, 6]] * 100
     assert told.asked - before < 20
+
+
+async def test_numbers_that_nobody_used_cost_one_row_however_many_listen(
+    told: Told, channels: Channels
+) -> None:
+    told.tell(1)
+    waiting = [asyncio.ensure_future(numbers(channels.pages(1), 5)) for _ in range(100)]
+    await looked(told, len(waiting))
+    asked, rows = told.asked, told.rows
+    told.tell(5, unused=1)
+    assert await asyncio.gather(*waiting) == [[3, 4, 5, 6, 7]] * 100
+    assert told.asked - asked < 20
+    assert told.rows - rows == 5 + 1
+
+
+async def test_those_who_come_back_to_the_same_place_share_what_they_read_and_what_they_hold(
+    told: Told, channels: Channels
+) -> None:
+    told.tell(3 * HELD, LARGE_EVENT, unused=1)
+    listeners = [channels.pages(7) for _ in range(100)]
+    async with asyncio.timeout(SOON):
+        held = await asyncio.gather(*[anext(pages) for pages in listeners])
+        rows = told.rows
+        held.append(await anext(channels.pages(7)))
+    page = held[0]
+    assert not isinstance(page, LeftOut)
+    assert [message.number for message in page] == list(range(8, 8 + len(page)))
+    assert all(each is page for each in held)
+    assert rows < 3 * len(page)
+
+
+@pytest.mark.parametrize("size", [10, 1_000, 8_200, HELD_BYTES, 3 * HELD_BYTES])
+@pytest.mark.parametrize("from_store", [True, False])
+async def test_what_a_listener_holds_has_a_bound_and_nothing_is_missed_from_page_to_page(
+    told: Told, channels: Channels, size: int, from_store: bool
+) -> None:
+    """Whether it reads in the store or hears what is at hand; and whatever the numbers are."""
+    told.tell(1)
+    quick = None if from_store else channels.pages(1)
+    if quick is not None:
+        waiting = asyncio.ensure_future(numbers(quick, 60))
+        await looked(told)
+    for unused in (0, 3, 1):
+        told.tell(20, b"x" * size, unused=unused)
+    told.tell(2 * HELD)
+    pages = channels.pages(1)
+    found: list[int] = []
+    if quick is not None:
+        await waiting
+        told.purge(1)
+    async with asyncio.timeout(SOON):
+        while len(found) < 60 + 2 * HELD:
+            page = await anext(pages)
+            assert not isinstance(page, LeftOut)
+            assert len(page) <= HELD
+            assert len(page) == 1 or sum(len(each.told) for each in page) <= HELD_BYTES
+            found += [each.number for each in page]
+    assert found == [each.number for each in told.messages if each.number > 1]
+
+
+async def test_what_was_told_while_those_who_are_at_the_end_read_is_heard(
+    told: Told, channels: Channels
+) -> None:
+    """They share what they read, unless it was nothing, which is over when something comes."""
+    told.tell(10)
+    told.purge(10)
+    told.newest = lambda: 10  # type: ignore[method-assign]
+    waiting = [asyncio.ensure_future(anext(channels.pages(5))) for _ in range(10)]
+    await looked(told, len(waiting))
+    told.messages.append(Published(11, "orders", "default", b"{}"))
+    async with asyncio.timeout(SOON):
+        assert await asyncio.gather(*waiting) == [LeftOut(after=5, before=11)] * 10
+
+
+async def test_what_is_at_hand_has_a_bound_in_bytes(
+    told: Told, channels: Channels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "AT_HAND_BYTES", 10 * len(LARGE_EVENT))
+    quick = channels.pages(0)
+    told.tell(1)
+    await numbers(quick, 1)
+    await looked(told)
+    told.tell(40, LARGE_EVENT)
+    assert await numbers(quick, 40) == list(range(2, 42))
+    await looked(told)
+    assert len(channels._ring) == 10
+    assert channels._size == 10 * len(LARGE_EVENT)
+    assert await numbers(channels.pages(1), 40) == list(range(2, 42))
 
 
 async def test_what_is_told_while_the_reader_begins_is_heard(told: Told, channels: Channels) -> None:

@@ -58,6 +58,12 @@ def test_what_is_no_dead_letter_or_still_needed_is_told_and_stays(
     assert (answer.code, answer.out) == (4, "1 job discarded.\n")
     assert f"job {ready} is ready and stays so." in answer.err
     assert f"job {young} was made less than five minutes ago" in answer.err
+    by_id, by_filter = (
+        cli("jobs", "discard", *which, "--show", "--json").document["kept"]
+        for which in ([str(young)], ["--task", "late"])
+    )
+    assert by_id == by_filter
+    assert by_id[0]["until"] is not None
     everything = cli("jobs", "discard", "--all", "--yes", "--json")
     assert set(everything.document["discarded"]) == set(named(letters[1:]))
     [kept] = everything.document["kept"]

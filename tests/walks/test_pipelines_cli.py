@@ -150,7 +150,7 @@ def test_an_item_that_is_held_at_a_fan_out_is_drawn_counted_and_mended(
     assert "would get the same list" in refused.err
     refused = cli("workflows", "resubmit-step", id, "3", "--args", '{"numbers": [1]}')
     assert refused.code != exits.OK
-    assert "--args of a fan_out is a JSON list" in refused.err
+    assert "takes a list with an element for each branch" in refused.err
     said = cli("workflows", "resubmit-step", id, "3", "--args", "[1, 2]")
     assert said.code == exits.OK
     assert "+ fan_out([1,2])" in said.out
@@ -249,3 +249,50 @@ def test_other_arguments_are_checked_by_the_types_of_a_program_before_anything_i
         assert right.code == exits.OK, right.err
         kit.drain()
         assert job.result() == 14
+
+
+def test_each_element_of_another_list_is_checked_by_the_types_of_a_program(
+    cli: Cli, kit: Kit, app: Lateshift, shop: Shop, tmp_path: Path
+) -> None:
+    typed = f"typed_{uuid4().hex}.py"
+    (tmp_path / typed).write_text(
+        "from lateshift import Lateshift\napp = Lateshift('shop')\n@app.task\ndef double(number: int) -> int: ...\n"
+    )
+
+    @app.task
+    def anything(text: str) -> Any:
+        return "no list"
+
+    first: Any = anything
+    pipeline: Pipeline[..., Any] = app.pipeline(first | fan_out(app.tasks["double"]), name="odd")
+    job = pipeline.enqueue("1")
+    kit.drain()
+    wrong = cli("workflows", "resubmit-step", str(job.id), "3", "--args", '[1, "x"]', "--app", typed)
+    assert wrong.code == exits.USAGE
+    assert "element 2: double: argument 'number': expected `int`, got `str`" in wrong.err
+    right = cli("workflows", "resubmit-step", str(job.id), "3", "--args", "[1, 7]", "--app", typed)
+    assert right.code == exits.OK, right.err
+    kit.drain()
+    assert job.result() == [2, 14]
+
+
+def test_whoever_names_a_program_for_a_step_that_is_a_function_is_told_that_nothing_checks_it(
+    cli: Cli, kit: Kit, app: Lateshift, tmp_path: Path
+) -> None:
+    bare = f"bare_{uuid4().hex}.py"
+    (tmp_path / bare).write_text("from lateshift import Lateshift\napp = Lateshift('bare')\n")
+
+    def fail(number: int) -> None:
+        raise Permanent("no")
+
+    @app.workflow(on_failure="hold")
+    async def failing(flow: Flow) -> None:
+        await flow.step(fail, 1)
+
+    job = failing.enqueue()
+    kit.drain()
+    said = cli("workflows", "resubmit-step", str(job.id), "1", "--args", '{"number": "x"}', "--app", bare)
+    assert (said.code, "Step 1 fail is no task, so that --app has no types" in said.err) == (
+        exits.USAGE,
+        True,
+    )

@@ -594,7 +594,7 @@ async def test_who_subscribes_after_what_never_was_is_refused(app: Lateshift, st
     async with testing(app, store=store_url) as kit:
         for newest in (0, 3):
             with pytest.raises(
-                OptionInvalid, match=f"no event {newest + 1}; the newest is {newest}.*Leave after= out"
+                OptionInvalid, match=f"no event {newest + 1}; the newest is {newest}.*leave after= out"
             ):
                 await _take(app, 1, after=newest + 1)
             await app.find_task("thumbnail").aenqueue("a.png")

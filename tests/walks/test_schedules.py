@@ -354,6 +354,7 @@ def test_a_backfill_is_a_batch_of_jobs_that_have_the_times_of_the_ticks(
     schedule = app.schedule(report, cron="@daily", args=("eu",), tick_as="day", overlap=overlap)
     turn(app)
     told: list[int] = []
+    assert [schedule.count(BEGIN, BEGIN + timedelta(days=9), most) for most in (100, 10, 4)] == [10, 10, 4]
     batch = schedule.backfill(BEGIN, BEGIN + timedelta(days=9), told.append)
     assert app.find_batch(batch).progress().total == 10
     assert sum(told) == 10

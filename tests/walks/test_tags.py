@@ -9,7 +9,7 @@ import pytest
 from lateshift import Flow, JobFilter, Lateshift
 from lateshift.errors import OptionInvalid
 from lateshift.model.tags import TAG_LIMIT, TAGS_LIMIT
-from lateshift.operating.moments import moment
+from lateshift.operating.written import length, moment
 from lateshift.testing import Kit, testing
 from tests.walks.commands import Cli
 
@@ -138,6 +138,7 @@ def test_a_moment_is_so_long_ago_or_a_time() -> None:
     assert moment("since", None, NOW) is None
     assert moment("since", "1h30m", NOW) == NOW - timedelta(minutes=90)
     assert moment("since", "2 d", NOW) == NOW - timedelta(days=2)
+    assert moment("since", "1.5h", NOW) == NOW - length("1.5h") == NOW - timedelta(minutes=90)
     assert moment("since", "2026-01-01", NOW) == datetime(2026, 1, 1, tzinfo=UTC)
     assert moment("since", "2026-01-01T09:00+02:00", NOW) == datetime(2026, 1, 1, 7, tzinfo=UTC)
     for wrong in ("", "soon", "5", "5 weeks", "999999d999999d999999d", "2026-13-01"):

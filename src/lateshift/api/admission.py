@@ -40,10 +40,15 @@ class Admission:
             self._doorkeeper.again_here(self.token, self._route)
             self._looked_at = self._monotonic()
 
+    def refuse_unread(self) -> None:
+        """Before something is done, whose answer is told however large it is: not to whoever leaves so much unread already. Raises Refused."""
+        if self.token is not None:
+            self._doorkeeper.budgets.answers.refuse_over(self.token.root)
+
     async def in_turn(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """What a route that looks at a lot gives, when it is its turn. The browsers of a token count as that token. Raises Refused."""
         assert self.token is not None, "nobody looks at a lot without one"
-        return await self._doorkeeper.turns.run(self.token.parent or self.token.id, work)
+        return await self._doorkeeper.turns.run(self.token.root, work)
 
     @property
     def _is_late(self) -> bool:

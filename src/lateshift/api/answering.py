@@ -31,7 +31,7 @@ from lateshift.api.reading import (
     query_of,
     refuse_conditions,
 )
-from lateshift.api.repeating import Begin, Repeating
+from lateshift.api.repeating import REPLAYED, Begin, Repeating
 from lateshift.api.route import EVENT_STREAM, PUBLIC, Answer, Asked, Reach, Route, Stream
 from lateshift.api.streaming import Streams
 from lateshift.app.app import Lateshift
@@ -64,7 +64,11 @@ def endpoint_of(
     )
 
     budgets = doorkeeper.budgets
-    bodies = budgets.unknown if route.scope == PUBLIC else budgets.known
+
+    def share_of(token: Token | None, request: Request) -> Share:
+        if token is None:
+            return budgets.unknown.share(doorkeeper.caller(address_of(request)))
+        return budgets.known.share(token.root)
 
     async def answer(request: Request) -> Response:
         token = None
@@ -73,7 +77,7 @@ def endpoint_of(
             token = await doorkeeper.admit(given, route, address_of(request))
         if not posted:
             return await answer_to(token, request)
-        share = bodies.share(None if token is None else token.root)
+        share = share_of(token, request)
         try:
             return await answer_to(token, request, share)
         finally:
@@ -104,14 +108,17 @@ def endpoint_of(
                     return Given(None, 200, {}, EVENT_STREAM)
                 return streams.answer(given, ALWAYS, token, partial(doorkeeper.still, token, route))
             answer = answered(route, request, given)
-            # Of what was done is told, however large that is.
             return answer if posted or token is None else in_pieces(answer, budgets.answers, token.root)
 
-        if asked.key is None or not remembers or token is None:
+        if not posted or token is None:
             return await do()
+        if asked.key is None or not remembers:
+            return in_pieces(await do(), budgets.answers, token.root, done=route.does(asked.body))
         held = held_in(head_of(request.scope).all(b"authorization"))
         assert held is not None, "it was let in by it"
-        return await repeating.once(route, token, held[1], asked, do, admission.if_late)
+        told = await repeating.once(route, token, held[1], asked, do, admission.if_late)
+        done = route.does(asked.body) and REPLAYED not in told.headers
+        return in_pieces(told, budgets.answers, token.root, done=done)
 
     async def endpoint(request: Request) -> Response:
         if (traced := spans()) is not None:
@@ -137,15 +144,23 @@ async def handled(route: Route, asked: Asked, admission: Admission, begin: Begin
         async def work() -> Any:
             return await aside(_begun, begin, admission, route, asked)
 
-        given = await (admission.in_turn(work) if route.dear else work())
+        given = await (admission.in_turn(work) if await _is_dear(route, asked) else work())
     crashpoint("api.after_deed")
     if route.reach is Reach.ONE and not asked.checked:
         raise RuntimeError(f"{route.method} {route.path} did not look at its queue")
     return given
 
 
+async def _is_dear(route: Route, asked: Asked) -> bool:
+    return route.dear or (
+        route.judges is not None and not asked.sees_all and await aside(route.judges, asked)
+    )
+
+
 def _begun(begin: Begin | None, admission: Admission, route: Route, asked: Asked) -> Any:
     admission.if_late_here()  # on the thread: for one of those it may have waited too
+    if route.method == "POST":
+        admission.refuse_unread()
     with nullcontext() if begin is None else begin():
         crashpoint("api.before_deed")
         return route.handler(asked)

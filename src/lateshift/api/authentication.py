@@ -91,6 +91,10 @@ class Doorkeeper:
         """The same on a thread."""
         self._refuse(self._find([token.id])[0], route)
 
+    def caller(self, address: str) -> str | None:
+        """By what somebody at this address of a socket is known who has shown nothing; None behind a proxy, where all have the same."""
+        return caller_at(address) if self._by_address and address else None
+
     def monotonic(self) -> float:
         return self._app.clock.monotonic()
 
@@ -111,7 +115,7 @@ class Doorkeeper:
 
     async def who(self, *headers: str, address: str = "") -> Token:
         """Whose token it is that these headers hold, whatever it is good for. `address`: the socket's. Raises Refused."""
-        caller = caller_at(address) if self._by_address else ""
+        caller = self.caller(address)
         if not headers:
             raise Refused(
                 401, "unauthorized", "Send a token: `Authorization: Bearer lsh_…`. `lateshift tokens` makes them.",
@@ -131,7 +135,7 @@ class Doorkeeper:
             raise _unknown("This token is not known. Was it copied whole?")
         return token
 
-    def _failed(self, caller: str) -> None:
+    def _failed(self, caller: str | None) -> None:
         """Raises Refused while the address has to wait, for whatever is not good: a token that is good is let in meanwhile, so that
         nobody without one can keep it out."""
         if caller:

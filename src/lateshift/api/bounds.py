@@ -11,9 +11,12 @@ from lateshift.model.depth import JSON_DEPTH as JSON_DEPTH
 BODY_LIMIT = 1024 * 1024  # bytes of a request's body
 # Bytes of bodies of callers that are not known yet, held at once; more are answered 503.
 UNKNOWN_BODIES = 32 * 1024 * 1024
+UNKNOWN_OF_ADDRESS = (
+    16 * 1024 * 1024
+)  # of them those of one address; more are answered 429; not where a proxy is declared
 KNOWN_BODIES = 128 * 1024 * 1024  # bytes of bodies of those who are known, likewise
 BODIES_OF_TOKEN = 64 * 1024 * 1024  # of them those of one token and of its browsers; more are answered 429
-SMALL_BODY = 64 * 1024  # bytes of each of these bodies that are not counted
+SMALL_BODY = 64 * 1024  # bytes of each of all these bodies that are not counted
 SIGN_IN_LIMIT = 16 * 1024  # bytes of the form that somebody signs in or out with
 DISCARDED = 4 * 1024 * 1024  # bytes over it that are read and thrown away, so that the answer is heard
 URL_LIMIT = 8 * 1024  # bytes of a path and its query
@@ -27,6 +30,12 @@ LARGE_ANSWER = 64 * 1024  # bytes over which an answer is counted until its clie
 # Bytes of large answers that are not read yet, held at once; more are answered 503.
 UNREAD_ANSWERS = 128 * 1024 * 1024
 UNREAD_OF_TOKEN = 64 * 1024 * 1024  # of them those of one token and of its browsers; more are answered 429
+QUESTION_LIMIT = (
+    64 * 1024
+)  # characters of a form that a page repeats which asks first; of more it is not asked, and nothing is done
+PROBLEM_LIMIT = (
+    8_000  # characters of what a problem says, and of the field that it names; the rest is left out
+)
 HEAD_LIMIT = 64 * 1024  # bytes of a request's head, over which the connection is closed without a word
 REQUESTS_AT_ONCE = 2_000  # connections and requests of one process, streams among them; more are answered 503
 CONNECTIONS_OF_ADDRESS = 1_500  # of them those of one address; not where a proxy is declared
@@ -45,6 +54,9 @@ READ_BYTES = 8 * 1024 * 1024  # of it that are read at once, if each entry has a
 FILTER_LIMIT = 200  # characters of a name in a filter
 RUNS_LOOKED_AT = 1_000  # runs of workflows among which a state is looked for, for one page
 STEPS_JUDGED = 100_000  # of runs, for one request, to say whether a token that is for some queues may end them, or let them go on
+JUDGED_ON_PAGE = (
+    1_000  # of them, for the buttons of a page; those of larger runs are judged when they are pressed
+)
 RESUBMIT_MOST = 1_000  # dead letters that one request resubmits
 GROUPS_MOST = 1_000
 STREAMS_MOST = 1_000  # listeners of one process; more are answered 503
@@ -79,6 +91,7 @@ class Bounds:
 
     body: int = BODY_LIMIT
     unknown_bodies: int = UNKNOWN_BODIES
+    unknown_of_address: int = UNKNOWN_OF_ADDRESS
     known_bodies: int = KNOWN_BODIES
     bodies_of_token: int = BODIES_OF_TOKEN
     unread_answers: int = UNREAD_ANSWERS

@@ -3,6 +3,7 @@ requests as connections come together, and each may have as much as one may; all
 
 from collections import Counter
 from collections.abc import Callable
+from typing import TypeAlias
 from uuid import UUID
 
 from lateshift.api.bounds import SMALL_BODY, Bounds
@@ -11,10 +12,13 @@ from lateshift.api.problem import Refused
 PART_COST = 64  # bytes that keeping a part costs besides, however small it is
 _LAST = {"Connection": "close"}  # the rest of a body is not read
 
+Whose: TypeAlias = UUID | str | None
+"""A token's, or an address's; None is nobody's who is known."""
+
 
 class Budget:
-    """Of one server. `full`: what is said when there is no more of it. `of_one`: what one token and its browsers have of it, and what is
-    said over that: else one could keep all others out. `free`: of each request that is not counted."""
+    """Of one server. `full`: what is said when there is no more of it. `of_one`: what one token and its browsers have of it, or one address of
+    those who are not known, and what is said over that: else one could keep all others out. `free`: of each request that is not counted."""
 
     def __init__(
         self, most: int, full: Callable[[], Refused], *, of_one: int | None = None, over: Callable[[], Refused] | None = None, free: int = 0,
@@ -24,21 +28,34 @@ class Budget:
         self._full = full
         self._of_one = most if of_one is None else of_one
         self._over = over or full
-        self._held: Counter[UUID | None] = Counter()
+        self._held: Counter[Whose] = Counter()
 
-    def share(self, whose: UUID | None = None) -> "Share":
+    def share(self, whose: Whose) -> "Share":
+        """`whose`: None where nobody can say who asks, as behind a proxy: then nobody has a part of his own."""
         return Share(self, whose)
 
-    def take(self, size: int, whose: UUID | None) -> None:
+    def take(self, size: int, whose: Whose) -> None:
         """Raises Refused."""
-        if self._held[whose] + size > self._of_one:
-            raise self._over()
-        if size > self._left:
-            raise self._full()
+        self._refuse(size, whose)
+        self.count(size, whose)
+
+    def count(self, size: int, whose: Whose) -> None:
+        """However much of it there is: others are refused for it."""
         self._left -= size
         self._held[whose] += size
 
-    def give(self, size: int, whose: UUID | None) -> None:
+    def refuse_over(self, whose: Whose) -> None:
+        """Raises Refused if somebody has more of it than his part, which was counted."""
+        if self._held[whose] > self._of_one:
+            raise self._over()
+
+    def _refuse(self, size: int, whose: Whose) -> None:
+        if whose is not None and self._held[whose] + size > self._of_one:
+            raise self._over()
+        if size > self._left:
+            raise self._full()
+
+    def give(self, size: int, whose: Whose) -> None:
         self._left += size
         self._held[whose] -= size
         if not self._held[whose]:
@@ -50,7 +67,7 @@ class Share:
 
     __slots__ = ("_budget", "_free", "_taken", "_whose")
 
-    def __init__(self, budget: Budget, whose: UUID | None) -> None:
+    def __init__(self, budget: Budget, whose: Whose) -> None:
         self._budget = budget
         self._whose = whose
         self._free = budget.free
@@ -65,6 +82,11 @@ class Share:
         self._budget.take(cost, self._whose)
         self._taken += cost
 
+    def count(self, size: int) -> None:
+        """The same of what is not refused any more."""
+        self._budget.count(size, self._whose)
+        self._taken += size
+
     def end(self) -> None:
         if self._taken:
             self._budget.give(self._taken, self._whose)
@@ -72,11 +94,13 @@ class Share:
 
 
 class Budgets:
-    """Those of one server: bodies of callers of whom nobody knows yet who they are, who have shown nothing that could be counted; of those
-    who are known; and answers."""
+    """Those of one server: bodies of callers of whom nobody knows yet who they are, who have shown nothing but where they ask from; of
+    those who are known; and answers."""
 
     def __init__(self, bounds: Bounds) -> None:
-        self.unknown = Budget(bounds.unknown_bodies, _strangers_full)
+        self.unknown = Budget(
+            bounds.unknown_bodies, _strangers_full, of_one=bounds.unknown_of_address, over=_bodies_of_address, free=SMALL_BODY
+        )  # fmt: skip
         self.known = Budget(
             bounds.known_bodies, _bodies_full, of_one=bounds.bodies_of_token, over=_bodies_of_token, free=SMALL_BODY
         )  # fmt: skip
@@ -87,7 +111,14 @@ class Budgets:
 
 def _strangers_full() -> Refused:
     return Refused(
-        503, "bodies-full", "This server holds all it may of what callers send that it does not know yet. Send it again later.",
+        503, "bodies-full", "This server holds all it may of what callers send that it does not know yet. Send it again later; small ones are taken.",
+        headers=_LAST,
+    )  # fmt: skip
+
+
+def _bodies_of_address() -> Refused:
+    return Refused(
+        429, "bodies-of-address", "Your address has all the large bodies under way here that it may have unless it shows a token. Send one after the other.",
         headers=_LAST,
     )  # fmt: skip
 

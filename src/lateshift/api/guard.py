@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lateshift.api.answering import problem_of
 from lateshift.api.bounds import HEADERS_LIMIT, HEADERS_MOST, URL_LIMIT
-from lateshift.api.head import head_of
+from lateshift.api.head import Head, head_of
 from lateshift.api.problem import Refused
 from lateshift.api.rates import Rate, caller_at
 from lateshift.errors import OptionInvalid
@@ -25,6 +25,8 @@ ONCE = {
     name.lower().encode(): name
     for name in ("Content-Type", "Content-Length", "Last-Event-ID", "Origin", "Sec-Fetch-Site", "Cookie")
 }
+
+BODILESS = ("GET", "HEAD")
 
 
 class Guard:
@@ -84,6 +86,8 @@ class Guard:
                 400, "length-ambiguous", "Content-Length and Transfer-Encoding: where the body ends is said twice.",
                 headers={"Connection": "close"},
             )  # fmt: skip
+        if scope["method"] in BODILESS:
+            _refuse_body(head)
         given = head.all(b"host")
         if len(given) != 1 or host_in(given[0]) not in self._hosts:
             raise Refused(
@@ -104,6 +108,16 @@ class Guard:
         known = mapped or address
         if known is None or not any(known in network for network in self._peers):
             raise Refused(403, "peer-forbidden", "Only the proxies that the server was told of may ask it.")
+
+
+def _refuse_body(head: Head) -> None:
+    """Nobody reads one that comes with a question, and the server would hold what has come of it, counted by nobody, for as long as the
+    answer takes. Raises Refused."""
+    if b"transfer-encoding" in head or head.first(b"content-length").strip("0"):
+        raise Refused(
+            400, "body-unexpected", "A GET or HEAD has no body: what it asks stands in its path and its query. Send it without one.",
+            headers={"Connection": "close"},
+        )  # fmt: skip
 
 
 @lru_cache(maxsize=256)

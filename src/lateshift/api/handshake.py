@@ -33,6 +33,7 @@ class Handshake(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         transport.pause_reading()
+        transport.set_write_buffer_limits(1)  # else 64 KiB lie here, beside what lies in the secure one
         self._inner.arrive(transport)
         self._going = self._loop.create_task(self._go(transport))
 

@@ -39,11 +39,12 @@ class InPieces(Response):
             self._share.end()
 
 
-def in_pieces(answer: Response, budget: Budget, whose: UUID) -> Response:
+def in_pieces(answer: Response, budget: Budget, whose: UUID, *, done: bool = False) -> Response:
     """The same, if it is small. `whose`: the token's that asked, or that its browser signed in with. Its share is taken here, where it can
-    be refused still, so nothing may be waited for between this and its sending. Raises Refused."""
+    be refused still, so nothing may be waited for between this and its sending. `done`: it tells what was done, and is counted, and told
+    however large it is. Raises Refused."""
     if len(answer.body) <= LARGE_ANSWER:
         return answer
     share = budget.share(whose)
-    share.take(len(answer.body))
+    (share.count if done else share.take)(len(answer.body))
     return InPieces(answer, share)

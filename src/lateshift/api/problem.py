@@ -7,6 +7,8 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from lateshift import errors
+from lateshift.api.bounds import PROBLEM_LIMIT
+from lateshift.model.words import shortened
 
 PROBLEM = "application/problem+json"
 RETRY_AFTER = 1  # seconds, for what may be tried again
@@ -67,8 +69,13 @@ class Refused(Exception):
         super().__init__(detail)
         words = " ".join(_WRITTEN.get(word, word) for word in kind.split("-"))
         title = words[0].upper() + words[1:]
+        detail, field = shortened(detail, PROBLEM_LIMIT), field and shortened(field, PROBLEM_LIMIT)
         self.problem = Problem(
-            type=f"urn:lateshift:problem:{kind}", title=title, status=status, detail=detail, field=field
+            type=f"urn:lateshift:problem:{kind}",
+            title=title,
+            status=status,
+            detail=detail,
+            field=field,
         )
         again = {"Retry-After": str(RETRY_AFTER)} if status in TRY_AGAIN else NO_HEADERS
         self.headers: Mapping[str, str] = {**again, **headers}

@@ -16,7 +16,7 @@ from msgspec import Struct
 from lateshift.api.cursor import Cursors
 from lateshift.api.problem import Refused
 from lateshift.app.app import Lateshift
-from lateshift.errors import JobUnknown, TaskUnknown
+from lateshift.errors import JobUnknown, TaskUnknown, no_job, no_run
 from lateshift.model.access import Scope, Token, refusal, standing
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView
@@ -58,9 +58,12 @@ class Route:
     keyed: bool = False  # an Idempotency-Key has a meaning of its own
     raw: bool = False  # the body is taken as it comes
     ends: bool = False  # of a stream, that it has an end; whoever has seen it is answered 204
-    forgets: bool = False  # no answer of it is kept, whatever the key: it shows a secret, or changes nothing
+    forgets: bool = False  # no answer of it is kept, whatever the key: it shows a secret
+    previews: bool = False  # it says what another one would do, and does nothing; nor is its answer kept
     locates: bool = False  # it says where what it made is found
     dear: bool = False  # it looks at so much that it waits for its turn
+    # On a thread: whether it looks at the steps of runs, for a token that is for some queues. Then that waits likewise; one for all never does.
+    judges: Callable[["Asked"], bool] | None = None
     # On the loop: refuses what is known to be wrong before the body is read.
     before: Callable[["Asked"], None] | None = None
     media: tuple[str, ...] = ("application/json",)  # the kinds in which the answer may come
@@ -85,7 +88,12 @@ class Route:
     @property
     def remembers(self) -> bool:
         """Whether an Idempotency-Key has its answer kept; it may have a meaning of its own instead."""
-        return self.method == "POST" and self.scope != PUBLIC and not self.keyed and not self.forgets
+        forgets = self.forgets or self.previews
+        return self.method == "POST" and self.scope != PUBLIC and not self.keyed and not forgets
+
+    def does(self, body: Any) -> bool:
+        """Whether something is done with this body, and not only said what would be."""
+        return self.method == "POST" and not self.previews and not getattr(body, "preview", False)
 
     @property
     def scopes(self) -> str:
@@ -129,7 +137,9 @@ class Route:
             raise TypeError(
                 f"{self.method} {self.path}: what is done once for an Idempotency-Key is done on one thread; its handler is a plain function."
             )
-        if self.dear and (self.scope == PUBLIC or iscoroutinefunction(self.handler)):
+        if (self.dear or self.judges is not None) and (
+            self.scope == PUBLIC or iscoroutinefunction(self.handler)
+        ):
             raise TypeError(
                 f"{self.method} {self.path}: what looks at a lot is asked for by a token, and runs on a thread."
             )
@@ -244,9 +254,16 @@ class Asked:
         """The job that the path names, if the token is for its queue. Raises JobUnknown."""
         return self._allowed(self._app.store.reports.job(self.id))
 
+    def run_job(self) -> JobView:
+        """The same of a run. Raises RunUnknown."""
+        try:
+            return self.job()
+        except JobUnknown:
+            raise no_run(self.id) from None
+
     def _allowed(self, view: JobView | None) -> JobView:
         if view is None:
-            raise JobUnknown(f"There is no job {self.id} in the store; it may have passed its retention.")
+            raise no_job(self.id)
         self.allow(view.queue)
         return view
 

@@ -69,7 +69,7 @@ class Streams:
         self, stream: Stream, headers: dict[str, str], token: Token | None, still: Still
     ) -> EventStream:
         """`still`: whether whoever asked may go on listening. The browsers of a token count as that token. Raises Refused."""
-        whose = None if token is None else token.parent or token.id
+        whose = None if token is None else token.root
         if (count := self._open.total()) >= self._bounds.streams:
             detail = f"This server has {count:,} listeners, and takes no more. Ask again later."
             raise Refused(503, "streams-full", detail)

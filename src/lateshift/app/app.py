@@ -27,7 +27,7 @@ from lateshift.client import Client
 from lateshift.clock import SYSTEM, Clock
 from lateshift.config import Settings, load
 from lateshift.dead_letters.dead_letters import DeadLetters
-from lateshift.errors import JobUnknown, OptionInvalid, TaskInvalid, TaskUnknown
+from lateshift.errors import OptionInvalid, TaskInvalid, TaskUnknown, no_job
 from lateshift.handle import Job
 from lateshift.model import checks
 from lateshift.model.batch import BatchId
@@ -261,7 +261,7 @@ class Lateshift(Agents, Scheduling, Triggering, Pipelines, Alerting, Replying):
         wanted = id_of(job_id, "job")
         view = self.store.reports.job(wanted)
         if view is None:
-            raise JobUnknown(f"There is no job {wanted} in the store; it may have passed its retention.")
+            raise no_job(wanted)
         task = self._tasks.get(view.task)
         return Job(wanted, view.task, self.client, task.results.decode if task else _raw)
 

@@ -10,7 +10,7 @@ import msgspec
 from lateshift.client import Client
 from lateshift.clock import Clock
 from lateshift.config import Settings
-from lateshift.errors import EventsLeftOut, OptionInvalid, Permanent, WebhookFailed, WebhookGone
+from lateshift.errors import EventsLeftOut, OptionInvalid, Permanent, WebhookFailed, WebhookGone, no_event
 from lateshift.model.events import JobEvent
 from lateshift.model.ids import JobId, new_member_id
 from lateshift.model.queue import PLAIN, QueueSettings, queue_name
@@ -131,10 +131,7 @@ class Replying:
         """Whoever goes on after what never was would hear nothing for ever."""
         newest = self.store.replies.newest()
         if after > newest:
-            raise OptionInvalid(
-                f"There is no event {after}; the newest is {newest}. It is of another store, or of one that was restored from a backup since. "
-                "Leave after= out, and you hear what comes from now on."
-            )
+            raise no_event(after, newest, "leave after= out, and you hear what comes from now on.")
 
     def check_channel(self, pattern: str) -> None:
         """Raises OptionInvalid for a pattern that is none, and for a queue that tells of nothing."""

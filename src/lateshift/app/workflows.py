@@ -10,7 +10,7 @@ import msgspec
 
 from lateshift.client import Client
 from lateshift.clock import Clock
-from lateshift.errors import KeyConflict, OptionInvalid, PayloadTooLarge, RunEnded, RunUnknown
+from lateshift.errors import KeyConflict, OptionInvalid, PayloadTooLarge, RunEnded, RunUnknown, no_run
 from lateshift.model import checks
 from lateshift.model.depth import refuse_deep, too_deep
 from lateshift.model.ids import JobId, id_of
@@ -148,7 +148,7 @@ def tell(store: Store, id: JobId, name: str, data: Any, *, key: str | None, by: 
     told = store.workflows.signal(id, name, _encoded(name, data), key=key, by=by)
     match told:
         case Told.UNKNOWN:
-            raise RunUnknown(f"There is no run {id} in the store; it may have passed its retention.")
+            raise no_run(id)
         case Told.NO_RUN:
             raise RunUnknown(
                 f"The job {id} is no run of a workflow: nobody in it waits for a signal. Nothing was kept. `lateshift jobs show` says what it is."

@@ -14,7 +14,7 @@ from lateshift.cli.progress import bar
 from lateshift.cli.stopping import stoppable
 from lateshift.clock import SYSTEM
 from lateshift.dead_letters.dead_letters import DeadLetters
-from lateshift.dead_letters.discarding import DiscardPlan, plan
+from lateshift.dead_letters.discarding import DiscardPlan, plan_these
 from lateshift.dead_letters.discarding import discard as carry_out
 from lateshift.documents.dead_letters import discard_plan_document, kept_documents
 from lateshift.model.discard import Discarded, Kept
@@ -44,11 +44,7 @@ def discard(
 def _by_name(store: Store, named: tuple[str, ...], show: bool) -> None:
     ids, missing = resolved(store, named)
     if show:
-        kept = store.reports.kept(ids)
-        views = [view for view in store.reports.named(ids) if view is not None and view.id not in kept]
-        found = plan(views)
-        found.kept = kept
-        _print_plan(found)
+        _print_plan(plan_these(store, store.reports.named(ids), store.reports.kept(ids)))
         return
     done = carry_out(store, ids, by=operator())
     others = untouched(store, ids, done.ids) | dict.fromkeys(missing)

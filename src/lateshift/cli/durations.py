@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 import click
 
 from lateshift.errors import OptionInvalid
-from lateshift.operating import durations
+from lateshift.operating import written
 
 
 def length(text: str) -> timedelta:
     """The type of an option that is a duration."""
     try:
-        return durations.length(text)
+        return written.length(text)
     except OptionInvalid as error:
         raise click.BadParameter(str(error)) from None
 

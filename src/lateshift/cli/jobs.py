@@ -38,7 +38,7 @@ from lateshift.model.search import LOOKED_AT
 from lateshift.model.words import shortened
 from lateshift.model.workflow.run import RunRow
 from lateshift.operating.bulk import CANCEL, runs_among
-from lateshift.operating.moments import moment
+from lateshift.operating.written import moment
 
 STATES = [state.label for state in State]
 GIVEN_SHOWN = 1_000  # characters of the arguments; of a terminal they get what is left

@@ -19,10 +19,9 @@ from lateshift.cli.stopping import stoppable
 from lateshift.clock import SYSTEM
 from lateshift.dead_letters.dead_letters import DEAD_LOOKED_AT, DeadLetters, refuse_problems
 from lateshift.dead_letters.resubmission import Course, Plan, Resubmission, Resubmitted, up_to
-from lateshift.model.ids import JobId
-from lateshift.model.job import JobView, State
+from lateshift.model.job import JobView
 from lateshift.model.rate import Rate
-from lateshift.model.workflow.run import is_step
+from lateshift.operating.bulk import RESUBMIT, choose_these
 from lateshift.operating.step_jobs import steps_left_out, why_step
 from lateshift.store.contract import Store
 
@@ -84,7 +83,7 @@ class Asked:
 
     def by_name(self, named: tuple[str, ...]) -> None:
         ids, missing = resolved(self._store, named)
-        views = _resubmittable(self._store, ids)
+        views = choose_these(self._store, RESUBMIT, self._store.reports.named(ids)).jobs
         plan = self._looked_through(views)
         if self._show:
             print_plan(plan)
@@ -139,13 +138,6 @@ def _find(program: str | None) -> Any:
     from lateshift.worker.program import find_app
 
     return find_app(program)
-
-
-def _resubmittable(store: Store, ids: list[JobId]) -> list[JobView]:
-    found = [store.reports.job(id) for id in ids]
-    ended = [view for view in found if view is not None and view.state in (State.DEAD, State.CANCELLED)]
-    runs = store.workflows.begun([view.batch for view in ended if view.batch is not None])
-    return [view for view in ended if not is_step(view, runs)]
 
 
 def _confirmed(plan: Plan, limit: int, course: Course, pace: str) -> bool:

@@ -28,8 +28,8 @@ from lateshift.documents.schedules import both, coming_document, schedule_docume
 from lateshift.model.job import JobView, State
 from lateshift.model.scheduling.timing import Timing, in_zone, timing_of, upcoming
 from lateshift.model.scheduling.zones import zone
-from lateshift.operating.digits import digits_in
 from lateshift.operating.names import schedule as find_schedule
+from lateshift.operating.written import digits_in
 from lateshift.schedules import Schedule
 from lateshift.store.contract import Store
 

@@ -7,11 +7,11 @@ from uuid import UUID
 import click
 
 from lateshift.cli.output import job_in_words
-from lateshift.errors import BatchUnknown, JobUnknown, OptionInvalid, TriggerUnknown
+from lateshift.errors import BatchUnknown, JobUnknown, OptionInvalid, TriggerUnknown, no_job
 from lateshift.model.batch import BatchId
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, State
-from lateshift.operating.digits import LEAST_DIGITS, WHOLE, digits_in
+from lateshift.operating.written import LEAST_DIGITS, WHOLE, digits_in
 from lateshift.store.contract import ENDINGS_LOOKED_AT, Store
 
 NAMED = 5  # jobs that a message names at most
@@ -110,7 +110,7 @@ def nothing_refused(named: object) -> str:
 def unknown(store: Store, named: str) -> str:
     """That there is no such job, and which one may have been meant."""
     if len(named) == WHOLE:
-        said = f"There is no job {UUID(named)} in the store; it may have passed its retention."
+        said = str(no_job(UUID(named)))
     else:
         said = (
             f"There is no job …{named} in the store; it may have passed its retention, or be older than the newest "

@@ -15,8 +15,8 @@ from lateshift.cli.short_ids import NAMED
 from lateshift.documents.tokens import shown_token, state_of, token_document
 from lateshift.errors import OptionInvalid, TokenUnknown
 from lateshift.model.access import PREFIX, Scope, Token, TokenState, looks_like_token, new_token, parse
-from lateshift.operating.digits import WHOLE, digits_in
 from lateshift.operating.names import others
+from lateshift.operating.written import WHOLE, digits_in
 from lateshift.store.access_contract import TOKENS_AT_ONCE, TokenPlace, place_of
 from lateshift.store.contract import Store
 

@@ -30,5 +30,5 @@ def found_whole(store: Store, named: str) -> tuple[RunView, JobView]:
     view, job = found(store, named)
     whole = store.workflows.view(view.run.id)
     if whole is None:  # it has passed its retention just now
-        raise RunUnknown(runs.no_run(job))
+        raise RunUnknown(runs.without_run(job))
     return whole, job

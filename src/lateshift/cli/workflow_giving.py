@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 
-from lateshift.errors import OptionInvalid, PayloadTooLarge
-from lateshift.model.depth import PAYLOAD_DEPTH, refuse_deep, too_deep
-from lateshift.model.job import PAYLOAD_LIMIT
-from lateshift.model.workflow.step import Kind, StepView
+from lateshift.errors import OptionInvalid
+from lateshift.model.depth import too_deep
+from lateshift.model.workflow.step import StepView, shown_path
+from lateshift.operating.steps import is_checked
 
 
 def read_json(option: str, text: str) -> Any:
@@ -29,20 +29,18 @@ def read_json(option: str, text: str) -> Any:
         ) from None
 
 
-def read_arguments(step: StepView, text: str) -> bytes:
-    """By name; of a fan_out the list. Raises OptionInvalid, PayloadTooLarge."""
-    found = read_json("--args", text)
-    if step.kind is Kind.GATHER:
-        if not isinstance(found, list):
-            raise OptionInvalid(
-                f"--args of a fan_out is a JSON list with an element for each branch, such as '[1, 2]', not {text}."
-            )
-    elif not isinstance(found, dict):
+def read_arguments(text: str | None) -> Any:
+    """None if they were left out. Raises OptionInvalid."""
+    if text is None:
+        return None
+    if (given := read_json("--args", text)) is None:
+        raise OptionInvalid("--args null gives no arguments: leave --args out for those that the step had.")
+    return given
+
+
+def refuse_unchecked(step: StepView) -> None:
+    """Of whoever names a program to check by. Raises OptionInvalid if it has no types for this step."""
+    if not is_checked(step):
         raise OptionInvalid(
-            f'--args is a JSON object with the arguments by name, such as \'{{"card": "new"}}\', not {text}.'
+            f"Step {shown_path(step.path)} {step.name} is no task, so that --app has no types to check its arguments by: leave --app out."
         )
-    payload = msgspec.json.encode(found)
-    if len(payload) > PAYLOAD_LIMIT:
-        raise PayloadTooLarge(f"--args is {len(payload):,} bytes, over the limit of {PAYLOAD_LIMIT:,}.")
-    refuse_deep(payload, "--args has", PAYLOAD_DEPTH)
-    return payload

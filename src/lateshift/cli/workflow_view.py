@@ -19,6 +19,7 @@ from lateshift.model.workflow import holding
 from lateshift.model.workflow.holding import holds
 from lateshift.model.workflow.run import RunRow, RunView, Signal
 from lateshift.model.workflow.step import Kind, StepState, StepView, Undo, shown_path
+from lateshift.operating.runs import goes_on
 
 COLUMNS = ("run", "workflow", "state", ">begun", "what")
 _ID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
@@ -104,7 +105,7 @@ def remedies(view: RunView) -> Iterator[str]:
             )
             yield f"Go on with {what}: lateshift workflows resubmit-step {id} {path} --args {form}"
         yield f"Undo what was done: lateshift workflows undo {id} --why TEXT"
-    elif state in ("compensation_failed", "worker_lost"):
+    elif goes_on(view):
         yield f"Try again: lateshift workflows resume {id}"
 
 

@@ -19,7 +19,7 @@ from lateshift.cli.output import (
 )
 from lateshift.cli.short_ids import one, run_digits
 from lateshift.cli.workflow_finding import found, found_whole, nothing_found
-from lateshift.cli.workflow_giving import read_arguments, read_json
+from lateshift.cli.workflow_giving import read_arguments, read_json, refuse_unchecked
 from lateshift.cli.workflow_graph import graph
 from lateshift.cli.workflow_resuming import resume
 from lateshift.cli.workflow_tree import StepTree, waits_of
@@ -44,7 +44,7 @@ from lateshift.model.words import short
 from lateshift.model.workflow.run import SIGNALS_MOST
 from lateshift.model.workflow.step import shown_path
 from lateshift.operating import runs as operating
-from lateshift.operating.steps import refuse_misfit, refuse_unmendable
+from lateshift.operating.steps import refuse_misfit
 
 
 @click.group(cls=Nouns)
@@ -140,7 +140,7 @@ def signal(named: str, name: str, data: str | None, key: str | None) -> None:
         begun = view is not None
         job = store.reports.job(id)
         if not begun and job is not None and not job.is_run:
-            raise RunUnknown(operating.no_run(job))
+            raise RunUnknown(operating.without_run(job))
         waits = awaited(store, id) if begun else []  # before it goes on
         kept = tell(store, id, name, given, key=key, by=operator())
     if not kept:
@@ -172,7 +172,8 @@ def cancel(named: tuple[str, ...]) -> None:
         for id, job in left.items():
             if job is not None and id not in runs:
                 click.echo(
-                    f"lateshift: {operating.no_run(job)} To cancel it: lateshift jobs cancel {id}", err=True
+                    f"lateshift: {operating.without_run(job)} To cancel it: lateshift jobs cancel {id}",
+                    err=True,
                 )
                 del states[str(id)]
         complain(store, states)
@@ -213,10 +214,10 @@ def resubmit_step(named: str, number: str, given: str | None, program: str | Non
     with opened() if app is None else opened_for(app) as store:
         view, _ = found(store, named)
         step = operating.held_step(store, view, number)
-        refuse_unmendable(step, given=given is not None)
-        payload = None if given is None else read_arguments(step, given)
+        payload = operating.new_arguments(step, read_arguments(given))
         if app is not None:
-            refuse_misfit(store, app, step, payload)
+            refuse_unchecked(step)
+            refuse_misfit(store, app, view.run.id, step, payload)
         if not dry_run:
             operating.resubmit_step(store, view, step, payload, by=operator())
         shown = shown_run(store, msgspec.structs.replace(view, steps=[step])).steps[0]

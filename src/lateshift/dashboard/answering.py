@@ -15,7 +15,7 @@ from lateshift.api.admission import Admission
 from lateshift.api.answering import blamed, handled, problem_in
 from lateshift.api.application import not_there
 from lateshift.api.authentication import Doorkeeper
-from lateshift.api.bounds import BOUNDS
+from lateshift.api.bounds import BOUNDS, QUESTION_LIMIT
 from lateshift.api.budget import Share
 from lateshift.api.pieces import in_pieces
 from lateshift.api.problem import Problem, Refused, refused_by
@@ -106,9 +106,11 @@ class Pages:
             require_proof(text, form.pop("proof", ""))
             question, verb = form.pop("question", ""), form.pop("verb", "")
             if question:
+                _refuse_long(question, verb, form)
                 to, back = quote(request.scope["path"]), _own_path(request, name)
                 asked_first = {"question": question, "verb": verb, "to": to, "fields": form, "back": back}
-                return await self._rendered(request, page, "confirm.html", text, token, asked_first)
+                asks = await self._rendered(request, page, "confirm.html", text, token, asked_first)
+                return self._in_pieces(asks, token)
             asked = self._asked(request, action.route, token)
             try:
                 asked.body = fitting_form(action.body(form), action.route.takes)
@@ -122,9 +124,10 @@ class Pages:
                 )  # fmt: skip
             result = given.body if isinstance(given, Answer) else given
             if action.shows is not None:
-                return await self._rendered(
+                shown = await self._rendered(
                     request, page, action.shows, text, token, {"result": result, "typed": form}
                 )
+                return self._in_pieces(shown, token, done=action.route.does(asked.body))
             to = action.leads(result, form) if action.leads else _own_path(request, name)
             response = RedirectResponse(URL(to), 303, HEADERS)
             self._cookies.say(response, text, action.says(result))
@@ -167,12 +170,11 @@ class Pages:
         answer = await self._rendered(
             request, page, page.template, text, token, context | more, problem.status if problem else 200
         )
-        # To a form is always told what came of it.
-        return (
-            answer
-            if request.method == "POST"
-            else in_pieces(answer, self._doorkeeper.budgets.answers, token.root)
-        )
+        return self._in_pieces(answer, token)
+
+    def _in_pieces(self, answer: Response, token: Token, *, done: bool = False) -> Response:
+        """`done`: it tells what was done, and is refused to nobody. Raises Refused."""
+        return in_pieces(answer, self._doorkeeper.budgets.answers, token.root, done=done)
 
     async def missing(self, request: Request, error: Exception) -> Response:
         """For a person who mistyped an address a page; for a program what the API says."""
@@ -283,6 +285,16 @@ def _is_let_in_no_more(error: Exception) -> bool:
     """At the door, or later: the token was good for less than the request took."""
     refused = refused_by(error) if isinstance(error, LateshiftError) else error
     return isinstance(refused, Refused) and refused.problem.status == 401
+
+
+def _refuse_long(question: str, verb: str, form: Mapping[str, str]) -> None:
+    """A question repeats what was typed. Raises Refused."""
+    size = sum(map(len, (question, verb, *form, *form.values())))
+    if size > QUESTION_LIMIT:
+        raise Refused(
+            413, "form-too-large",
+            f"What is asked about first has at most {QUESTION_LIMIT:,} characters, and this has {size:,}. Nothing was done: send less, or with scripts, which ask by themselves.",
+        )  # fmt: skip
 
 
 def _own_path(request: Request, action: str) -> str:

@@ -87,7 +87,7 @@ class Door:
 
     async def _form(self, request: Request) -> dict[str, str]:
         """Of somebody who is not known before it is read."""
-        share = self._doorkeeper.budgets.unknown.share()
+        share = self._doorkeeper.budgets.unknown.share(self._doorkeeper.caller(address_of(request)))
         try:
             return await form_of(request, SIGN_IN_LIMIT, share)
         finally:

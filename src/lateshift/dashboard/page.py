@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
-from lateshift.api.route import Asked, Permission, Reach, Route
+from lateshift.api.route import Asked, Handler, Permission, Reach, Route
+from lateshift.api.routes.all import ROUTE_OF
 
 Context: TypeAlias = dict[str, Any]
 Form: TypeAlias = Mapping[str, str]
@@ -24,16 +25,20 @@ def says_done(result: Any) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """A form on a page. `body`: of the route's body, made of what was typed. `says`: what the page then says at its top. `leads`:
+    """A form on a page, for what a handler of the API does. `body`: of its route's body, made of what was typed. `says`: what the page then says at its top. `leads`:
     to which page, if not the same, by the answer and what was typed. `shows`: a template for the answer itself, where it is to be seen once and kept nowhere. `place`:
     of its form on the page, where it is said why it was refused; else at the top."""
 
-    route: Route
+    handler: Handler = field(kw_only=False)
     body: Callable[[Form], Any] = _as_typed
     says: Callable[[Any], str] = says_done
     leads: Callable[[Any, Form], str] | None = None
     shows: str | None = None
     place: str = ""
+
+    @property
+    def route(self) -> Route:
+        return ROUTE_OF[self.handler]
 
 
 @dataclass(frozen=True, slots=True)

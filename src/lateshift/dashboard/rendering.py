@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from lateshift.api.routes.narrowing import NARROWING
+from lateshift.dashboard.choosing import is_pattern
 from lateshift.dashboard.files import address_of, has_vendor
 from lateshift.dashboard.lines import hanging
 from lateshift.dashboard.page import back_to
@@ -54,6 +55,7 @@ def templates() -> Environment:
         "labelled": labelled, "back_to": lambda form, path, names: back_to(path, form, names), "named": named, "told": told, "hanging": lambda text: hanging(plain(text)),
     }  # fmt: skip
     made.globals |= {"file": address_of, "has_vendor": has_vendor, "narrowing": NARROWING}
+    made.tests["pattern"] = is_pattern
     return made
 
 

@@ -72,7 +72,7 @@ class SignIn:
         scopes, queues = ([Scope.ADMIN], []) if parent is None else (parent.scopes, parent.queues)
         token, text = new_token(
             name, scopes, queues, at=now, by=SIGN_IN_LINK if parent is None else f"token {parent.name}", expires_at=ends,
-            parent=None if parent is None else parent.parent or parent.id,
+            parent=None if parent is None else parent.root,
         )  # fmt: skip
         await aside(self._app.store.tokens.create, token, maker=None if parent is None else parent.id)
         return token, text

@@ -32,6 +32,16 @@ def json_in(form: Form, field: str) -> Any:
         ) from None  # fmt: skip
 
 
+def object_in(form: Form, field: str) -> dict[str, Any]:
+    """Values by name. Of one that was left empty, too, it is refused that it is none."""
+    found = json_in(form, field)
+    if not isinstance(found, dict):
+        raise Refused(
+            422, "form-invalid", f'{field} is a JSON object with the values by name, such as {{"width": 300}}.', field=field
+        )  # fmt: skip
+    return found
+
+
 def whole_in(form: Form, field: str) -> int | None:
     """None if it was left empty."""
     text = form.get(field, "").strip()

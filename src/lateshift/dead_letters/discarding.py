@@ -41,6 +41,13 @@ def plan(views: Iterable[JobView]) -> DiscardPlan:
     return found
 
 
+def plan_these(store: Store, views: Iterable[JobView | None], kept: Mapping[JobId, Kept]) -> DiscardPlan:
+    """Of those that somebody named; None is one that is not there."""
+    found = plan(view for view in views if view is not None and view.id not in kept)
+    found.leave(store, kept)
+    return found
+
+
 def discard(
     store: Store, ids: Iterable[JobId], *, by: str, told: Callable[[int], None] = lambda count: None,
     stopping: Callable[[], bool] = lambda: False,

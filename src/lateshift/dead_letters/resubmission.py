@@ -253,7 +253,7 @@ class Resubmission:
 def fared_badly(view: JobView, fence: int) -> bool:
     """Whether a job that was resubmitted at this fence has ended otherwise than completed, or has failed since."""
     failed = any(record.fence > fence and record.reason != RESUBMITTED for record in view.history)
-    return failed or view.state in (State.DEAD, State.CANCELLED)
+    return failed or view.state.uncompleted
 
 
 def refuse_own(task: Task[..., Any]) -> None:

@@ -32,6 +32,11 @@ class BatchDocument(Struct, frozen=True, kw_only=True):
     on_failure: UUID | None
     on_failure_enqueued: bool
 
+    @property
+    def done(self) -> int:
+        """As BatchView has it."""
+        return self.completed + self.failed + self.cancelled
+
 
 def state_of(view: BatchView) -> str:
     """In a word."""

@@ -77,11 +77,6 @@ class Token(Struct, frozen=True, kw_only=True):
     parent: UUID | None = None
 
     @property
-    def is_sign_in(self) -> bool:
-        """Whether it is a browser's own, made when somebody signed in."""
-        return self.parent is not None or self.created_by == SIGN_IN_LINK
-
-    @property
     def root(self) -> UUID:
         """Whose it is: that of a browser is the token's that it signed in with."""
         return self.parent or self.id

@@ -44,6 +44,11 @@ class State(IntEnum):
     def settled(self) -> bool:
         return self >= State.COMPLETED
 
+    @property
+    def uncompleted(self) -> bool:
+        """Whether it has ended, and not completed: such a job can be resubmitted."""
+        return self in (State.DEAD, State.CANCELLED)
+
 
 CAREFUL = 3  # the first of the lanes that are leased so; a plain number, for it is compared thousands of times a second
 

@@ -60,6 +60,10 @@ class Attention(Struct, frozen=True, kw_only=True):
     since: datetime | None = None
     more: More | None = None
 
+    @property
+    def weight(self) -> str:
+        return WEIGHTS[self.kind]
+
 
 class Seen(Struct, frozen=True):
     """What was read of the store before, for the same page."""
@@ -333,5 +337,10 @@ KINDS: dict[Callable[[Seen], Iterator[Attention]], str] = {
     _unserved: "/queues", _keyless: "/queues", _letters: "/dead-letters", _breakers: "/breakers", _held: "/workflows?state=held",
     _late_steps: "/workflows?state=late", _triggers: "/triggers", _schedules: "/schedules", _missed: "/schedules",
     _replies: "/members", _members: "/members", _paused: "/queues", _sessions: "/queues",
+}  # fmt: skip
+# `bad`: something has failed, or nobody does it. `late`: it waits, and may go on as it is.
+WEIGHTS = {
+    "no worker": "bad", "key missing": "bad", "dead letters": "bad", "breaker": "bad", "workflow": "bad", "trigger": "bad",
+    "schedule": "late", "replies": "late", "member": "bad", "queue": "late", "session": "late",
 }  # fmt: skip
 OF_NO_QUEUE = {_unserved, _breakers, _late_steps, _triggers, _replies, _members}

@@ -66,7 +66,7 @@ def can(action: str, view: JobView) -> bool:
     """Whether it is in a state for it. What was told to stop will."""
     if action == CANCEL:
         return not view.state.settled and not view.cancel_requested
-    return view.state in (State.DEAD, State.CANCELLED)
+    return view.state.uncompleted
 
 
 def without_steps(store: Store, action: str, chosen: Chosen) -> Chosen:

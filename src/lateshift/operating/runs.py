@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from lateshift.documents.workflows import in_words, state_of, waits_for
-from lateshift.errors import OptionInvalid, PayloadTooLarge, RunEnded, RunUnknown
+from lateshift.errors import OptionInvalid, PayloadTooLarge, RunEnded, RunUnknown, no_run
 from lateshift.model.depth import PAYLOAD_DEPTH, refuse_deep
 from lateshift.model.ids import JobId
 from lateshift.model.job import PAYLOAD_LIMIT, JobView, State
@@ -22,6 +22,7 @@ _PHASES = {
     "held": (Phase.HELD, Phase.UNDO_HELD), "undoing": (Phase.UNDOING,), "undone": (Phase.UNDOING,), "failed": (Phase.UNDOING,),
     "compensation_failed": (Phase.UNDOING,),
 }  # in which alone a run of that state can be, so that an index finds it  # fmt: skip
+_ENDING = ("cancelling", "undoing")
 _STEP = re.compile(r"\d{1,5}(\.\d{1,5})*")
 
 
@@ -56,14 +57,10 @@ def found(store: Store, id: JobId) -> tuple[RunView, JobView]:
     view, job = store.workflows.look(id, limit=0), store.reports.job(id)
     if view is not None and job is not None:
         return view, job
-    raise RunUnknown(
-        f"There is no run {id} in the store; it may have passed its retention."
-        if job is None
-        else no_run(job)
-    )
+    raise no_run(id) if job is None else RunUnknown(without_run(job))
 
 
-def no_run(job: JobView) -> str:
+def without_run(job: JobView) -> str:
     """Of a job without a run: only a worker that takes it up makes one."""
     if not job.is_run:
         return (
@@ -75,15 +72,33 @@ def no_run(job: JobView) -> str:
     )
 
 
+def can_resume(store: Store, view: RunView) -> bool:
+    """Whether it goes on if somebody says so. It does when one of its held steps is mended; the others hold their branches still."""
+    if view.state.settled:
+        return goes_on(view)
+    if state_of(view) in _ENDING:
+        return False
+    return view.run.phase.is_held or bool(store.workflows.outline(view.run.id, limit=1, state=StepState.HELD))
+
+
+def goes_on(view: RunView) -> bool:
+    """Whether it is a dead letter that goes on where it stood: the others begin from nothing."""
+    return view.state is State.DEAD and (view.reason in GOES_ON or not view.run.phase.is_undone)
+
+
+def can_undo(view: RunView) -> bool:
+    return not view.state.settled and state_of(view) not in _ENDING
+
+
 def resume(store: Store, view: RunView, *, by: str) -> None:
     """Let a run go on that is held, or try again what could not be undone. Raises RunEnded."""
     id = view.run.id
-    if view.state is State.DEAD and _can_go_on(view):
-        done = store.jobs.resubmit([id], by=by) == [id]
-    elif not view.state.settled and _waits_for_an_operator(store, view):
-        done = store.workflows.direct(id, Phase.FORWARD, why="", by=by)
-    else:
+    if not can_resume(store, view):
         raise RunEnded(_nothing_to_resume(view))
+    if view.state.settled:
+        done = store.jobs.resubmit([id], by=by) == [id]
+    else:
+        done = store.workflows.direct(id, Phase.FORWARD, why="", by=by)
     if not done:
         raise RunEnded(f"The run {id} has changed meanwhile: look at it again. Nothing was done.")
 
@@ -91,10 +106,11 @@ def resume(store: Store, view: RunView, *, by: str) -> None:
 def undo(store: Store, view: RunView, why: str, *, by: str) -> None:
     """Undo what a run has done, the last step first. Raises RunEnded if it has ended, or is undone already."""
     id, state = view.run.id, in_words(state_of(view))
-    if view.state.settled:
-        raise RunEnded(f"The run {id} has ended ({state}): what it did stays as it is. Nothing was done.")
-    if state in ("undoing", "cancelling"):
-        raise RunEnded(f"The run {id} is {state} already. Nothing was done.")
+    if not can_undo(view):
+        ended = f"has ended ({state}): what it did stays as it is"
+        raise RunEnded(
+            f"The run {id} {ended if view.state.settled else f'is {state} already'}. Nothing was done."
+        )
     if not store.workflows.direct(id, Phase.UNDOING, why=why, by=by):
         raise RunEnded(f"The run {id} has ended meanwhile. Nothing was done.")
 
@@ -137,17 +153,6 @@ def new_arguments(step: StepView, given: Any) -> bytes | None:
         )
     refuse_deep(payload, "The arguments have", PAYLOAD_DEPTH)
     return payload
-
-
-def _can_go_on(view: RunView) -> bool:
-    return view.reason in GOES_ON or not view.run.phase.is_undone
-
-
-def _waits_for_an_operator(store: Store, view: RunView) -> bool:
-    """A run goes on when one of its held steps is mended; the others hold their branches still."""
-    if state_of(view) in ("cancelling", "undoing"):
-        return False
-    return view.run.phase.is_held or bool(store.workflows.outline(view.run.id, limit=1, state=StepState.HELD))
 
 
 def _nothing_to_resume(view: RunView) -> str:

@@ -6,7 +6,6 @@ from lateshift.model.words import counted, short
 from lateshift.model.workflow.run import GOES_ON, RunView, is_step
 from lateshift.model.workflow.step import StepOutline, StepState, shown_path
 from lateshift.store.contract import Store
-from lateshift.store.outlines import outlines
 
 
 def why_step(store: Store, id: str) -> str | None:
@@ -15,8 +14,7 @@ def why_step(store: Store, id: str) -> str | None:
     run = None if job is None or job.batch is None else store.workflows.look(job.batch, limit=0)
     if job is None or run is None or not is_step(job, (run.run.id,)):
         return None
-    steps = (step for page in outlines(store.workflows, run.run.id) for step in page)
-    step = next((step for step in steps if job.id in (step.job, step.undo_job)), None)
+    step = next(iter(store.workflows.outline(run.run.id, limit=1, job=job.id)), None)
     return f"job {id} {_said(run, step, undo=step is not None and step.undo_job == job.id)}"
 
 

@@ -1,15 +1,17 @@
 """All who listen on one event loop, served by one poller of each kind: what they cost the store does not grow with their number.
 
-A listener goes at its own pace: what it has not taken waits in one place for all, or in the store, never in a queue of its own."""
+A listener goes at its own pace: what it has not taken waits in one place for all, or in the store, never in a queue of its own. What it
+has taken, and its client has not read, is one small page."""
 
 import asyncio
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
-from lateshift.errors import JobUnknown, StoreError
+from lateshift.errors import StoreError, no_job
 from lateshift.model.events import JobEvent
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobView, State
@@ -18,14 +20,17 @@ from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
 from lateshift.runtime.together import Together
 from lateshift.store.contract import Store
-from lateshift.store.reply_contract import LeftOut, Published
+from lateshift.store.reply_contract import LeftOut, Published, Replies
 
 FIRST_LOOK = 0.05  # seconds between looks while something happens
 LAST_LOOK = 0.5  # and when nothing does
-PAGE = 500  # messages that are read at once
+PAGE = 500  # messages that are read at once for all who listen
+HELD = 100  # messages that a listener takes at once, and holds until its client has read them
+HELD_BYTES = 64 * 1024  # that these tell, but it is one message at the least
 LOOKED_AT = 100  # jobs that are looked at together
 WHOLE = 10  # and those of which the result is read: each may be large, and so may its arguments
 AT_HAND = 5_000  # newest messages that are kept for all listeners
+AT_HAND_BYTES = 32 * 1024 * 1024  # that these tell
 
 
 class Poller:
@@ -77,6 +82,14 @@ class Poller:
             await asyncio.sleep(pause)
 
 
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class _Page:
+    """What came after a number, the first of it. `left_out`: what may be gone before that."""
+
+    messages: Sequence[Published]
+    left_out: LeftOut | None = None
+
+
 class Channels:
     """What channels were told. Every listener hears all of them, and picks."""
 
@@ -84,7 +97,10 @@ class Channels:
         self._store = store
         self._poller = Poller(self._look)
         self._ring: deque[Published] = deque()
+        self._size = 0  # bytes of it
         self._floor: int | None = None  # the ring has all that came after it
+        self._behind: Together[int, _Page] = Together(self._read_behind)
+        self._held: WeakValueDictionary[int, _Page] = WeakValueDictionary()
 
     async def pages(self, after: int | None) -> AsyncIterator[Sequence[Published] | LeftOut]:
         """Without an end. `after`: the last number that was seen; None is from now on. Where some that came after it may be gone, that is
@@ -92,59 +108,91 @@ class Channels:
         whole = after is None  # until something was heard, nothing can have been missed
         last = await self._newest() if after is None else after
         if not self._poller.runs:
-            self._ring.clear()
+            self._clear()
             self._floor = None
         with self._poller.listening():
             while True:
                 news = self._poller.news
-                page = self._at_hand(last)
-                if page is None:
-                    page = await self._read(last)
-                if page:
-                    if not whole and (gap := await self._gap(last, page)):
-                        yield gap
-                    last, whole = page[-1].number, False
-                    yield page
+                page = self._at_hand(last) or await self._from_store(last)
+                if page.messages:
+                    if page.left_out and not whole:
+                        yield page.left_out
+                    last, whole = page.messages[-1].number, False
+                    yield page.messages
                 else:
                     await news.wait()
 
-    def _at_hand(self, after: int) -> Sequence[Published] | None:
-        """None if the ring does not reach back so far."""
+    def _at_hand(self, after: int) -> _Page | None:
+        """None if the ring does not reach back so far. Of what is in it nothing was left out: the reader has seen to that."""
         if self._floor is None or after < self._floor:
             return None
         start = bisect_right(self._ring, after, key=lambda message: message.number)
-        return list(islice(self._ring, start, start + PAGE))
+        end = min(start + HELD, len(self._ring))
+        return _Page(_few(self._ring[place] for place in range(start, end)))
+
+    async def _from_store(self, after: int) -> _Page:
+        """Those who ask together for the same share what is read, and those who hold the same hold it once: what came next is the same
+        whenever it is asked, unless nothing did."""
+        held = self._held.get(after)
+        if held is not None:
+            return held
+        page = await self._behind.put(after)
+        return self._held.setdefault(after, page) if page.messages else page
 
     async def _look(self) -> bool:
         if self._floor is None:
             self._floor = await self._newest()
             return True  # what came before that, those who wait may not have seen
         last = self._ring[-1].number if self._ring else self._floor
-        found = await self._read(last)
-        if (
-            found and last and await self._gap(last, found)
-        ):  # who has not heard so far reads in the store, and is told
-            self._ring.clear()
-            self._floor = found[0].number - 1
-        self._ring.extend(found)
-        while len(self._ring) > AT_HAND:
-            self._floor = self._ring.popleft().number
-        return bool(found)
+        found = await aside(self._read, last, PAGE)
+        if found.left_out:  # who has not heard so far reads in the store, and is told
+            self._clear()
+            self._floor = found.left_out.before - 1
+        self._ring.extend(found.messages)
+        self._size += sum(len(message.told) for message in found.messages)
+        while len(self._ring) > AT_HAND or self._size > AT_HAND_BYTES:
+            oldest = self._ring.popleft()
+            self._size -= len(oldest.told)
+            self._floor = oldest.number
+        return bool(found.messages)
 
-    async def _gap(self, last: int, page: Sequence[Published]) -> LeftOut | None:
-        """What may be gone between the last and these. Nothing as long as the last is kept itself; then nobody has used the numbers."""
-        first = page[0].number
-        if first == last + 1 or any(kept.number == last for kept in (await self._read(last - 1))[:1]):
-            return None
-        return LeftOut(after=last, before=first)
+    def _clear(self) -> None:
+        self._ring.clear()
+        self._size = 0
 
     async def _newest(self) -> int:
         store = await aside(self._store)
         return await aside(store.replies.newest)
 
-    async def _read(self, after: int) -> list[Published]:
-        store = await aside(self._store)
-        return await aside(store.replies.published, after, PAGE)
+    def _read_behind(self, places: Sequence[int]) -> list[_Page]:
+        found = {after: self._read(after, HELD, HELD_BYTES) for after in set(places)}
+        return [found[after] for after in places]
+
+    def _read(self, after: int, limit: int, most: int | None = None) -> _Page:
+        replies = self._store().replies
+        found = replies.published(after, limit, most=most)
+        return _Page(found, _gap(replies, after, found))
+
+
+def _few(messages: Iterator[Published]) -> list[Published]:
+    """As many as HELD_BYTES are, the first in any case."""
+    few: list[Published] = []
+    size = 0
+    for message in messages:
+        size += len(message.told)
+        if few and size > HELD_BYTES:
+            break
+        few.append(message)
+    return few
+
+
+def _gap(replies: Replies, last: int, found: Sequence[Published]) -> LeftOut | None:
+    """What may be gone between the last and these. Nothing as long as the last is kept itself; then nobody has used the numbers."""
+    if not found or found[0].number == last + 1:
+        return None
+    if any(kept.number == last for kept in replies.published(last - 1, 1)):
+        return None
+    return LeftOut(after=last, before=found[0].number)
 
 
 class Jobs:
@@ -165,7 +213,7 @@ class Jobs:
         """With the place of each."""
         view = (await aside(self._read, [id])).get(id)
         if view is None:
-            raise JobUnknown(f"There is no job {id} in the store; it may have passed its retention.")
+            raise no_job(id)
         before: JobView | None = None
         with self._poller.listening(), self._watching(id, view):
             while True:

@@ -31,9 +31,9 @@ class Replies(Protocol):
         nothing is logged and left out, so that those behind it go on; then it may be fewer than there are. Refused (0) unless `term` is the
         courier's present one: two at once could send what belongs in a row in the wrong order."""
 
-    def published(self, after: int, limit: int) -> list[Published]:
+    def published(self, after: int, limit: int, *, most: int | None = None) -> list[Published]:
         """Messages of all channels with a higher number that have not passed their time, in their order. None is missed by going on with the last number: none
-        appears later with a lower one."""
+        appears later with a lower one. `most`: no more of them than tell so many bytes together, nor are more read; the first in any case."""
 
     def newest(self) -> int:
         """The number of the newest message there was; 0 if there never was one. One that cannot be read yet has a higher number."""

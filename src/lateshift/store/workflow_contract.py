@@ -12,7 +12,7 @@ from lateshift.model.depth import JSON_DEPTH, depth_of
 from lateshift.model.ids import JobId
 from lateshift.model.pipeline.progress import Tally
 from lateshift.model.workflow.run import Advance, Advanced, Loaded, Phase, RunRow, RunView, Signal
-from lateshift.model.workflow.step import StepOutline, StepState, StepView
+from lateshift.model.workflow.step import Kind, StepOutline, StepState, StepView
 
 STEPS_LOOKED_AT = 100_000  # of runs that are held or dead, where those are counted at which they are
 
@@ -31,6 +31,26 @@ class Told(Enum):
 
 class LateStep(Struct, frozen=True):
     """A step that was not done by its complete-by, and the job that it was."""
+
+    run: JobId
+    path: str
+    name: str
+    job: JobId
+
+
+class ToUndo(Struct, frozen=True):
+    """Steps of one run that would be undone in one way: by `undo`, or as it was tried, by `job`. None of both: those that would not. `path`: of
+    the first of them. `steps`: how many they are."""
+
+    run: JobId
+    path: str
+    undo: str | None
+    job: JobId | None
+    steps: int
+
+
+class Child(Struct, frozen=True):
+    """A step that is a run of its own and under way."""
 
     run: JobId
     path: str
@@ -92,9 +112,24 @@ class Workflows(Protocol):
         bytes of what they hold, but the first one in any case."""
 
     def outline(
-        self, id: JobId, *, after: str = "", limit: int, state: StepState | None = None
+        self,
+        id: JobId,
+        *,
+        after: str = "",
+        limit: int,
+        state: StepState | None = None,
+        kind: Kind | None = None,
+        job: JobId | None = None,
     ) -> list[StepOutline]:
-        """The same steps without what they hold; of all that a run has, see outlines.py."""
+        """The same steps without what they hold, also of one kind, or those of one job, that they were or that was to undo them; of all that
+        a run has, see outlines.py."""
+
+    def to_undo(self, ids: Sequence[JobId], *, limit: int) -> list[ToUndo]:
+        """What would be undone if these runs ended now. So many of their steps are looked at: where those that are given are as many, there may
+        be more. One that is under way may be done by then; one that has failed with nothing done, and one that is undone, are not undone."""
+
+    def children(self, ids: Sequence[JobId], *, limit: int) -> list[Child]:
+        """Up to so many steps of these runs that are runs of their own and have not ended, by their paths."""
 
     def step(self, id: JobId, path: str) -> StepView | None:
         """One step of a run, with all that it holds."""

@@ -64,7 +64,7 @@ def look(store: Store) -> Look:
             not run.state.settled for run in store.workflows.newest(None, RUNS_LOOKED_AT, phase=Phase.UNDOING)
         ),
         batches_open=len(batches),
-        batch_jobs_left=sum(max(0, it.total - it.completed - it.failed - it.cancelled) for it in batches),
+        batch_jobs_left=sum(max(0, it.total - it.done) for it in batches),
         replies_waiting=replies,
         oldest_reply=timedelta(0) if told_at is None else max(timedelta(0), now - told_at),
         without_key=sum(it.count for it in without_key(store, SEALED_LOOKED_AT)),

@@ -42,3 +42,4 @@ ROUTES: tuple[Route, ...] = (
     *hooks.ROUTES,
     *health.ROUTES,
 )
+ROUTE_OF = {route.handler: route for route in ROUTES}

@@ -125,6 +125,6 @@ def _meant(asked: Asked) -> Chosen:
 
 ROUTES = (
     Route(method="POST", path="/v1/bulk/preview", handler=preview_bulk, takes=Bulk, gives=BulkPreview, dear=True, scope=Scope.OPERATE,
-          reach=Reach.ONE, forgets=True),
+          reach=Reach.ONE, previews=True),
     Route(method="POST", path="/v1/bulk", handler=do_bulk, takes=Bulk, gives=BulkDone, dear=True, scope=Scope.OPERATE, reach=Reach.ONE),
 )  # fmt: skip

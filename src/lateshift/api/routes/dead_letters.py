@@ -173,7 +173,7 @@ ROUTES = (
     Route(method="GET", path="/v1/dead-letters", handler=list_dead_letters, asks=GroupQuery, gives=GroupPage,
           dear=True, scope=Scope.READ, reach=Reach.ONE),
     Route(method="POST", path="/v1/dead-letters/preview", handler=preview_dead_letters, takes=Chosen, gives=PlanDocument,
-          dear=True, scope=Scope.OPERATE, besides=Scope.ENQUEUE, besides_for=("change", "unset"), reach=Reach.ONE, forgets=True),
+          dear=True, scope=Scope.OPERATE, besides=Scope.ENQUEUE, besides_for=("change", "unset"), reach=Reach.ONE, previews=True),
     Route(method="POST", path="/v1/dead-letters/resubmit", handler=resubmit_dead_letters, takes=Chosen,
           gives=ResubmittedDocument, dear=True, scope=Scope.OPERATE, besides=Scope.ENQUEUE, besides_for=("change", "unset"),
           reach=Reach.ONE),

@@ -10,7 +10,7 @@ from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Done, Reach, Route
 from lateshift.api.routes.dead_letters import Which, letters_of, refuse_unless_named
 from lateshift.dead_letters.dead_letters import DeadLetters
-from lateshift.dead_letters.discarding import DISCARD_MOST, DiscardPlan, plan
+from lateshift.dead_letters.discarding import DISCARD_MOST, DiscardPlan, plan_these
 from lateshift.documents.dead_letters import (
     DiscardedDocument,
     DiscardPlanDocument,
@@ -75,14 +75,12 @@ def _letters(asked: Asked) -> DeadLetters | None:
 def _named(asked: Asked) -> DiscardPlan:
     named = asked.jobs(asked.body.ids)
     kept = asked.store.reports.kept(list(dict.fromkeys(asked.body.ids)))
-    found = plan(view for view in named if view is not None and view.id not in kept)
-    found.leave(asked.store, kept)
-    return found
+    return plan_these(asked.store, named, kept)
 
 
 ROUTES = (
     Route(method="POST", path="/v1/dead-letters/discard/preview", handler=preview_discard, takes=Unwanted,
-          gives=DiscardPlanDocument, dear=True, scope=Scope.OPERATE, reach=Reach.ONE, forgets=True),
+          gives=DiscardPlanDocument, dear=True, scope=Scope.OPERATE, reach=Reach.ONE, previews=True),
     Route(method="POST", path="/v1/dead-letters/discard", handler=discard_dead_letters, takes=Unwanted,
           gives=DiscardedDocument, dear=True, scope=Scope.OPERATE, reach=Reach.ONE),
     Route(method="POST", path="/v1/jobs/{id}/discard", handler=discard_job, gives=Done, scope=Scope.OPERATE, reach=Reach.ONE),

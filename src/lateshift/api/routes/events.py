@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from lateshift.api.problem import Refused
 from lateshift.api.route import EVENT_STREAM, Answer, Asked, Reach, Route, Stream
 from lateshift.api.streaming import frame
-from lateshift.errors import OptionInvalid
+from lateshift.errors import OptionInvalid, no_event
 from lateshift.model import watching
 from lateshift.model.access import Scope
 from lateshift.model.events import JobEvent, hidden_event
@@ -73,10 +73,8 @@ async def _resumed(asked: Asked, pattern: str, after: int) -> Stream:
     """Raises Refused for what no event has as its number. A browser stops at that, and would else listen to nothing for ever."""
     newest = await aside(asked.store.replies.newest)
     if after > newest:
-        raise _unknown(
-            f"There is no event {after}; the newest is {newest}. It is of another store, or of one that was restored from a backup since: "
-            "ask without Last-Event-ID, and you are told what comes from now on."
-        )
+        remedy = "ask without Last-Event-ID, and you are told what comes from now on."
+        raise _unknown(str(no_event(after, newest, remedy)))
     kept = await aside(asked.store.replies.published, after - 1, 1)
     first = kept[0].number if kept else newest + 1
     if first <= after + 1:

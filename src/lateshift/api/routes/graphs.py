@@ -5,7 +5,6 @@ from typing import Literal
 from msgspec import Struct
 
 from lateshift.api.route import Answer, Asked, Reach, Route
-from lateshift.errors import JobUnknown, RunUnknown
 from lateshift.model.access import Scope
 from lateshift.operating import runs
 from lateshift.operating.graphs import graph_of_code, graph_of_run
@@ -26,12 +25,7 @@ def draw_workflow(asked: Asked) -> Answer:
 
 def draw_run(asked: Asked) -> Answer:
     """What a run did, step by step, drawn likewise."""
-    try:
-        asked.job()
-    except JobUnknown:
-        raise RunUnknown(
-            f"There is no run {asked.id} in the store; it may have passed its retention."
-        ) from None
+    asked.run_job()
     view, _ = runs.found(asked.store, asked.id)
     return _drawn(graph_of_run(asked.store, view, asked.store.clock.now()), asked.query.format)
 

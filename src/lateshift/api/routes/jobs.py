@@ -15,19 +15,19 @@ from lateshift.api.paging import Paging, paged
 from lateshift.api.problem import RETRY_AFTER, Refused
 from lateshift.api.route import Answer, Asked, Done, Reach, Route
 from lateshift.api.routes.narrowing import Narrowed, Tag, filter_of
-from lateshift.api.steps import allow_sent, own_logs
+from lateshift.api.steps import allow_sent, own_logs, sends_a_run
 from lateshift.clock import Clock
 from lateshift.dead_letters.resubmission import Course, Resubmission
 from lateshift.documents.explanations import ExplanationDocument, explanation_document
 from lateshift.documents.jobs import JobBrief, JobDocument, job_brief, job_whole
 from lateshift.documents.logs import LogDocument, log_document
-from lateshift.errors import ArgumentsInvalid, JobUnknown, KeyConflict, OptionInvalid, RunEnded
+from lateshift.errors import ArgumentsInvalid, KeyConflict, OptionInvalid, RunEnded, no_job
 from lateshift.model import reply
 from lateshift.model.access import Scope
 from lateshift.model.explaining.explain import explain
 from lateshift.model.explaining.narrowing import narrowed
 from lateshift.model.ids import JobId
-from lateshift.model.job import PRIORITIES, JobView, State
+from lateshift.model.job import PRIORITIES, JobView
 from lateshift.model.reply import CORRELATION_LIMIT, URL_LIMIT
 from lateshift.model.retry import LONGEST_DELAY
 from lateshift.model.search import Found
@@ -241,7 +241,7 @@ def explain_job(asked: Asked) -> ExplanationDocument:
     view = asked.job()
     facts = asked.store.reports.facts(view.id)
     if facts is None:
-        raise JobUnknown(f"There is no job {view.id} in the store any more.")
+        raise no_job(view.id)
     return explanation_document(explain(facts if asked.sees_all else narrowed(facts, asked.shows)))
 
 
@@ -276,10 +276,7 @@ def resubmit_job(asked: Asked) -> Done:
 
     Other arguments are new work: they ask for the scope `enqueue` too."""
     view = asked.job()
-    if (why := why_step(asked.store, str(view.id))) is not None and view.state in (
-        State.DEAD,
-        State.CANCELLED,
-    ):
+    if view.state.uncompleted and (why := why_step(asked.store, str(view.id))) is not None:
         raise RunEnded(f"The {why}")
     allow_sent(asked, view)
     change = change_of(asked.body.change, asked.body.unset)
@@ -288,7 +285,7 @@ def resubmit_job(asked: Asked) -> Done:
     resubmission = Resubmission(
         asked.store, by=asked.by, change=change, tasks=asked.app.tasks if change is not None else None
     )
-    ended = [view] if view.state in (State.DEAD, State.CANCELLED) else []
+    ended = [view] if view.state.uncompleted else []
     if change is not None and not ended:
         raise OptionInvalid(
             f"The job {view.id} is {view.state.label}: only arguments of dead and cancelled ones are changed.",
@@ -322,7 +319,7 @@ ROUTES = (
           reach=Reach.ONE),
     Route(method="GET", path="/v1/upcoming", handler=list_upcoming, asks=Paging, gives=JobsToCome, dear=True, scope=Scope.READ,
           reach=Reach.OWN),
-    Route(method="POST", path="/v1/jobs/{id}/cancel", handler=cancel_job, gives=Done, scope=Scope.OPERATE, reach=Reach.ONE),
-    Route(method="POST", path="/v1/jobs/{id}/resubmit", handler=resubmit_job, takes=Change, gives=Done, scope=Scope.OPERATE,
+    Route(method="POST", path="/v1/jobs/{id}/cancel", handler=cancel_job, gives=Done, judges=sends_a_run, scope=Scope.OPERATE, reach=Reach.ONE),
+    Route(method="POST", path="/v1/jobs/{id}/resubmit", handler=resubmit_job, takes=Change, gives=Done, judges=sends_a_run, scope=Scope.OPERATE,
           besides=Scope.ENQUEUE, besides_for=("change", "unset"), reach=Reach.ONE),
 )  # fmt: skip

@@ -10,8 +10,7 @@ from lateshift.api.problem import Refused
 from lateshift.api.route import Asked
 from lateshift.model.job import JobFilter, State
 from lateshift.model.tags import TAG_LIMIT
-from lateshift.operating.digits import LEAST_DIGITS, WHOLE, digits_in
-from lateshift.operating.moments import moment
+from lateshift.operating.written import LEAST_DIGITS, WHOLE, digits_in, moment
 
 Tag: TypeAlias = Annotated[str, Meta(min_length=1, max_length=TAG_LIMIT, pattern=r"^[^\x00]*$")]
 StateName: TypeAlias = Literal["scheduled", "ready", "running", "blocked", "completed", "cancelled", "dead"]

@@ -79,7 +79,7 @@ class Looked(Struct, frozen=True, kw_only=True):
 def look(asked: Asked, over: Over) -> Looked:
     """For one who may see some queues only, their figures are added up. Bounded: counts stop, figures are kept ready by period."""
     store, now = asked.store, asked.store.clock.now()
-    whole = asked.token is None or not asked.token.queues
+    whole = asked.sees_all
     there = all_queues(store, asked.app.declared_queues(), COUNTED_NOW)
     queues = [queue for queue in there if asked.shows(queue.name)]
     members = store.reports.members() if whole else []

@@ -16,7 +16,7 @@ from lateshift.model.access import Scope
 from lateshift.model.job import PRIORITIES
 from lateshift.model.retry import LONGEST_DELAY
 from lateshift.model.scheduling.plan import CATCH_UP_MOST
-from lateshift.model.scheduling.timing import count_ticks, in_zone, timing_of, upcoming
+from lateshift.model.scheduling.timing import in_zone, timing_of, upcoming
 from lateshift.operating import schedule_making as operating
 
 Span = Annotated[float, Meta(ge=0, le=LONGEST_DELAY.total_seconds())]
@@ -134,9 +134,8 @@ def backfill_schedule(asked: Asked) -> BatchDocument:
     """A job for each tick of a range in the past, as a batch. Repeated, it makes none twice, and goes on where it was interrupted."""
     body: BackfillBody = asked.body
     schedule = asked.schedule()
-    timing = schedule.view().plan.timing
     start, end = in_zone("start", body.start), in_zone("end", body.end)
-    if count_ticks(timing, start - timedelta(microseconds=1), end, BACKFILL_MOST + 1) > BACKFILL_MOST:
+    if schedule.count(start, end, BACKFILL_MOST + 1) > BACKFILL_MOST:
         raise Refused(
             422, "body-invalid", f"One request fills {BACKFILL_MOST:,} ticks: take several.", field="end"
         )

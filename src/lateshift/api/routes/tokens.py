@@ -15,7 +15,7 @@ from lateshift.errors import OptionInvalid
 from lateshift.model.access import TOKEN_NAME_LIMIT, TOKEN_QUEUES_MOST, Scope, Token, TokenState, new_token
 from lateshift.model.retry import LONGEST_DELAY
 from lateshift.model.words import duration
-from lateshift.operating.durations import length
+from lateshift.operating.written import length
 from lateshift.store.access_contract import AuditRow, TokenPlace, place_of
 
 _LONGEST = LONGEST_DELAY.total_seconds()

@@ -10,29 +10,28 @@ from lateshift.api.bounds import PAGE, PAGE_BYTES, PAGE_MOST, RUNS_LOOKED_AT, Cu
 from lateshift.api.owning import owned_key
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Done, Reach, Route
-from lateshift.api.steps import allow_again, allow_step, allow_undone, listed, own_view
+from lateshift.api.steps import allow_again, allow_step, allow_undone, looks_at_steps, own_runs, own_view
 from lateshift.app.workflows import tell
-from lateshift.documents.hiding import shown_run, shown_runs
+from lateshift.documents.hiding import shown_run
 from lateshift.documents.reading import readable
 from lateshift.documents.workflows import (
     STATES,
     RunDocument,
     WholeRun,
-    run_document,
     state_of,
     whole_document,
 )
-from lateshift.errors import JobUnknown, KeyConflict, RunUnknown, TaskUnknown
+from lateshift.errors import KeyConflict, RunUnknown, TaskUnknown
 from lateshift.model.access import Scope
 from lateshift.model.job import JobView
 from lateshift.model.outcome import MESSAGE_LIMIT
 from lateshift.model.sealed import hidden
 from lateshift.model.workflow.run import RunView, Signal
-from lateshift.model.workflow.step import Kind, StepView, shown_path
+from lateshift.model.workflow.step import StepView, shown_path
 from lateshift.operating import runs
 from lateshift.operating.resuming import RESUMED_AT_ONCE, resume_all
 from lateshift.operating.signals import awaited
-from lateshift.operating.steps import is_task, refuse_misfit, refuse_misfit_list
+from lateshift.operating.steps import refuse_misfit
 from lateshift.store.contract import Store
 
 
@@ -116,9 +115,7 @@ def list_workflows(asked: Asked) -> RunsPage:
         raise Refused(422, "query-invalid", f"A run's state is one of {', '.join(STATES)}.", field="state")
     start = asked.cursors.read(query.cursor, UUID)
     found, last = runs.newest(asked.store, start, query.limit, query.name, query.state, most=RUNS_LOOKED_AT)
-    now = asked.store.clock.now()
-    views = [view for view in shown_runs(asked.store, found) if asked.shows(view.queue)]
-    shown = [run_document(listed(asked, view), now) for view in views]
+    shown = own_runs(asked, found, asked.store.clock.now())
     return RunsPage(runs=shown, next=asked.cursors.write(last))
 
 
@@ -126,13 +123,13 @@ def show_workflow(asked: Asked) -> WholeRun:
     """One run with its steps, and with what it was told and has not taken: all of them, or page by page if they are many or large.
 
     A token that is for some queues sees nothing of what steps hold that are jobs of others."""
-    job, start, store = _job(asked), asked.cursors.read(asked.query.cursor, StepsPlace), asked.store
+    job, start, store = asked.run_job(), asked.cursors.read(asked.query.cursor, StepsPlace), asked.store
     place = start or StepsPlace()
     signals = store.workflows.told(job.id, asked.query.limit, after=place.signal, most=PAGE_BYTES)
     left = max(0, PAGE_BYTES - sum(len(signal.data or b"") for signal in signals))
     view = store.workflows.look(job.id, after=place.step, limit=asked.query.limit, most=left)
     if view is None:
-        raise RunUnknown(runs.no_run(job))
+        raise RunUnknown(runs.without_run(job))
     more = _behind(store, view, signals, place)
     seen = own_view(asked, view, whole=start is None and more is None)
     return whole_document(shown_run(store, seen), job, signals, store.clock.now(), asked.cursors.write(more))
@@ -159,9 +156,9 @@ def signal_workflow(asked: Asked) -> Signalled:
     """Tell a run something. One that comes before the run waits for it is kept.
 
     One that is held takes it when it is resumed: then `state` is `held`. `Idempotency-Key` is the key of the signal: the same key again is the same signal, and with another body a conflict."""
-    job = _job(asked)
+    job = asked.run_job()
     if not job.is_run:
-        raise RunUnknown(runs.no_run(job))
+        raise RunUnknown(runs.without_run(job))
     waits = awaited(asked.store, job.id)  # before it goes on
     try:
         key = owned_key(asked.key, asked.token, sensitive=job.sensitive)
@@ -249,28 +246,16 @@ def resubmit_step(asked: Asked) -> StepDone:
 def _refuse_misfit(asked: Asked, view: RunView, step: StepView, payload: bytes | None) -> None:
     """The names of other tasks are told to those who may see all."""
     try:
-        if is_task(step):
-            refuse_misfit(asked.store, asked.app, step, payload)
-        elif step.kind is Kind.GATHER and payload is not None:
-            refuse_misfit_list(asked.store, asked.app, view.run.id, step, payload)
+        refuse_misfit(asked.store, asked.app, view.run.id, step, payload)
     except TaskUnknown:
         if asked.sees_all:
             raise
         raise TaskUnknown(f"The app {asked.app.name} has no task for step {asked.step}.") from None
 
 
-def _job(asked: Asked) -> JobView:
-    try:
-        return asked.job()
-    except JobUnknown:
-        raise RunUnknown(
-            f"There is no run {asked.id} in the store; it may have passed its retention."
-        ) from None
-
-
 def _found(asked: Asked) -> tuple[RunView, JobView]:
     """Without its steps."""
-    _job(asked)
+    asked.run_job()
     return runs.found(asked.store, asked.id)
 
 
@@ -282,14 +267,14 @@ ROUTES = (
           reach=Reach.ONE),
     Route(method="POST", path="/v1/workflows/{id}/signal", handler=signal_workflow, takes=SignalBody, gives=Signalled,
           scope=Scope.OPERATE, reach=Reach.ONE, keyed=True),
-    Route(method="POST", path="/v1/workflows/{id}/resume", handler=resume_workflow, gives=Done, scope=Scope.OPERATE,
+    Route(method="POST", path="/v1/workflows/{id}/resume", handler=resume_workflow, gives=Done, judges=looks_at_steps, scope=Scope.OPERATE,
           reach=Reach.ONE),
     Route(method="POST", path="/v1/workflows/resume", handler=resume_workflows, takes=HeldRuns, gives=ResumedRuns,
           dear=True, scope=Scope.OPERATE, reach=Reach.ALL),
-    Route(method="POST", path="/v1/workflows/{id}/undo", handler=undo_workflow, takes=Why, gives=Done, scope=Scope.OPERATE,
+    Route(method="POST", path="/v1/workflows/{id}/undo", handler=undo_workflow, takes=Why, gives=Done, judges=looks_at_steps, scope=Scope.OPERATE,
           reach=Reach.ONE),
-    Route(method="POST", path="/v1/workflows/{id}/cancel", handler=cancel_workflow, gives=Done, scope=Scope.OPERATE,
+    Route(method="POST", path="/v1/workflows/{id}/cancel", handler=cancel_workflow, gives=Done, judges=looks_at_steps, scope=Scope.OPERATE,
           reach=Reach.ONE),
-    Route(method="POST", path="/v1/workflows/{id}/steps/{step}/resubmit", handler=resubmit_step, takes=StepArguments, gives=StepDone,
+    Route(method="POST", path="/v1/workflows/{id}/steps/{step}/resubmit", handler=resubmit_step, takes=StepArguments, gives=StepDone, judges=looks_at_steps,
           scope=Scope.OPERATE, besides=Scope.ENQUEUE, besides_for=("arguments",), reach=Reach.ONE),
 )  # fmt: skip

@@ -10,8 +10,6 @@ from lateshift.model.job import JobFilter, State
 
 FAILURES_SHOWN = 20  # dead letters on the page of a batch
 
-_ROUTES = {route.handler: route for route in batches.ROUTES}
-
 
 def batches_page(asked: Asked) -> Context:
     """The newest batches, a page of them by their ids, each with its own counts."""
@@ -37,5 +35,5 @@ PAGES = (
     Page(path="/batches", title="Batches", section="Batches", template="batches.html", handler=batches_page, scope=Scope.READ,
          reach=Reach.ALL, asks=Paging),
     Page(path="/batches/{id}", title="Batch", section="Batches", template="batch.html", handler=batch_page, scope=Scope.READ,
-         reach=Reach.ALL, actions={"cancel": Action(route=_ROUTES[batches.cancel_batch], says=_cancelled)}),
+         reach=Reach.ALL, actions={"cancel": Action(batches.cancel_batch, says=_cancelled)}),
 )  # fmt: skip

@@ -8,7 +8,6 @@ from lateshift.model.access import Scope
 from lateshift.operating.names import require_breaker
 
 BREAKERS_SHOWN = 200  # those that are open first
-_ROUTES = {route.handler: route for route in queues.ROUTES}
 
 
 def breakers_page(asked: Asked) -> Context:
@@ -31,6 +30,6 @@ PAGES = (
          scope=Scope.READ, reach=Reach.ALL),
     Page(path="/breakers/{name:path}", title="Breaker", section="Breakers", template="breaker.html", handler=breaker_page,
          scope=Scope.READ, reach=Reach.ALL, actions={
-             "open": Action(route=_ROUTES[queues.open_breaker]), "close": Action(route=_ROUTES[queues.close_breaker]),
+             "open": Action(queues.open_breaker), "close": Action(queues.close_breaker),
          }),
 )  # fmt: skip

@@ -5,8 +5,6 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-import msgspec
-
 from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Reach
 from lateshift.api.routes import dead_letters, discarding
@@ -15,7 +13,7 @@ from lateshift.api.steps import sent_elsewhere
 from lateshift.dashboard.choosing import known, own_queues
 from lateshift.dashboard.page import Action, Context, Form, Page, back_to
 from lateshift.dashboard.telling import Row
-from lateshift.dashboard.typed import whole_in
+from lateshift.dashboard.typed import object_in, whole_in
 from lateshift.dead_letters.dead_letters import DeadLetters
 from lateshift.documents.dead_letters import DiscardedDocument
 from lateshift.model.access import Scope
@@ -28,7 +26,6 @@ from lateshift.model.words import counted, duration
 DEAD_ON_A_PAGE = 1_000  # newest dead letters that a page groups; the command line looks at more
 LETTERS_SHOWN = 20  # of one group
 
-_ROUTES = {route.handler: route for route in (*dead_letters.ROUTES, *discarding.ROUTES)}
 _FILTERS = ("queue", "task", "reason", "like")
 _LISTED = ("queue", "task", "reason")  # of these the groups that one came from
 
@@ -80,24 +77,14 @@ def _letters(asked: Asked, **narrowed: str | None) -> DeadLetters:
 
 
 def chosen(form: Form) -> Any:
-    """Which, how many of them at most, how fast, and the new values for some of their arguments. Raises Refused if those are no JSON
-    object."""
+    """Which, how many of them at most, how fast, and the new values for some of their arguments."""
     body = which(form)
     if pace := form.get("rate", "").strip():
         body["rate"] = pace
     if (most := whole_in(form, "limit")) is not None:
         body["limit"] = most
-    typed = form.get("change", "").strip()
-    if typed:
-        try:
-            body["change"] = msgspec.json.decode(typed, type=dict[str, Any])
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise Refused(
-                422,
-                "arguments-invalid",
-                f"The new values are a JSON object, by name: {error}.",
-                field="change",
-            ) from None
+    if form.get("change", "").strip():
+        body["change"] = object_in(form, "change")
     return body
 
 
@@ -119,19 +106,17 @@ def _says_gone(done: DiscardedDocument) -> str:
     return f"{counted(len(done.discarded), 'job')} discarded.{left}"
 
 
-PREVIEW_DISCARD = Action(route=_ROUTES[discarding.preview_discard], body=which, shows="discard_preview.html")
+PREVIEW_DISCARD = Action(discarding.preview_discard, body=which, shows="discard_preview.html")
 _DISCARD = Action(
-    route=_ROUTES[discarding.discard_dead_letters],
+    discarding.discard_dead_letters,
     body=which,
     says=_says_gone,
     leads=lambda done, form: back_to("/dead-letters", form, _LISTED),
 )
-_PREVIEW = Action(
-    route=_ROUTES[dead_letters.preview_dead_letters], body=chosen, shows="dead_letters_preview.html"
-)
+_PREVIEW = Action(dead_letters.preview_dead_letters, body=chosen, shows="dead_letters_preview.html")
 _PREVIEW_OF_GROUP = replace(_PREVIEW, place="again")
 _RESUBMIT = Action(
-    route=_ROUTES[dead_letters.resubmit_dead_letters],
+    dead_letters.resubmit_dead_letters,
     body=chosen,
     says=_says,
     leads=lambda done, form: back_to("/dead-letters", form, _LISTED),

@@ -3,11 +3,8 @@
 from typing import Any
 from uuid import UUID
 
-import msgspec
 from msgspec import Struct
 
-from lateshift.api.bounds import JSON_DEPTH
-from lateshift.api.problem import Refused
 from lateshift.api.route import Asked, Done, Reach
 from lateshift.api.routes import jobs
 from lateshift.api.steps import own_logs
@@ -15,8 +12,8 @@ from lateshift.dashboard.page import Action, Context, Form, Page, says_done
 from lateshift.dashboard.pages.dead_letters import PREVIEW_DISCARD
 from lateshift.dashboard.steps import STEPS_SHOWN
 from lateshift.dashboard.telling import life_of
+from lateshift.dashboard.typed import object_in
 from lateshift.model.access import Scope, standing
-from lateshift.model.depth import depth_of
 from lateshift.model.job import JobView, State
 from lateshift.model.sealed import MASK
 from lateshift.model.workflow.run import GOES_ON
@@ -25,8 +22,6 @@ from lateshift.operating.since import HELD_LOOKED_AT
 
 KIN_SHOWN = 50  # descendants of a job
 AUDIT_SHOWN = 20  # lines of the audit about it
-
-_ROUTES = {route.handler: route for route in jobs.ROUTES}
 
 
 def job_page(asked: Asked) -> Context:
@@ -58,7 +53,7 @@ class Part(Struct, frozen=True, kw_only=True):
 
 def _part_of(asked: Asked, view: JobView) -> Part | None:
     """Where the dead job of a step is mended, and why it is not here. Looks at the held steps of its run and at the first STEPS_SHOWN, without what they hold."""
-    if view.state not in (State.DEAD, State.CANCELLED) or view.batch is None:
+    if not view.state.uncompleted or view.batch is None:
         return None
     workflows = asked.store.workflows
     if (first := workflows.look(view.batch, limit=0)) is None:
@@ -127,24 +122,16 @@ def _cancelled(done: Done) -> str:
 
 
 def edited(form: Form) -> Any:
-    """The arguments as they were typed. Raises Refused if that is no JSON object."""
-    typed = form.get("arguments", "")
-    try:
-        if depth_of(typed.encode()) > JSON_DEPTH:
-            raise ValueError(f"more than {JSON_DEPTH} objects and lists inside one another")
-        return {"change": msgspec.json.decode(typed, type=dict[str, Any])}
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise Refused(
-            422, "arguments-invalid", f"The arguments are a JSON object, by name: {error}.", field="arguments"
-        ) from None
+    """The arguments as they were typed."""
+    return {"change": object_in(form, "arguments")}
 
 
 PAGES = (
     Page(path="/jobs/{id}", title="Job", section="Jobs", template="job.html", handler=job_page, scope=Scope.READ, reach=Reach.ONE,
          actions={
-             "cancel": Action(route=_ROUTES[jobs.cancel_job], says=_cancelled),
-             "resubmit": Action(route=_ROUTES[jobs.resubmit_job], body=lambda form: {}),
-             "edit": Action(route=_ROUTES[jobs.resubmit_job], body=edited, place="edit"),
+             "cancel": Action(jobs.cancel_job, says=_cancelled),
+             "resubmit": Action(jobs.resubmit_job, body=lambda form: {}),
+             "edit": Action(jobs.resubmit_job, body=edited, place="edit"),
              "discard-preview": PREVIEW_DISCARD,
          }),
 )  # fmt: skip

@@ -17,12 +17,11 @@ from lateshift.dashboard.telling import rows_of
 from lateshift.model.access import Scope
 from lateshift.model.search import LOOKED_AT, Found
 from lateshift.model.words import counted
-from lateshift.operating.digits import LEAST_DIGITS, digits_in
+from lateshift.operating.written import LEAST_DIGITS, digits_in
 from lateshift.store.contract import ENDINGS_LOOKED_AT
 
 LOOKED_BACK = "7d"  # for a text that is looked for, where nobody said how far
 
-_ROUTES = {route.handler: route for route in bulk.ROUTES}
 _DONE = {"cancel": "cancelled, or told to stop", "resubmit": "ready again"}
 
 
@@ -90,7 +89,7 @@ def _says(done: BulkDone) -> str:
 PAGES = (
     Page(path="/jobs", title="Jobs", section="Jobs", template="jobs.html", handler=list_page, dear=True, scope=Scope.READ, reach=Reach.ONE,
          asks=JobsPageQuery, actions={
-             "preview": Action(route=_ROUTES[bulk.preview_bulk], body=chosen, shows="jobs_preview.html"),
-             "bulk": Action(route=_ROUTES[bulk.do_bulk], body=chosen, says=_says, leads=lambda done, form: back_to("/jobs", form, NARROWING)),
+             "preview": Action(bulk.preview_bulk, body=chosen, shows="jobs_preview.html"),
+             "bulk": Action(bulk.do_bulk, body=chosen, says=_says, leads=lambda done, form: back_to("/jobs", form, NARROWING)),
          }),
 )  # fmt: skip

@@ -16,7 +16,7 @@ def overview_page(asked: Asked) -> Context:
     query: OverviewQuery = asked.query
     over = Over[query.over.upper()]
     seen = look(asked, over)
-    whole = asked.token is None or not asked.token.queues
+    whole = asked.sees_all
     return {
         "seen": seen, "pace": seen.pace, "over": query.over, "charts": charts(seen.samples, over, workers=whole),
     }  # fmt: skip

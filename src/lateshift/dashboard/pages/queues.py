@@ -14,7 +14,7 @@ from lateshift.model.figures import Over
 from lateshift.operating import overview, pace
 from lateshift.operating.attention import COUNTED_NOW
 from lateshift.operating.names import check_queue
-from lateshift.operating.queues import all_queues
+from lateshift.operating.queues import all_queues, queue_names
 from lateshift.store.contract import QueueView
 from lateshift.store.guard_contract import TENANT_COUNTED
 
@@ -23,7 +23,6 @@ QUEUES_SHOWN = 100  # on one page
 TENANTS_SHOWN = 50
 SESSIONS_LOOKED_AT = 200  # that are held, of a queue
 WORKERS_SHOWN = 20
-_ROUTES = {route.handler: route for route in (*queues.ROUTES, *guards.ROUTES)}
 
 
 class QueuesQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,13 +68,19 @@ def queue_page(asked: Asked) -> Context:
     # In order of the queues.
     held = store.sessions.list(held=True, limit=SESSIONS_LOOKED_AT, after=(name, ""), whole=False)
     return {
-        "queue": queue, "over": query.over, "charts": charts(overview.course(store, name, over, now), over, workers=False),
+        "queue": queue, "known": _is_known(asked, queue), "over": query.over, "charts": charts(overview.course(store, name, over, now), over, workers=False),
         "per_second": goes.per_second, "drain": goes.drain, "shown": _shown(queue, goes.backlog, goes.cut),
         "rules": [rule for rule in store.rules.list() if (rule.scope, rule.name) == ("queue", name)],
         "tenants": store.queues.tenants(name, TENANTS_SHOWN), "tenants_most": TENANTS_SHOWN, "tenant_counted": TENANT_COUNTED,
         "sessions": [it for it in held if it.queue == name],
         "served": serving[:WORKERS_SHOWN], "more_served": max(0, len(serving) - WORKERS_SHOWN),
     }  # fmt: skip
+
+
+def _is_known(asked: Asked, queue: QueueView) -> bool:
+    """Whether anything but an address names it."""
+    stands = any(getattr(queue, state) for state in STATES) or queue.paused_at is not None
+    return stands or queue.name in queue_names(asked.store, asked.app.declared_queues())
 
 
 def _shown(queue: QueueView, backlog: int, more: bool) -> dict[str, str]:
@@ -94,7 +99,7 @@ PAGES = (
          reach=Reach.OWN, asks=QueuesQuery),
     Page(path="/queues/{name}", title="Queue", section="Queues", template="queue.html", handler=queue_page, scope=Scope.READ,
          reach=Reach.ONE, asks=OverviewQuery, actions={
-             "pause": Action(route=_ROUTES[queues.pause_queue]), "resume": Action(route=_ROUTES[queues.resume_queue]),
-             "release": Action(route=_ROUTES[guards.release_session]),
+             "pause": Action(queues.pause_queue), "resume": Action(queues.resume_queue),
+             "release": Action(guards.release_session),
          }),
 )  # fmt: skip

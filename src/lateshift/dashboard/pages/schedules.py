@@ -1,6 +1,6 @@
 """Schedules: when each fires next and what became of its last ticks; and one, with what can be done about it."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -16,15 +16,14 @@ from lateshift.documents.batches import BatchDocument
 from lateshift.documents.schedules import ScheduleDocument, TickDocument, both, outcome_in_words
 from lateshift.model.access import Scope
 from lateshift.model.scheduling.plan import Outcome
-from lateshift.model.scheduling.schedule import SCHEDULE_LATE, ScheduleView
-from lateshift.model.scheduling.timing import count_ticks, in_zone
+from lateshift.model.scheduling.schedule import SCHEDULE_LATE
+from lateshift.model.scheduling.timing import in_zone
 from lateshift.model.scheduling.zones import zone
 from lateshift.model.words import counted
-from lateshift.operating.moments import span
+from lateshift.operating.written import span
 from lateshift.schedules import Schedule
 
 UPCOMING = 10  # ticks to come
-_ROUTES = {route.handler: route for route in (*schedules.ROUTES, *schedule_making.ROUTES)}
 _CHANGED = ("timezone", "overlap", "catch_up")
 _OUTCOMES = {outcome.label: outcome for outcome in Outcome}
 MARKS = {
@@ -66,7 +65,7 @@ def schedule_page(asked: Asked) -> Context:
     return {
         "schedule": document, "ticks": _ticks(document), "missed": _missed(document, now), "query": asked.query,
         "upcoming": [(at, both(at, document.timezone)[0]) for at in schedule.upcoming(UPCOMING)],
-        "when": _when_it_fires(document), "backfill": _preview(schedule.view(), asked.query, now), "backfill_most": BACKFILL_MOST,
+        "when": _when_it_fires(document), "backfill": _preview(schedule, asked.query, now), "backfill_most": BACKFILL_MOST,
     }  # fmt: skip
 
 
@@ -85,7 +84,7 @@ def _missed(schedule: ScheduleDocument, now: datetime) -> bool:
     return not schedule.paused and schedule.next_at is not None and now - schedule.next_at > SCHEDULE_LATE
 
 
-def _preview(view: ScheduleView, query: SchedulePageQuery, now: datetime) -> int | None:
+def _preview(schedule: Schedule, query: SchedulePageQuery, now: datetime) -> int | None:
     """How many jobs a backfill would make, counted one further than it may make; None if none was asked about."""
     if query.since is None or query.until is None:
         return None
@@ -94,7 +93,7 @@ def _preview(view: ScheduleView, query: SchedulePageQuery, now: datetime) -> int
         raise Refused(
             422, "query-invalid", "A backfill goes from an earlier time to a later one, both in the past.", field="until"
         )  # fmt: skip
-    return count_ticks(view.plan.timing, since - timedelta(microseconds=1), until, BACKFILL_MOST + 1)
+    return schedule.count(since, until, BACKFILL_MOST + 1)
 
 
 def _instant(field: str, text: str) -> datetime:
@@ -177,11 +176,11 @@ PAGES = (
     Page(path="/schedules/{name:path}", title="Schedule", section="Schedules", template="schedule.html", handler=schedule_page,
          scope=Scope.READ, reach=Reach.ONE, asks=SchedulePageQuery, place="backfill",
          actions={
-             "pause": Action(route=_ROUTES[schedules.pause_schedule]), "resume": Action(route=_ROUTES[schedules.resume_schedule]),
-             "fire": Action(route=_ROUTES[schedules.fire_schedule], says=_fired),
-             "backfill": Action(route=_ROUTES[schedule_making.backfill_schedule], body=_range, says=_filled, place="backfill",
+             "pause": Action(schedules.pause_schedule), "resume": Action(schedules.resume_schedule),
+             "fire": Action(schedules.fire_schedule, says=_fired),
+             "backfill": Action(schedule_making.backfill_schedule, body=_range, says=_filled, place="backfill",
                                 leads=lambda batch, form: f"/batches/{batch.id}"),
-             "edit": Action(route=_ROUTES[schedule_making.edit_schedule], body=_change, says=_edited, place="edit"),
-             "remove": Action(route=_ROUTES[schedule_making.remove_schedule], leads=lambda done, form: "/schedules"),
+             "edit": Action(schedule_making.edit_schedule, body=_change, says=_edited, place="edit"),
+             "remove": Action(schedule_making.remove_schedule, leads=lambda done, form: "/schedules"),
          }),
 )  # fmt: skip

@@ -14,7 +14,6 @@ from lateshift.dashboard.typed import UNITS, seconds_in, words_in
 from lateshift.documents.tokens import TokenDocument, token_document
 from lateshift.model.access import Scope
 
-_ROUTES = {route.handler: route for route in tokens.ROUTES}
 ABOUT = {
     Scope.ENQUEUE: "start jobs", Scope.READ: "look at everything", Scope.OPERATE: "look, pause, cancel, resubmit",
     Scope.ADMIN: "all of that, and tokens",
@@ -66,8 +65,8 @@ PAGES = (
     Page(path="/tokens", title="Tokens", section="Tokens", template="tokens.html", handler=tokens_page, scope=Scope.ADMIN,
          reach=Reach.ALL, asks=tokens.TokenQuery,
          actions={
-             "create": Action(route=_ROUTES[tokens.create_token], body=_new, shows="token_made.html", place="create"),
-             "{id}/revoke": Action(route=_ROUTES[tokens.revoke_token]),
+             "create": Action(tokens.create_token, body=_new, shows="token_made.html", place="create"),
+             "{id}/revoke": Action(tokens.revoke_token),
          }),
     Page(path="/audit", title="Audit", section="Audit", template="audit.html", handler=audit_page, dear=True, scope=Scope.ADMIN,
          reach=Reach.ALL, asks=tokens.AuditQuery),

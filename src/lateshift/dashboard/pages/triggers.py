@@ -26,7 +26,6 @@ from lateshift.operating.names import trigger
 from lateshift.operating.refused import Retried
 
 RAW_SHOWN = 2_000  # bytes of an event that was refused
-_ROUTES = {route.handler: route for route in routes.ROUTES}
 
 
 class TriggerPageQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -104,9 +103,9 @@ PAGES = (
     Page(path="/triggers/{name:path}", title="Trigger", section="Triggers", template="trigger.html", handler=trigger_page, dear=True,
          scope=Scope.READ, reach=Reach.ALL, asks=TriggerPageQuery,
          actions={
-             "pause": Action(route=_ROUTES[routes.pause_a_trigger]), "resume": Action(route=_ROUTES[routes.resume_a_trigger]),
-             "refused/{id}/retry": Action(route=_ROUTES[routes.retry_refused], says=_retried),
-             "refused/{id}/discard": Action(route=_ROUTES[routes.discard_refused]),
-             "retry": Action(route=_ROUTES[routes.retry_all_refused], says=_retried),
+             "pause": Action(routes.pause_a_trigger), "resume": Action(routes.resume_a_trigger),
+             "refused/{id}/retry": Action(routes.retry_refused, says=_retried),
+             "refused/{id}/discard": Action(routes.discard_refused),
+             "retry": Action(routes.retry_all_refused, says=_retried),
          }),
 )  # fmt: skip

@@ -7,17 +7,16 @@ from msgspec import Struct
 from lateshift.api.bounds import PAGE_BYTES, Cursor
 from lateshift.api.route import Asked, Done, Reach
 from lateshift.api.routes import workflows
-from lateshift.api.steps import elsewhere, listed, made_elsewhere, own_view
+from lateshift.api.steps import elsewhere, has_button, own_runs, own_view
 from lateshift.dashboard.page import Action, Context, Form, Page
 from lateshift.dashboard.steps import STEPS_SHOWN, drawn, lines_of
 from lateshift.dashboard.typed import json_in
-from lateshift.documents.hiding import shown_run, shown_runs
+from lateshift.documents.hiding import shown_run
 from lateshift.documents.reading import readable
 from lateshift.documents.workflows import (
     STATES,
     run_document,
     signal_document,
-    state_of,
     step_document,
 )
 from lateshift.errors import RunUnknown
@@ -33,7 +32,6 @@ LATE = "late"  # which is no state of a run, but what somebody looks for
 LATE_MOST = 100  # late steps whose runs are listed
 HELD_SHOWN = 20  # held steps with a form each
 SIGNALS_SHOWN = 20  # that wait for a run
-_ROUTES = {route.handler: route for route in workflows.ROUTES}
 
 
 class RunPageQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,52 +49,56 @@ def list_page(asked: Asked) -> Context:
 
 
 def _late(asked: Asked) -> workflows.RunsPage:
-    store, now = asked.store, asked.store.clock.now()
+    store = asked.store
     ids = dict.fromkeys(step.run for step in store.workflows.late_steps(LATE_MOST))
     views = [view for id in ids if (view := store.workflows.look(id, limit=0)) is not None]
-    shown = [
-        view
-        for view in shown_runs(store, views)
-        if asked.shows(view.queue) and asked.query.name in (None, view.run.name)
-    ]
-    return workflows.RunsPage(runs=[run_document(listed(asked, view), now) for view in shown], next=None)
+    named = [view for view in views if asked.query.name in (None, view.run.name)]
+    return workflows.RunsPage(runs=own_runs(asked, named, store.clock.now()), next=None)
 
 
 def run_page(asked: Asked) -> Context:
     """One run. Reads the run, its job, STEPS_SHOWN of its steps, HELD_SHOWN of those that are held, UNDER_WAY of those that are, SIGNALS_SHOWN
     signals, of each no more than PAGE_BYTES, and the jobs of up to 20 steps under way: all by primary keys. For a token that is for some queues, up to
-    STEPS_JUDGED steps besides, of the run and of those below it, without what they hold."""
-    job, store, now = asked.job(), asked.store, asked.store.clock.now()
+    JUDGED_ON_PAGE steps besides, of the run and of those below it, without what they hold."""
+    job, store, now = asked.run_job(), asked.store, asked.store.clock.now()
     after = asked.cursors.read(asked.query.cursor, str) or ""
     view = store.workflows.look(job.id, after=after, limit=STEPS_SHOWN, most=PAGE_BYTES)
     held = store.workflows.look(job.id, limit=HELD_SHOWN, state=StepState.HELD, most=PAGE_BYTES)
     if view is None or held is None:
-        raise RunUnknown(runs.no_run(job))
+        raise RunUnknown(runs.without_run(job))
     last = view.steps[-1].path if view.steps else after
     more = last if store.workflows.outline(job.id, after=last, limit=1) else None
-    advice = _advice(view, alone=not held.steps)
+    resumable = runs.can_resume(store, view)
+    advice = _advice(view, alone=not held.steps) if resumable else None
     view, held, job = shown_run(store, view), shown_run(store, held), masked_view(job)
     first = not after
-    state, over = state_of(view), view.state.settled
-    resumable = state in ("held", "compensation_failed", "worker_lost") or (bool(held.steps) and not over)
-    back = not over and made_elsewhere(asked, view, forth=False) is None
+    over = view.state.settled
+    back = not over and has_button(asked, view, held, forth=False)
+    forth = resumable and has_button(asked, view, held, forth=True)
     view, others = own_view(asked, view, whole=first and more is None), elsewhere(asked, held)
     return {
         "run": run_document(view, now), "arguments": readable(job.payload), "result": readable(job.result),
         "lines": lines_of(store, view, job, now), "graph": drawn(view, now, cut=more is not None) if first else None,
-        "held": [] if over else [step_document(step) for step in own_view(asked, held).steps],
+        "held": [] if over or not resumable else [step_document(step) for step in own_view(asked, held).steps],
         "others": {shown_path(path) for path in others},
         "mendable": {kind.label for kind in Kind if kind is not Kind.FIXED},
         "signals": [signal_document(each, hide=job.sensitive) for each in store.workflows.told(job.id, SIGNALS_SHOWN, most=PAGE_BYTES)],
         "awaited": [] if over else awaited(store, job.id), "next": asked.cursors.write(more), "first": first, "over": over,
-        "advice": advice, "may_resume": resumable and made_elsewhere(asked, view, forth=True) is None,
-        "may_undo": state not in ("undoing", "cancelling") and back, "may_cancel": view.run.cancel_by is None and back,
+        "advice": advice, "may_resume": forth,
+        "may_undo": runs.can_undo(view) and back, "may_cancel": view.run.cancel_by is None and back,
     }  # fmt: skip
 
 
 def _advice(view: RunView, *, alone: bool) -> str | None:
-    """What to do about one that is held. `alone`: no step of it is, each of which says that for itself."""
-    found = None if view.state.settled else holding.held(view.run.phase, view.run.why)
+    """What to do about one that goes on if somebody says so. `alone`: no step of it is held, each of which says that for itself."""
+    if view.state.settled:
+        how = (
+            "tries again what could not be undone"
+            if view.run.phase.is_undone
+            else "lets it go on where it stood"
+        )
+        return f"Resume {how}. Mend its cause first."
+    found = holding.held(view.run.phase, view.run.why)
     return None if found is None or not (alone or found.cause is not holding.Cause.STEP) else found.advice
 
 
@@ -146,10 +148,10 @@ PAGES = (
     Page(path="/workflows/{id}", title="Run", section="Workflows", template="run.html", handler=run_page, dear=True, scope=Scope.READ,
          reach=Reach.ONE, asks=RunPageQuery,
          actions={
-             "signal": Action(route=_ROUTES[workflows.signal_workflow], body=_signal, says=_told, place="signal"),
-             "resume": Action(route=_ROUTES[workflows.resume_workflow], says=lambda result: "The run goes on."),
-             "undo": Action(route=_ROUTES[workflows.undo_workflow], says=_undone, place="undo"),
-             "cancel": Action(route=_ROUTES[workflows.cancel_workflow], says=_cancelled),
-             "steps/{step}/resubmit": Action(route=_ROUTES[workflows.resubmit_step], body=_arguments, says=_resubmitted, place="step"),
+             "signal": Action(workflows.signal_workflow, body=_signal, says=_told, place="signal"),
+             "resume": Action(workflows.resume_workflow, says=lambda result: "The run goes on."),
+             "undo": Action(workflows.undo_workflow, says=_undone, place="undo"),
+             "cancel": Action(workflows.cancel_workflow, says=_cancelled),
+             "steps/{step}/resubmit": Action(workflows.resubmit_step, body=_arguments, says=_resubmitted, place="step"),
          }),
 )  # fmt: skip

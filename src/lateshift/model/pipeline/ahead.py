@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from lateshift.model.pipeline.shape import FAN_OUT, SHAPE, Place, filters, read
 from lateshift.model.workflow.step import Kind, StepOutline, StepState, StepView, path_of
 
-FIRST = 2  # the number of the first part's step: the shape has one before it
+SHAPE_AT = 1  # the number of the step in which an item keeps its shape
+FIRST = 2  # of the first part's
 
 
 def shape_in(steps: Iterable[StepView]) -> tuple[Place, ...] | None:

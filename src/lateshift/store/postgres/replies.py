@@ -43,6 +43,12 @@ PUBLISH = """INSERT INTO lateshift.event (channel, queue, told, expires_at)
 # Primary key. The newest may have stayed after its time.
 PUBLISHED = """SELECT number, channel, queue, told FROM lateshift.event
  WHERE number > %s AND expires_at > clock_timestamp() + %s::interval ORDER BY number LIMIT %s"""
+# As many as tell no more than so many bytes together, and the first one in any case. What they tell is read of these alone. Primary key.
+PUBLISHED_WITHIN = """SELECT number, channel, queue, told FROM lateshift.event WHERE number = ANY(ARRAY(
+ SELECT number FROM (SELECT number, sum(size) OVER (ORDER BY number) AS so_far, row_number() OVER (ORDER BY number) AS place
+  FROM (SELECT number, octet_length(told) AS size FROM lateshift.event
+   WHERE number > %s AND expires_at > clock_timestamp() + %s::interval ORDER BY number LIMIT %s) sized) summed
+ WHERE so_far <= %s OR place = 1)) ORDER BY number"""
 # Primary key. Not the sequence, which has counted what is not committed.
 NEWEST = "SELECT coalesce(max(number), 0) FROM lateshift.event"
 # event_expires. The newest stays until there is a newer one, so that its number is known.
@@ -116,10 +122,14 @@ class PostgresReplies:
 
         return self._database.run(look)
 
-    def published(self, after: int, limit: int) -> list[Published]:
+    def published(self, after: int, limit: int, *, most: int | None = None) -> list[Published]:
+        asked: tuple[Any, ...] = (after, self._clock.offset, limit)
+        sql = PUBLISHED
+        if most is not None:
+            sql, asked = PUBLISHED_WITHIN, (*asked, most)
+
         def look(connection: Connection, again: bool) -> list[Published]:
-            rows = connection.execute(PUBLISHED, (after, self._clock.offset, limit)).fetchall()
-            return [Published(*row) for row in rows]
+            return [Published(*row) for row in connection.execute(sql, asked).fetchall()]
 
         return self._database.run(look)
 

@@ -11,6 +11,7 @@ from lateshift.model.workflow.run import Loaded, Phase, RunRow, RunView, Signal
 from lateshift.model.workflow.step import Kind, StepOutline, StepState, StepView, Undo
 from lateshift.store.postgres.arrays import Uuids
 from lateshift.store.postgres.database import Connection
+from lateshift.store.workflow_contract import Child, ToUndo
 
 STEP_COLUMNS = """run, path, kind, name, state, payload, result, error, place, failures, job, due_at, complete_by, started_at, ended_at,
  undo, undo_state, undo_failures, undo_error, undo_job, undone_at"""
@@ -30,7 +31,17 @@ FIRST_SIGNALS = """SELECT number, name, data FROM lateshift.signal WHERE run = %
 STEP = f"SELECT {STEP_COLUMNS}, mended FROM lateshift.step WHERE run = %s AND path = %s"
 OUTLINE = """SELECT path, kind, name, state, place, failures, job, due_at, complete_by, started_at, ended_at, undo, undo_state,
  undo_failures, undo_job, undone_at, mended FROM lateshift.step WHERE run = %(id)s AND path > %(after)s
- AND (%(state)s::smallint IS NULL OR state = %(state)s::smallint) ORDER BY path LIMIT %(limit)s"""
+ AND (%(state)s::smallint IS NULL OR state = %(state)s::smallint) AND (%(kind)s::smallint IS NULL OR kind = %(kind)s::smallint)
+ AND (%(job)s::uuid IS NULL OR job = %(job)s::uuid OR undo_job = %(job)s::uuid) ORDER BY path LIMIT %(limit)s"""
+# In which ways steps of runs would be undone. Primary key.
+_UNDOES = "undo IS NOT NULL AND undo_state <> 2 AND (state IN (1, 2) OR coalesce(place, 0) > 0)"
+TO_UNDO = f"""SELECT run, min(path), undo, job, count(*) FROM (SELECT run, path, CASE WHEN {_UNDOES} THEN undo END AS undo,
+  CASE WHEN {_UNDOES} THEN undo_job END AS job FROM lateshift.step WHERE run = ANY(%(ids)b::uuid[]) LIMIT %(limit)s) looked_at
+ GROUP BY run, undo, job ORDER BY 1, 2"""
+# Those that are runs under way, of one run after the other: of all at once they would be looked for among all steps under way. step_job; primary key.
+RUNS_BELOW = """SELECT s.run, s.path, s.name, s.job FROM unnest(%(ids)b::uuid[]) AS of (run) CROSS JOIN LATERAL
+ (SELECT run, path, name, job FROM lateshift.step WHERE run = of.run AND job IS NOT NULL AND state = 1 OFFSET 0) s
+ JOIN lateshift.run r ON r.id = s.job ORDER BY s.run, s.path LIMIT %(limit)s"""
 # As many as hold no more than so many bytes together, and the first one in any case. Primary keys.
 _FIT = """SELECT {0} FROM (SELECT {0}, sum(size) OVER (ORDER BY {0}) AS so_far, row_number() OVER (ORDER BY {0}) AS place
   FROM ({1}) sized) summed WHERE so_far <= %(most)s::bigint OR place = 1"""
@@ -103,10 +114,26 @@ def look(
 
 
 def outline(
-    connection: Connection, id: JobId, after: str, limit: int, state: StepState | None
+    connection: Connection,
+    id: JobId,
+    after: str,
+    limit: int,
+    state: StepState | None,
+    kind: Kind | None,
+    job: JobId | None,
 ) -> list[StepOutline]:
-    rows = connection.execute(OUTLINE, _asked(id, after, limit, state)).fetchall()
-    return [_outline_of(row) for row in rows]
+    asked = _asked(id, after, limit, state) | {"kind": None if kind is None else int(kind), "job": job}
+    return [_outline_of(row) for row in connection.execute(OUTLINE, asked).fetchall()]
+
+
+def to_undo(connection: Connection, ids: Sequence[JobId], limit: int) -> list[ToUndo]:
+    rows = connection.execute(TO_UNDO, {"ids": Uuids(ids), "limit": limit}).fetchall()
+    return [ToUndo(*row) for row in rows]
+
+
+def children(connection: Connection, ids: Sequence[JobId], limit: int) -> list[Child]:
+    rows = connection.execute(RUNS_BELOW, {"ids": Uuids(ids), "limit": limit}).fetchall()
+    return [Child(*row) for row in rows]
 
 
 def step(connection: Connection, id: JobId, path: str) -> StepView | None:

@@ -17,7 +17,7 @@ from lateshift.model.workflow.run import (
     RunView,
     Signal,
 )
-from lateshift.model.workflow.step import LATE, StepOutline, StepState, StepView
+from lateshift.model.workflow.step import LATE, Kind, StepOutline, StepState, StepView
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.postgres import advancing, mending, run_views, runs, tallying
@@ -26,9 +26,11 @@ from lateshift.store.postgres.deeds import Lines, do
 from lateshift.store.postgres.locks import TERM
 from lateshift.store.postgres.wakes import NotifyWakes
 from lateshift.store.workflow_contract import (
+    Child,
     Kept,
     LateStep,
     Told,
+    ToUndo,
     is_ready,
     known_by_key,
     refused,
@@ -188,11 +190,24 @@ class PostgresWorkflows:
         )
 
     def outline(
-        self, id: JobId, *, after: str = "", limit: int, state: StepState | None = None
+        self,
+        id: JobId,
+        *,
+        after: str = "",
+        limit: int,
+        state: StepState | None = None,
+        kind: Kind | None = None,
+        job: JobId | None = None,
     ) -> list[StepOutline]:
         return self._database.run(
-            lambda connection, again: run_views.outline(connection, id, after, limit, state)
+            lambda connection, again: run_views.outline(connection, id, after, limit, state, kind, job)
         )
+
+    def to_undo(self, ids: Sequence[JobId], *, limit: int) -> list[ToUndo]:
+        return self._database.run(lambda connection, again: run_views.to_undo(connection, ids, limit))
+
+    def children(self, ids: Sequence[JobId], *, limit: int) -> list[Child]:
+        return self._database.run(lambda connection, again: run_views.children(connection, ids, limit))
 
     def step(self, id: JobId, path: str) -> StepView | None:
         return self._database.run(lambda connection, again: run_views.step(connection, id, path))

@@ -41,6 +41,11 @@ WAITING = "SELECT count(*), min(at) FROM (SELECT at FROM outbox ORDER BY number 
 PUBLISH = "INSERT INTO event (channel, queue, told, expires_at) VALUES (?, ?, ?, ?)"
 # Primary key. What has passed its time may not be purged yet.
 PUBLISHED = "SELECT number, channel, queue, told FROM event WHERE number > ? AND expires_at > ? ORDER BY number LIMIT ?"
+# As many as tell no more than so many bytes together, and the first one in any case. What they tell is read of these alone. Primary key.
+PUBLISHED_WITHIN = """SELECT number, channel, queue, told FROM event WHERE number IN (
+ SELECT number FROM (SELECT number, sum(size) OVER (ORDER BY number) AS so_far, row_number() OVER (ORDER BY number) AS place
+  FROM (SELECT number, length(told) AS size FROM event WHERE number > ?1 AND expires_at > ?2 ORDER BY number LIMIT ?3))
+ WHERE so_far <= ?4 OR place = 1) ORDER BY number"""
 NEWEST = "SELECT seq FROM sqlite_sequence WHERE name = 'event'"
 # event_expires.
 PURGE_EVENTS = "DELETE FROM event WHERE number IN (SELECT number FROM event WHERE expires_at <= ? LIMIT ?)"
@@ -114,10 +119,12 @@ class SqliteReplies:
             [(count, oldest)] = connection.execute(WAITING, (COUNT_LIMIT,)).fetchall()
         return count, None if oldest is None else to_instant(oldest)
 
-    def published(self, after: int, limit: int) -> list[Published]:
+    def published(self, after: int, limit: int, *, most: int | None = None) -> list[Published]:
+        asked: tuple[str, tuple[int, ...]] = PUBLISHED, (after, self._clock.microseconds(), limit)
+        if most is not None:
+            asked = PUBLISHED_WITHIN, (*asked[1], most)
         with self._database.read() as connection:
-            row = (after, self._clock.microseconds(), limit)
-            return [Published(*found) for found in connection.execute(PUBLISHED, row).fetchall()]
+            return [Published(*found) for found in connection.execute(*asked).fetchall()]
 
     def newest(self) -> int:
         with self._database.read() as connection:

@@ -12,6 +12,7 @@ from lateshift.model.workflow.run import Loaded, Phase, RunRow, RunView, Signal
 from lateshift.model.workflow.step import Kind, StepOutline, StepState, StepView, Undo
 from lateshift.store.sqlite.advancing import STEP_COLUMNS
 from lateshift.store.sqlite.database import Connection
+from lateshift.store.workflow_contract import Child, ToUndo
 
 _RUN = "id, name, version, phase, why, news, status, cancel_by, waits_for, started_at"
 # Primary keys.
@@ -26,7 +27,14 @@ FIRST_SIGNALS = """SELECT number, name, data FROM signal WHERE run = ?1 AND numb
 STEP = f"SELECT {STEP_COLUMNS}, mended FROM step WHERE run = ? AND path = ?"
 OUTLINE = """SELECT path, kind, name, state, place, failures, job, due_at, complete_by, started_at, ended_at, undo, undo_state,
  undo_failures, undo_job, undone_at, mended FROM step WHERE run = ?1 AND path > ?2 AND (?4 IS NULL OR state = ?4)
- ORDER BY path LIMIT ?3"""
+ AND (?5 IS NULL OR kind = ?5) AND (?6 IS NULL OR job = ?6 OR undo_job = ?6) ORDER BY path LIMIT ?3"""
+# In which ways steps of a run would be undone. Primary key.
+_UNDOES = "undo IS NOT NULL AND undo_state <> 2 AND (state IN (1, 2) OR coalesce(place, 0) > 0)"
+TO_UNDO = f"""SELECT min(path), undo, job, count(*) FROM (SELECT path, CASE WHEN {_UNDOES} THEN undo END AS undo,
+  CASE WHEN {_UNDOES} THEN undo_job END AS job FROM step WHERE run = ?1 LIMIT ?2) GROUP BY undo, job ORDER BY 1"""
+# Those that are runs under way. step_job; primary key.
+RUNS_BELOW = """SELECT s.path, s.name, s.job FROM step s INDEXED BY step_job CROSS JOIN run r ON r.id = s.job
+ WHERE s.run = ?1 AND s.job IS NOT NULL AND s.state = 1 ORDER BY s.path LIMIT ?2"""
 # As many as hold no more than so many bytes together, and the first one in any case. Primary keys.
 _FIT = """SELECT {0} FROM (SELECT {0}, sum(size) OVER (ORDER BY {0}) AS so_far, row_number() OVER (ORDER BY {0}) AS place
   FROM ({1})) WHERE so_far <= {2} OR place = 1"""
@@ -84,10 +92,43 @@ def look(
 
 
 def outline(
-    connection: Connection, id: JobId, after: str, limit: int, state: StepState | None
+    connection: Connection,
+    id: JobId,
+    after: str,
+    limit: int,
+    state: StepState | None,
+    kind: Kind | None,
+    job: JobId | None,
 ) -> list[StepOutline]:
-    told = (id.bytes, after, limit, None if state is None else int(state))
-    return [_outline_of(row) for row in connection.execute(OUTLINE, told).fetchall()]
+    narrowed = (
+        None if state is None else int(state), None if kind is None else int(kind), None if job is None else job.bytes
+    )  # fmt: skip
+    rows = connection.execute(OUTLINE, (id.bytes, after, limit, *narrowed)).fetchall()
+    return [_outline_of(row) for row in rows]
+
+
+def to_undo(connection: Connection, ids: Sequence[JobId], limit: int) -> list[ToUndo]:
+    found: list[ToUndo] = []
+    for id in ids:
+        rows = connection.execute(TO_UNDO, (id.bytes, limit)).fetchall()
+        found += [
+            ToUndo(id, path, undo, None if job is None else UUID(bytes=job), steps)
+            for path, undo, job, steps in rows
+        ]
+        limit -= sum(steps for *_, steps in rows)
+        if limit <= 0:
+            break
+    return found
+
+
+def children(connection: Connection, ids: Sequence[JobId], limit: int) -> list[Child]:
+    found: list[Child] = []
+    for id in ids:
+        rows = connection.execute(RUNS_BELOW, (id.bytes, limit - len(found))).fetchall()
+        found += [Child(id, path, name, UUID(bytes=job)) for path, name, job in rows]
+        if len(found) >= limit:
+            break
+    return found
 
 
 def step(connection: Connection, id: JobId, path: str) -> StepView | None:

@@ -17,7 +17,7 @@ from lateshift.model.workflow.run import (
     RunView,
     Signal,
 )
-from lateshift.model.workflow.step import LATE, StepOutline, StepState, StepView
+from lateshift.model.workflow.step import LATE, Kind, StepOutline, StepState, StepView
 from lateshift.store.contract import Wakes
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
@@ -25,9 +25,11 @@ from lateshift.store.sqlite import advancing, deeds, enqueue, mending, run_views
 from lateshift.store.sqlite.database import Database
 from lateshift.store.sqlite.locks import TERM
 from lateshift.store.workflow_contract import (
+    Child,
     Kept,
     LateStep,
     Told,
+    ToUndo,
     is_ready,
     known_by_key,
     refused,
@@ -164,10 +166,25 @@ class SqliteWorkflows:
             return run_views.look(connection, id, after, limit, state, most)
 
     def outline(
-        self, id: JobId, *, after: str = "", limit: int, state: StepState | None = None
+        self,
+        id: JobId,
+        *,
+        after: str = "",
+        limit: int,
+        state: StepState | None = None,
+        kind: Kind | None = None,
+        job: JobId | None = None,
     ) -> list[StepOutline]:
         with self._database.read() as connection:
-            return run_views.outline(connection, id, after, limit, state)
+            return run_views.outline(connection, id, after, limit, state, kind, job)
+
+    def to_undo(self, ids: Sequence[JobId], *, limit: int) -> list[ToUndo]:
+        with self._database.read() as connection:
+            return run_views.to_undo(connection, ids, limit)
+
+    def children(self, ids: Sequence[JobId], *, limit: int) -> list[Child]:
+        with self._database.read() as connection:
+            return run_views.children(connection, ids, limit)
 
     def step(self, id: JobId, path: str) -> StepView | None:
         with self._database.read() as connection:
