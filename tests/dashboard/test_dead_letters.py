@@ -41,6 +41,16 @@ def fingerprint(browser: Browser) -> str:
     return str(found)
 
 
+def test_the_page_of_a_group_has_the_whole_traceback_of_the_newest(
+    browser: Browser, kit: Kit, shop: Shop
+) -> None:
+    buried(kit, 2)
+    browser.look("/dead-letters")
+    said = browser.look(f"/dead-letters/{fingerprint(browser)}")
+    assert "raceback (most recent call last)" in said
+    assert "aise Permanent(f" in said  # of the line, as it is in the code
+
+
 def test_steps_are_not_offered_to_be_resubmitted_but_lead_to_the_run_that_they_hold(
     browser: Browser, kit: Kit, shop: Shop
 ) -> None:

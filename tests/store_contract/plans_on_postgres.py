@@ -208,6 +208,7 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("GIVE_BACK", postgres.jobs.GIVE_BACK, (IDS, ["[]"] * 100), {"job_pkey"}),
     ("WHICH_REFUSED", postgres.triggers.WHICH_REFUSED, ("g1", UUID(int=0), 1000), {"refused_trigger"}),
     ("READ_SETTLED", postgres.editing.READ_SETTLED, {"ids": IDS, "edited": IDS}, {"settled_pkey"}),
+    ("READ_HISTORIES", postgres.editing.READ_HISTORIES, {"ids": IDS}, {"settled_pkey"}),
     (
         "INSERT_ONE",
         postgres.enqueue.INSERT_ONE,
@@ -289,6 +290,8 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("JOB", postgres.reports.JOB, {"id": ONE}, {"job_pkey", "settled_pkey"}),
     ("NAMED", postgres.reports.NAMED, {"ids": IDS}, {"job_pkey", "settled_pkey"}),
     ("SLIM_NAMED", postgres.reports.SLIM_NAMED, {"ids": IDS}, {"job_pkey", "settled_pkey"}),
+    ("WATCHED", postgres.reports.WATCHED, {"ids": IDS}, {"job_pkey", "settled_pkey"}),
+    ("HISTORY", postgres.reports.HISTORY, {"id": ONE}, {"job_pkey", "settled_pkey"}),
     ("HOT_JOBS", postgres.listing.HOT_JOBS, FILTER, {"job_pkey"}),
     ("COLD_JOBS", postgres.listing.COLD_JOBS, FILTER, {"settled_pkey"}),
     ("DEAD_JOBS", postgres.listing.DEAD_JOBS, FILTER, {"settled_dead"}),

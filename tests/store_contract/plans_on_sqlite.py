@@ -208,6 +208,8 @@ SQLITE: list[tuple[str, str, str]] = [
     ("COUNT_RUNNING", sqlite.queues.COUNT_RUNNING, "job_"),
     ("JOB", sqlite.reports.JOB, "PRIMARY KEY (id=?)"),
     ("SLIM_JOB", sqlite.reports.SLIM_JOB, "PRIMARY KEY (id=?)"),
+    ("WATCHED", sqlite.reports.WATCHED, "PRIMARY KEY (id=?)"),
+    ("HISTORY", sqlite.reports.HISTORY, "PRIMARY KEY (id=?)"),
     ("TELL_ENDED", sqlite.replies.TELL_ENDED, "PRIMARY KEY (id=?)"),
     ("WITH_REPLY", sqlite.replies.WITH_REPLY, "PRIMARY KEY (id=?)"),
     ("TELL_RECEIVED", sqlite.enqueue.TELL_RECEIVED, "PRIMARY KEY (id=?)"),

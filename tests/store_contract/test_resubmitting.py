@@ -1,5 +1,6 @@
 """Resubmit: the only way out of a settled state."""
 
+import tracemalloc
 from datetime import timedelta
 
 import pytest
@@ -11,6 +12,7 @@ from lateshift.model.ids import new_job_id
 from lateshift.model.job import AttemptRecord, Note, Progress, State
 from lateshift.model.outcome import Cancelled, DeadLettered, Outcome
 from lateshift.store.contract import Store
+from lateshift.store.postgres import editing
 from tests.store_contract.driving import (
     DAY,
     DONE,
@@ -61,6 +63,69 @@ def test_a_resubmitted_job_keeps_its_history_and_checkpoint(
         ("permanent", 1),
         ("resubmitted", 1),
     ]
+
+
+def test_nothing_of_a_history_is_lost_however_deep_old_arguments_in_it_are(
+    store: Store, worker: Worker
+) -> None:
+    [id] = added(store, make_job())
+    deep = "[" * 5_000 + "]" * 5_000
+    head = '"attempt":1,"at":"2026-01-01T12:00:00Z"'
+    story = f'[{{"fence":1,"reason":"failed",{head}}},{{"fence":2,"reason":"resubmitted","was":{{"tree":{deep}}},{head}}}]'
+    worker.settle(worker.lease_one(), DeadLettered("permanent", story.encode(), DAY))
+    store.jobs.resubmit([id], by="ana")
+
+    records = see(store, id).history
+    assert [(record.reason, record.was) for record in records] == [
+        ("failed", None),
+        ("resubmitted", {"tree": deep}),
+        ("resubmitted", None),
+    ]
+
+
+def test_the_histories_of_many_are_not_in_memory_together(
+    store: Store, worker: Worker, clock: ManualClock
+) -> None:
+    """Each gets its line all the same, and no other."""
+    ids = added(store, *[make_job() for _ in range(100)])
+    for number, lease in enumerate(worker.lease(len(ids))):
+        story = None
+        for attempt in range(9 if number % 10 else 1):
+            text = "x" * (12_000 if number % 10 else 10)
+            story = append(
+                story,
+                AttemptRecord(attempt=attempt, fence=1, at=clock.now(), reason=f"{number}", traceback=text),
+            )
+        assert story is not None
+        worker.settle(lease, DeadLettered("exhausted", story, DAY))
+
+    tracemalloc.start()
+    try:
+        done = store.jobs.resubmit(ids, by="ana")
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert most < 8_000_000  # of 10 MB, each of which is there as it was read and as it is written
+    assert done == ids
+    for number, id in enumerate(ids):
+        *tried, line = see(store, id).history
+        assert {record.reason for record in tried} == {f"{number}"}
+        assert (len(tried), line.reason) == (9 if number % 10 else 1, "resubmitted")
+
+
+def test_a_history_larger_than_is_read_together_is_read_all_the_same(
+    store: Store, worker: Worker, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(editing, "HISTORY_BYTES", 1)
+    ids = added(store, *[make_job() for _ in range(3)])
+    story = append(None, AttemptRecord(attempt=1, fence=1, at=clock.now(), reason="permanent"))
+    for lease in worker.lease(3):
+        worker.settle(lease, DeadLettered("permanent", story, DAY))
+
+    assert store.jobs.resubmit(ids, by="ana", delays={ids[1]: HOUR}) == ids
+    assert [len(see(store, id).history) for id in ids] == [2, 2, 2]
+    assert [see(store, id).state for id in ids] == [State.READY, State.SCHEDULED, State.READY]
 
 
 def test_the_history_says_who_resubmitted_it_and_when(

@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,3 +81,18 @@ def test_a_field_that_a_later_version_added_does_not_hinder_reading() -> None:
     text = b'[{"attempt":1,"fence":1,"at":"2026-01-01T00:00:00Z","reason":"failed","colour":"red"}]'
 
     assert read(text)[0].reason == "failed"
+
+
+@pytest.mark.parametrize("left", ["[", '{"\\"}]":', '["]",['])
+def test_nothing_is_lost_of_a_history_with_old_arguments_that_no_decoder_follows(left: str) -> None:
+    right = {"[": "]", '{"\\"}]":': "}", '["]",[': "]]"}[left]
+    deep = left * 5_000 + "1" + right * 5_000
+    was = f'{{"tree":{deep},"width":[1,{{"a":"}}\\"]"}}]}}'
+    edited = f'{{"attempt":1,"fence":2,"at":"2026-01-01T12:00:00Z","reason":"resubmitted","was":{was}}}'
+    story = append(None, record(1, '["\\'))[:-1] + f",{edited}]".encode()
+
+    first, second, last = read(append(story, record(3)))
+
+    assert (first, last) == (record(1, '["\\'), record(3))
+    assert (second.fence, second.was) == (2, {"tree": deep, "width": [1, {"a": '}"]'}]})
+    assert read(msgspec.json.encode([first, second, last])) == [first, second, last]

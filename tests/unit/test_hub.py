@@ -13,8 +13,7 @@ from msgspec import structs
 from lateshift.errors import JobUnknown, StoreUnavailable
 from lateshift.model.events import RESULT_TOLD, JobEvent
 from lateshift.model.job import JobView, State
-from lateshift.model.sealed import slim
-from lateshift.model.watching import BEGINNING, news
+from lateshift.model.watching import BEGINNING, bare, news
 from lateshift.replies import hub
 from lateshift.replies.hub import HELD, HELD_BYTES, PAGE, WHOLE, Channels, Jobs
 from lateshift.store.contract import Store
@@ -63,19 +62,17 @@ class Told:
         self.rows += len(found)
         return found
 
-    def named(self, ids: Sequence[UUID], *, whole: bool = True) -> list[JobView | None]:
+    def watched(self, ids: Sequence[UUID]) -> list[JobView | None]:
         self.asked += 1
-        if not whole:
-            return [view and _slim(view) for view in map(self.views.get, ids)]
+        return [view and bare(structs.replace(view, result=None)) for view in map(self.views.get, ids)]
+
+    def named(self, ids: Sequence[UUID]) -> list[JobView | None]:
+        self.asked += 1
         self.read_whole.append(list(ids))
         for id in ids:
             if id in self.meanwhile:
                 self.views[id] = self.meanwhile.pop(id)
         return [self.views.get(id) for id in ids]
-
-
-def _slim(view: JobView) -> JobView:
-    return slim(structs.replace(view, result=None, checkpoint=None))
 
 
 @pytest.fixture

@@ -3,12 +3,12 @@
 import re
 from hashlib import blake2b
 
+from lateshift.model import frames
 from lateshift.model.history import attempts
 from lateshift.model.job import AttemptRecord, JobView
 from lateshift.model.sealed import masked_view
 
 FINGERPRINT = re.compile(r"[0-9a-f]{8}")
-FRAMES = 3  # innermost frames of a traceback that count: where it was raised, and on whose behalf
 COMPARED = 300  # characters of a blanked message that count
 
 _BLANK = "#"
@@ -24,7 +24,6 @@ _DIFFERS = re.compile(
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
 _RUN = re.compile(rf"{_BLANK}(?:[\s,;:&|-]*{_BLANK})+")  # a list of three and a list of four are the same
-_FRAME = re.compile(r'File ".*?", line \d+, in (\S+)')
 
 
 def blanked(text: str) -> str:
@@ -44,7 +43,5 @@ def fingerprint(view: JobView) -> str:
     parts = [view.task, view.reason or ""]
     if record is not None:
         parts += [record.error or "", blanked(record.message or "")[:COMPARED]]
-        # One that calls itself is one.
-        frames = dict.fromkeys(reversed(_FRAME.findall(record.traceback or "")))
-        parts += list(frames)[:FRAMES][::-1]
+        parts += frames.names(record.traceback or "")
     return blake2b("\0".join(parts).encode(), digest_size=4).hexdigest()

@@ -10,7 +10,9 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import structs
 
+from lateshift.model import frames
 from lateshift.model.attempt_log import AttemptLog, LogLine
+from lateshift.model.history import latest
 from lateshift.model.job import RESUBMITTED, WITH_OTHERS, AttemptRecord, JobView, Progress, State
 
 MASK = "[sealed]"
@@ -71,7 +73,8 @@ def masked_view(view: JobView) -> JobView:
 
 def slim(view: JobView) -> JobView:
     """One of many that are looked at together, of which a store reads no result, no checkpoint, and no more than LEFT + 1 bytes of the
-    arguments: of larger ones it has their beginning, as a text. It is masked as the whole would be."""
+    arguments: of larger ones it has their beginning, as a text. Of its history it has the latest, and of a traceback the frames that tell
+    faults apart. It is masked as the whole would be."""
     payload = view.payload
     if is_sealed(payload):
         payload = payload[:HEAD_LIMIT]
@@ -79,7 +82,21 @@ def slim(view: JobView) -> JobView:
         payload = (
             _MASKED if view.sensitive else msgspec.json.encode(payload[:LEFT].decode(errors="ignore") + "…")
         )
-    return structs.replace(view, payload=payload)
+    return structs.replace(view, payload=payload, history=[_slim(record) for record in latest(view.history)])
+
+
+def _slim(record: AttemptRecord) -> AttemptRecord:
+    if record.reason == RESUBMITTED:
+        return structs.replace(record, message=who_resubmitted(record), was=None)
+    trace = _without_rest(record.traceback)
+    if trace is not None and not trace.startswith(START):
+        trace = frames.cut(trace)
+    return structs.replace(record, message=_without_rest(record.message), traceback=trace)
+
+
+def _without_rest(text: str | None) -> str | None:
+    """Of a sealed one, its head."""
+    return text[:HEAD_LIMIT] if text is not None and text.startswith(START) else text
 
 
 def shown_payload(view: JobView, payload: bytes) -> bytes:

@@ -20,7 +20,7 @@ CANCEL, RESUBMIT = "cancel", "resubmit"
 
 
 class Chosen(Struct, kw_only=True):
-    """What a bulk action would take; jobs are slim. `others`: jobs that fit, and are in no state for it. `cut`: there may be more."""
+    """What a bulk action would take; jobs are bare. `others`: jobs that fit, and are in no state for it. `cut`: there may be more."""
 
     jobs: list[JobView]
     others: int = 0
@@ -37,7 +37,7 @@ def choose(store: Store, action: str, wanted: JobFilter, limit: int = BULK_MOST)
             chosen.cut = True
             break
         if can(action, view):
-            chosen.jobs.append(view)
+            chosen.jobs.append(bare(view))
         else:
             chosen.others += 1
     return without_steps(store, action, chosen)
@@ -45,8 +45,21 @@ def choose(store: Store, action: str, wanted: JobFilter, limit: int = BULK_MOST)
 
 def choose_these(store: Store, action: str, found: Sequence[JobView | None]) -> Chosen:
     """Those of these that are in a state for it; None is one that is not there."""
-    jobs = [view for view in found if view is not None and can(action, view)]
+    jobs = [bare(view) for view in found if view is not None and can(action, view)]
     return without_steps(store, action, Chosen(jobs=jobs, others=len(found) - len(jobs)))
+
+
+def bare(view: JobView) -> JobView:
+    """Without what it holds and what it has said: many are kept until it is said what becomes of them."""
+    return structs.replace(
+        view, payload=b"null", result=None, progress=None, checkpoint=None, history=[], tags=()
+    )
+
+
+def first_of(store: Store, chosen: Chosen, most: int) -> list[JobView]:
+    """The first that would be taken, slim, to be shown."""
+    ids = [view.id for view in chosen.jobs[:most]]
+    return [view for view in store.reports.named(ids, whole=False) if view is not None]
 
 
 def can(action: str, view: JobView) -> bool:

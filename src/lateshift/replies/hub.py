@@ -27,7 +27,7 @@ LAST_LOOK = 0.5  # and when nothing does
 PAGE = 500  # messages that are read at once for all who listen
 HELD = 100  # messages that a listener takes at once, and holds until its client has read them
 HELD_BYTES = 64 * 1024  # that these tell, but it is one message at the least
-LOOKED_AT = 100  # jobs that are looked at together, slim
+LOOKED_AT = 100  # jobs that are looked at together
 WHOLE = 10  # and those of which the result is read: each may be large, and so may its arguments
 AT_HAND = 5_000  # newest messages that are kept for all listeners
 AT_HAND_BYTES = 32 * 1024 * 1024  # that these tell
@@ -265,7 +265,7 @@ class Jobs:
         """Those that are there, and no more of each than events tell. The result of one that has completed is in the whole alone; when that is
         read, the job may stand otherwise, or be gone."""
         reports = self._store().reports
-        found = {view.id: bare(view) for view in reports.named(ids, whole=False) if view is not None}
+        found = {view.id: view for view in reports.watched(ids) if view is not None}
         completed = [id for id, view in found.items() if view.state is State.COMPLETED]
         for start in range(0, len(completed), WHOLE):
             some = completed[start : start + WHOLE]

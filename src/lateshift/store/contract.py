@@ -268,8 +268,11 @@ class Reports(Protocol):
     def job(self, id: JobId) -> JobView | None: ...
 
     def named(self, ids: Sequence[JobId], *, whole: bool = True) -> list[JobView | None]:
-        """Those with these ids, in their order; None where there is none. `whole`: else they are slim (model/sealed), and no more is read of
-        each than that."""
+        """Those with these ids, in their order; None where there is none. `whole`: else they are slim (model/sealed), and little more is
+        read of each than that."""
+
+    def watched(self, ids: Sequence[JobId]) -> list[JobView | None]:
+        """The same with no more of each than events tell (model/watching.bare), and no result."""
 
     def jobs(self, wanted: JobFilter, limit: int, *, whole: bool = True) -> list[JobView]:
         """Newest first, as many as are wanted. Reads on until they are found: for those who have bounded it. `whole` likewise."""

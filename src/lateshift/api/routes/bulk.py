@@ -16,7 +16,16 @@ from lateshift.documents.jobs import JobSeen, job_seen
 from lateshift.model.access import Scope
 from lateshift.model.rate import Rate
 from lateshift.model.workflow.among import RunsAmong
-from lateshift.operating.bulk import BULK_MOST, RESUBMIT, Chosen, carry_out, choose, choose_these, runs_among
+from lateshift.operating.bulk import (
+    BULK_MOST,
+    RESUBMIT,
+    Chosen,
+    carry_out,
+    choose,
+    choose_these,
+    first_of,
+    runs_among,
+)
 
 Ids = Annotated[list[UUID], Meta(max_length=BULK_MOST)]
 
@@ -62,7 +71,7 @@ def preview_bulk(asked: Asked) -> BulkPreview:
     chosen = _chosen(asked)
     return BulkPreview(
         action=asked.body.action, ids=[view.id for view in chosen.jobs], others=chosen.others, cut=chosen.cut,
-        first=[job_seen(view) for view in chosen.jobs[:SHOWN_OF_BULK]],
+        first=[job_seen(view) for view in first_of(asked.store, chosen, SHOWN_OF_BULK)],
         runs=runs_among(asked.store, asked.body.action, chosen.jobs),
     )  # fmt: skip
 

@@ -63,10 +63,11 @@ def group_page(asked: Asked) -> Context:
         )
     letters.leaves = partial(sent_elsewhere, asked)
     newest = masked_view(views[0])
+    whole = masked_view(asked.store.reports.job(newest.id) or views[0])  # with its traceback
     can_run = next(letters.resubmittable(), None) is not None
     return {
         "fingerprint": asked.name, "rows": [Row.of(view) for view in islice(views, LETTERS_SHOWN)], "count": len(views),
-        "cut": letters.cut, "newest": newest, "can_run": can_run, "failure": last_failure(newest), "queue": asked.query.queue,
+        "cut": letters.cut, "newest": newest, "can_run": can_run, "failure": last_failure(whole), "queue": asked.query.queue,
     }  # fmt: skip
 
 

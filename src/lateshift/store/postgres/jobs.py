@@ -13,7 +13,7 @@ from lateshift.model.guard import Turns
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import CAREFUL, Enqueued, Lease, Line, NewJob, Note
 from lateshift.model.outcome import Settlement, last_words
-from lateshift.store.contract import Exchanged, Gap, Promoted, StopOrder, TakenBack, Want
+from lateshift.store.contract import Exchanged, Gap, Promoted, Rows, StopOrder, TakenBack, Want
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.lines import lines_there, served
@@ -32,7 +32,7 @@ from lateshift.store.postgres import (
     settling,
     sweeping,
 )
-from lateshift.store.postgres.arrays import Blobs
+from lateshift.store.postgres.arrays import Blobs, Uuids
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.deeds import Lines, do
 from lateshift.store.postgres.wakes import NotifyWakes
@@ -62,7 +62,7 @@ STOP_ORDERS = """SELECT id, fence, cancel_by FROM lateshift.job
 # Dead and cancelled jobs are ready again, or scheduled, with fresh attempts and the fence they had, and with their arguments, unless there
 # are others. What is inserted with the fence of a new job is told of as received: so one that was never leased gets its reply back
 # afterwards. Primary key.
-REVIVE = f"""WITH gone AS (DELETE FROM lateshift.settled s WHERE id = ANY(%(ids)s) AND state IN (5, 6)
+REVIVE = f"""WITH gone AS (DELETE FROM lateshift.settled s WHERE id = ANY(%(ids)b::uuid[]) AND state IN (5, 6)
  AND (SELECT true FROM lateshift.job j WHERE j.session IS NOT NULL AND j.sequence IS NOT NULL AND j.queue = s.queue
   AND j.session = s.session AND j.sequence = s.sequence LIMIT 1) IS NULL RETURNING *),
 {settling.counted("-count(*)", "gone.state", "0")},
@@ -74,8 +74,8 @@ SELECT id, queue, lane, CASE WHEN delay > interval '0' THEN 0 ELSE 1 END, priori
  exclusive, task, coalesce(told.payload, gone.payload), checkpoint, told.history, session,
  CASE WHEN session IS NOT NULL THEN greatest(turn, coalesce(sequence, 1)) END, sequence, gap_after, holds, tenant,
  limit_key, batch, trace, CASE WHEN fence > 0 THEN reply END
-FROM gone JOIN unnest(%(ids)s::uuid[], %(payloads)b::bytea[], %(histories)b::bytea[]) AS told (id, payload, history) USING (id)
-LEFT JOIN unnest(%(late)s::uuid[], %(delays)s::interval[]) AS later (id, delay) USING (id)
+FROM gone JOIN unnest(%(ids)b::uuid[], %(payloads)b::bytea[], %(histories)b::bytea[]) AS told (id, payload, history) USING (id)
+LEFT JOIN unnest(%(late)b::uuid[], %(delays)s::interval[]) AS later (id, delay) USING (id)
 RETURNING id, queue, lane, fence)
 SELECT back.id, back.queue, back.lane, CASE WHEN back.fence = 0 THEN gone.reply END FROM back JOIN gone ON gone.id = back.id"""
 # The replies of those. Primary key.
@@ -271,13 +271,11 @@ class PostgresJobs:
             told_of = editing.edited(connection, own, edits or {}, by, self._clock.now())
             wanted = list(told_of)
             runs.restart(connection, wanted)
-            late = {id: delays[id] for id in wanted if id in delays} if delays else {}
-            times = {"late": list(late), "delays": list(late.values()), "skew": self._clock.offset}
-            texts = {
-                "payloads": Blobs(payload for payload, _ in told_of.values()),
-                "histories": [story for _, story in told_of.values()],
-            }
-            rows = connection.execute(REVIVE, {"ids": wanted, **texts, **times}).fetchall()
+            rows = [
+                row
+                for lot in editing.lots(told_of)
+                for row in self._revive(connection, lot, told_of, delays or {})
+            ]
             found = {id for id, _, _, _ in rows}
             replies = {id: reply for id, _, _, reply in rows if reply is not None}
             if replies:
@@ -291,6 +289,17 @@ class PostgresJobs:
         found, lines = do(self._database, deed)
         self._wakes.hint(lines)
         return [id for id in ids if id in found]
+
+    def _revive(
+        self, connection: Connection, lot: Sequence[JobId], told_of: Mapping[JobId, editing.Again], delays: Mapping[JobId, timedelta]
+    ) -> Rows:  # fmt: skip
+        late = [id for id in lot if id in delays]
+        told = {
+            "ids": Uuids(lot), "payloads": Blobs(told_of[id].payload for id in lot),
+            "histories": Blobs(editing.histories(connection, lot, told_of)),
+            "late": Uuids(late), "delays": [delays[id] for id in late], "skew": self._clock.offset,
+        }  # fmt: skip
+        return connection.execute(REVIVE, told).fetchall()
 
     def discard(self, ids: Sequence[JobId], *, by: str) -> Discarded:
         def deed(connection: Connection, told: Lines) -> Discarded:

@@ -3,6 +3,7 @@ index that knows them."""
 
 from functools import cache
 
+from lateshift.model import history
 from lateshift.model.job import Lane
 from lateshift.model.sealed import LEFT, WEBHOOK
 from lateshift.store.guards import IN_LINE, NOT_IN_LINE
@@ -21,14 +22,18 @@ COLD = """id, task, queue, state, priority, attempt, attempts, fence, losses, cr
  EXISTS (SELECT FROM lateshift.sensitive WHERE name = settled.queue)"""
 
 
+END = f"substring(history FROM greatest(octet_length(history) - {history.LEFT}, 1))"  # of a history
+
+
 def _slim(columns: str) -> str:
-    """Without its result and its checkpoint, and with the beginning of its arguments: see model/sealed.slim. Of a webhook all, as a part says
-    nothing of where it leads."""
+    """Without its result and its checkpoint, with the beginning of its arguments and the end of its history: see model/sealed.slim. Of the
+    arguments of a webhook all, as a part says nothing of where it leads."""
     beginning = f"CASE WHEN starts_with(task, '{WEBHOOK}') THEN payload ELSE substring(payload FROM 1 FOR {LEFT + 1}) END"
     return (
         columns.replace(" payload, NULL::bytea,", f" {beginning}, NULL::bytea,")
         .replace(" payload, result,", f" {beginning}, NULL::bytea,")
         .replace(" checkpoint,", " NULL::bytea,")
+        .replace(" history,", f" {END},")
     )
 
 

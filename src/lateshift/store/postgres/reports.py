@@ -1,9 +1,9 @@
 """Reading for people and callers, in PostgreSQL. Nothing is decided from these."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -13,12 +13,13 @@ from lateshift.model import history, saying
 from lateshift.model.discard import Kept
 from lateshift.model.explaining.facts import MEMBERS_LOOKED_AT, Facts
 from lateshift.model.ids import JobId, MemberId
-from lateshift.model.job import WITHHELD, JobFilter, JobView, State
+from lateshift.model.job import WITHHELD, AttemptRecord, JobFilter, JobView, State
 from lateshift.model.member import Loops, MemberView, Program, Serves
 from lateshift.model.sealed import slim
 from lateshift.model.search import Found, argument_parts, error_part
+from lateshift.model.watching import bare
 from lateshift.store import searching
-from lateshift.store.contract import ENDINGS_LOOKED_AT, Rows
+from lateshift.store.contract import ENDINGS_LOOKED_AT
 from lateshift.store.marks import Kin
 from lateshift.store.postgres import discarding, explaining, listing, marks
 from lateshift.store.postgres.arrays import Uuids
@@ -43,6 +44,11 @@ NAMED = f"""SELECT {HOT} FROM lateshift.job WHERE id = ANY(%(ids)b::uuid[])
  UNION ALL SELECT {COLD} FROM lateshift.settled WHERE id = ANY(%(ids)b::uuid[])"""
 # The same, slim. Primary keys.
 SLIM_NAMED = listing.slim(NAMED)
+# The same with their whole histories, for what events tell. Primary keys.
+WATCHED = SLIM_NAMED.replace(listing.END, "history")
+# The history of one. Primary keys.
+HISTORY = """SELECT history FROM lateshift.job WHERE id = %(id)s
+ UNION ALL SELECT history FROM lateshift.settled WHERE id = %(id)s"""
 # The same for one who may see how it is, and not what is in it. Primary keys.
 STATUS = f"""SELECT {_withheld(HOT)} FROM lateshift.job WHERE id = %(id)s
  UNION ALL SELECT {_withheld(COLD)} FROM lateshift.settled WHERE id = %(id)s"""
@@ -72,6 +78,11 @@ MEMBERS_AFTER = (
 )
 MEMBERS_ALIVE_FIRST = f"{_MEMBERS} ORDER BY dead_at IS NOT NULL, expires_at DESC LIMIT %s"
 
+Row: TypeAlias = tuple[Any, ...]
+Seen: TypeAlias = Callable[[Connection, Row], JobView]
+
+AT_ONCE = 50  # of those with these ids, where no more is kept of each than is wanted
+
 _serves = msgspec.json.Decoder(Serves)
 _loops = msgspec.json.Decoder(Loops)
 
@@ -84,21 +95,30 @@ class PostgresReports:
         self._status_only = False  # what a submitter may see: see roles
 
     def job(self, id: JobId) -> JobView | None:
-        rows = self._read(JOB, STATUS, {"id": id})
-        return view_of(rows[0]) if rows else None
+        found = self._read(JOB, STATUS, {"id": id}, _whole)
+        return found[0] if found else None
 
     def named(self, ids: Sequence[JobId], *, whole: bool = True) -> list[JobView | None]:
-        sql, seen = (NAMED, view_of) if whole else (SLIM_NAMED, slim_of)
-        found = {row[0]: seen(row) for row in self._read(sql, NAMED_STATUS, {"ids": Uuids(ids)})}
+        if not whole:
+            return self._few(SLIM_NAMED, ids, _slim)
+        found = {view.id: view for view in self._read(NAMED, NAMED_STATUS, {"ids": Uuids(ids)}, _whole)}
         return [found.get(id) for id in ids]
 
-    def _read(self, whole: str, status: str, parameters: dict[str, Any]) -> Rows:
+    def watched(self, ids: Sequence[JobId]) -> list[JobView | None]:
+        return self._few(WATCHED, ids, lambda connection, row: bare(view_of(row)))
+
+    def _few(self, sql: str, ids: Sequence[JobId], seen: Seen) -> list[JobView | None]:
+        found: dict[JobId, JobView] = {}
+        for start in range(0, len(ids), AT_ONCE):
+            some = self._read(sql, NAMED_STATUS, {"ids": Uuids(ids[start : start + AT_ONCE])}, seen)
+            found |= {view.id: view for view in some}
+        return [found.get(id) for id in ids]
+
+    def _read(self, whole: str, status: str, parameters: dict[str, Any], seen: Seen) -> list[JobView]:
         """Who has been refused the whole once is given the status from then on."""
 
-        def ask(sql: str) -> Rows:
-            return self._database.run(  # binary, as the text of what jobs hold is twice as long
-                lambda connection, again: connection.execute(sql.encode(), parameters, binary=True).fetchall()
-            )
+        def ask(sql: str) -> list[JobView]:
+            return self._database.run(lambda connection, again: _views(connection, sql, parameters, seen))
 
         if not self._status_only:
             try:
@@ -158,8 +178,7 @@ class PostgresReports:
 
     def upcoming(self, limit: int, after: tuple[datetime, JobId] | None = None) -> list[JobView]:
         told = (*(after or ("-infinity", searching.LOWEST)), limit)
-        rows = self._database.run(lambda connection, again: connection.execute(UPCOMING, told).fetchall())
-        return [slim_of(row) for row in rows]
+        return self._database.run(lambda connection, again: _views(connection, UPCOMING, told, _slim))
 
     def find(self, digits: str, limit: int) -> list[JobId]:
         parameters = {
@@ -218,8 +237,9 @@ def _source(connection: Connection, wanted: JobFilter, choice: Choice, whole: bo
     def page(above: JobId, lowest: JobId, limit: int) -> list[JobView]:
         parameters = _bound(wanted, above, lowest, limit)
         sql = getattr(listing, choice.page)
-        rows = connection.execute(sql if whole else listing.slim(sql), parameters).fetchall()
-        return [view_of(row) if whole else slim_of(row) for row in rows]
+        if whole:
+            return _views(connection, sql, parameters, _whole)
+        return _views(connection, listing.slim(sql), parameters, _slim)
 
     def floor(above: JobId, lowest: JobId, count: int) -> JobId | None:
         asked = {
@@ -247,17 +267,31 @@ def _bound(wanted: JobFilter, above: JobId, lowest: JobId, limit: int) -> dict[s
     }  # fmt: skip
 
 
-def slim_of(row: tuple[Any, ...]) -> JobView:
-    return slim(view_of(row))
+def _views(connection: Connection, sql: str, parameters: Any, seen: Seen) -> list[JobView]:
+    """Binary, as the text of what jobs hold is twice as long."""
+    return [seen(connection, row) for row in connection.execute(sql.encode(), parameters, binary=True)]
 
 
-def view_of(row: tuple[Any, ...]) -> JobView:
+def _whole(connection: Connection, row: Row) -> JobView:
+    return view_of(row)
+
+
+def _slim(connection: Connection, row: Row) -> JobView:
+    records = history.at_end(row[21])
+    if records is None:
+        kept = connection.execute(HISTORY, {"id": row[0]}, binary=True).fetchall()
+        records = history.read(kept[0][0] if kept else None)
+    return slim(view_of(row, records))
+
+
+def view_of(row: Row, records: list[AttemptRecord] | None = None) -> JobView:
+    """`records`: its history, if that is not all in the row."""
     progress, said = saying.read(row[19])
     return JobView(
         id=row[0], task=row[1], queue=row[2], state=State(row[3]), priority=row[4], attempt=row[5], attempts=row[6],
         fence=row[7], losses=row[8], created_at=row[9], due_at=row[10], started_at=row[11], complete_by=row[12],
         settled_at=row[13], holder=row[14], cancel_requested=row[15], payload=row[16], result=row[17], reason=row[18],
-        progress=progress, checkpoint=row[20], history=history.read(row[21]),
+        progress=progress, checkpoint=row[20], history=history.read(row[21]) if records is None else records,
         exclusive=row[22], batch=row[23], session=row[24], sequence=row[25], tenant=row[26], limit_key=row[27],
         tags=tuple(row[28]), parent=row[29], said=said, sensitive=row[30],
     )  # fmt: skip

@@ -3,6 +3,7 @@ that knows them."""
 
 from functools import cache
 
+from lateshift.model import history
 from lateshift.model.job import Lane
 from lateshift.model.sealed import LEFT, WEBHOOK
 from lateshift.store.guards import IN_LINE, NOT_IN_LINE
@@ -20,14 +21,18 @@ COLD = """id, task, queue, state, priority, attempt, attempts, fence, losses, cr
  EXISTS (SELECT 1 FROM sensitive WHERE name = settled.queue)"""
 
 
+END = f"substr(history, -{history.LEFT + 1})"  # of a history
+
+
 def _slim(columns: str) -> str:
-    """Without its result and its checkpoint, and with the beginning of its arguments: see model/sealed.slim. Of a webhook all, as a part says
-    nothing of where it leads."""
+    """Without its result and its checkpoint, with the beginning of its arguments and the end of its history: see model/sealed.slim. Of the
+    arguments of a webhook all, as a part says nothing of where it leads."""
     beginning = f"CASE WHEN substr(task, 1, {len(WEBHOOK)}) = '{WEBHOOK}' THEN payload ELSE substr(payload, 1, {LEFT + 1}) END"
     return (
         columns.replace(" payload, NULL,", f" {beginning}, NULL,")
         .replace(" payload, result,", f" {beginning}, NULL,")
         .replace(" checkpoint,", " NULL,")
+        .replace(" history,", f" {END},")
     )
 
 

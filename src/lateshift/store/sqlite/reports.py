@@ -1,8 +1,8 @@
 """Reading for people and callers, in SQLite. Nothing is decided from these."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -12,10 +12,11 @@ from lateshift.model.discard import Kept
 from lateshift.model.explaining.facts import MEMBERS_LOOKED_AT, Facts
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.instants import to_instant, to_number
-from lateshift.model.job import JobFilter, JobView, State
+from lateshift.model.job import AttemptRecord, JobFilter, JobView, State
 from lateshift.model.member import Loops, MemberView, Program, Serves
 from lateshift.model.sealed import slim
 from lateshift.model.search import Found, argument_parts, error_part
+from lateshift.model.watching import bare
 from lateshift.store import searching
 from lateshift.store.contract import ENDINGS_LOOKED_AT
 from lateshift.store.marks import Kin
@@ -28,6 +29,10 @@ from lateshift.store.sqlite.listing import COLD, HOT, HOT_JOBS
 JOB = f"SELECT {HOT} FROM job WHERE id = ?1 UNION ALL SELECT {COLD} FROM settled WHERE id = ?1"
 # The same, slim. Primary keys.
 SLIM_JOB = listing.slim(JOB)
+# The same with its whole history, for what events tell. Primary keys.
+WATCHED = SLIM_JOB.replace(listing.END, "history")
+# Its history. Primary keys.
+HISTORY = "SELECT history FROM job WHERE id = ?1 UNION ALL SELECT history FROM settled WHERE id = ?1"
 # Ids that begin so, wherever they stand. Primary keys.
 BEGINNING = """SELECT id FROM job WHERE id BETWEEN ?1 AND ?2
  UNION ALL SELECT id FROM settled WHERE id BETWEEN ?1 AND ?2 LIMIT ?3"""
@@ -49,6 +54,9 @@ MEMBERS = f"{_MEMBERS} ORDER BY started_at"
 MEMBERS_AFTER = f"{_MEMBERS} WHERE (started_at, id) > (?, ?) ORDER BY started_at, id LIMIT ?"
 MEMBERS_ALIVE_FIRST = f"{_MEMBERS} ORDER BY dead_at IS NOT NULL, expires_at DESC LIMIT ?"
 
+Row: TypeAlias = tuple[Any, ...]
+Seen: TypeAlias = Callable[[Connection, Row], JobView]
+
 _serves = msgspec.json.Decoder(Serves)
 _loops = msgspec.json.Decoder(Loops)
 _tags = msgspec.json.Decoder(list[str])
@@ -67,11 +75,15 @@ class SqliteReports:
         return view_of(rows[0]) if rows else None
 
     def named(self, ids: Sequence[JobId], *, whole: bool = True) -> list[JobView | None]:
+        return self._each(JOB, ids, _whole) if whole else self._each(SLIM_JOB, ids, _slim)
+
+    def watched(self, ids: Sequence[JobId]) -> list[JobView | None]:
+        return self._each(WATCHED, ids, lambda connection, row: bare(view_of(row)))
+
+    def _each(self, sql: str, ids: Sequence[JobId], seen: Seen) -> list[JobView | None]:
         with self._database.read() as connection:
-            sql = JOB if whole else SLIM_JOB
-            found = [connection.execute(sql, (id.bytes,)).fetchall() for id in ids]
-        seen = view_of if whole else slim_of
-        return [seen(rows[0]) if rows else None for rows in found]
+            found = [_views(connection, sql, (id.bytes,), seen) for id in ids]
+        return [views[0] if views else None for views in found]
 
     def jobs(self, wanted: JobFilter, limit: int, *, whole: bool = True) -> list[JobView]:
         return searching.all_of(self.search, wanted, limit, whole=whole)
@@ -123,7 +135,7 @@ class SqliteReports:
     def upcoming(self, limit: int, after: tuple[datetime, JobId] | None = None) -> list[JobView]:
         at, id = (0, b"") if after is None else (to_number(after[0]), after[1].bytes)
         with self._database.read() as connection:
-            return [slim_of(row) for row in connection.execute(UPCOMING, (at, id, limit)).fetchall()]
+            return _views(connection, UPCOMING, (at, id, limit), _slim)
 
     def find(self, digits: str, limit: int) -> list[JobId]:
         low, high = bytes.fromhex(digits.ljust(32, "0")), bytes.fromhex(digits.ljust(32, "f"))
@@ -179,8 +191,9 @@ def _source(connection: Connection, wanted: JobFilter, choice: Choice, whole: bo
     def page(above: JobId, lowest: JobId, limit: int) -> list[JobView]:
         row = _bound(wanted, above, lowest, limit)
         sql = getattr(listing, choice.page)
-        rows = connection.execute(sql if whole else listing.slim(sql), row).fetchall()
-        return [view_of(found) if whole else slim_of(found) for found in rows]
+        if whole:
+            return _views(connection, sql, row, _whole)
+        return _views(connection, listing.slim(sql), row, _slim)
 
     def floor(above: JobId, lowest: JobId, count: int) -> JobId | None:
         of = wanted.tag if wanted.tag is not None else None if wanted.batch is None else wanted.batch.bytes
@@ -203,7 +216,24 @@ def _bound(wanted: JobFilter, above: JobId, lowest: JobId, limit: int) -> tuple[
     )  # fmt: skip
 
 
-def view_of(row: tuple[Any, ...]) -> JobView:
+def _views(connection: Connection, sql: str, row: Row, seen: Seen) -> list[JobView]:
+    return [seen(connection, found) for found in connection.execute(sql, row)]
+
+
+def _whole(connection: Connection, row: Row) -> JobView:
+    return view_of(row)
+
+
+def _slim(connection: Connection, row: Row) -> JobView:
+    records = history.at_end(row[21])
+    if records is None:
+        kept = connection.execute(HISTORY, (row[0],)).fetchall()
+        records = history.read(kept[0][0] if kept else None)
+    return slim(view_of(row, records))
+
+
+def view_of(row: Row, records: list[AttemptRecord] | None = None) -> JobView:
+    """`records`: its history, if that is not all in the row."""
     progress, said = saying.read(row[19])
     return JobView(
         id=UUID(bytes=row[0]), task=row[1], queue=row[2], state=State(row[3]), priority=row[4], attempt=row[5],
@@ -211,15 +241,11 @@ def view_of(row: tuple[Any, ...]) -> JobView:
         started_at=_time(row[11]), complete_by=_time(row[12]), settled_at=_time(row[13]),
         holder=UUID(bytes=row[14]) if row[14] else None, cancel_requested=bool(row[15]), payload=row[16],
         result=row[17], reason=row[18], progress=progress, checkpoint=row[20],
-        history=history.read(row[21]), exclusive=row[22],
+        history=history.read(row[21]) if records is None else records, exclusive=row[22],
         batch=None if row[23] is None else UUID(bytes=row[23]), session=row[24], sequence=row[25], tenant=row[26],
         limit_key=row[27], tags=tuple(_tags.decode(row[28])), parent=None if row[29] is None else UUID(bytes=row[29]),
         said=said, sensitive=bool(row[30]),
     )  # fmt: skip
-
-
-def slim_of(row: tuple[Any, ...]) -> JobView:
-    return slim(view_of(row))
 
 
 def _time(value: int | None) -> datetime | None:
