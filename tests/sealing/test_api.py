@@ -1,11 +1,11 @@
 """The API in front of a sensitive queue: what comes in is checked by the task's types and sealed, what goes out is masked."""
 
-from typing import Any
-
 import pytest
 
 from lateshift import Lateshift
+from lateshift.api import repeating
 from lateshift.api.application import make_api
+from lateshift.api.asked import Asked
 from lateshift.model.sealed import MASK, is_sealed
 from lateshift.testing import Kit, testing
 from tests.api.asking import Web, asking
@@ -61,21 +61,21 @@ def test_what_the_api_took_is_sealed(web: Web, app: Lateshift) -> None:
 
 
 def test_what_is_kept_of_a_request_cannot_be_tried_out(
-    web: Web, kit: Kit, app: Lateshift, store_url: str, monkeypatch: pytest.MonkeyPatch
+    web: Web, kit: Kit, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever reads the table knows all but the argument, and has few to try."""
     made = web("POST", "/v1/tasks/fail/jobs", {"arguments": {"name": "4111"}})
     kit.drain()
     written: list[bytes] = []
-    begin = app.store.answers.begin
-
-    def seen(id: bytes, request: bytes, **more: Any) -> Any:
-        written.append(request)
-        tried.append(more["older"])
-        return begin(id, request, **more)
-
     tried: list[bytes] = []
-    monkeypatch.setattr(app.store.answers, "begin", seen)
+    made_of = repeating._request
+
+    def seen(asked: Asked, secret: bytes) -> bytes:
+        tried.append(made_of(asked, b""))
+        written.append(made_of(asked, secret))
+        return written[-1]
+
+    monkeypatch.setattr(repeating, "_request", seen)
     body = {"change": {"name": "4242"}}
     keyed = {"Idempotency-Key": "once"}
     url = f"{made.headers['location']}/resubmit"
