@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from lateshift.cli.numbers import Whole
 from lateshift.cli.options import operator
 from lateshift.errors import OptionInvalid
 from lateshift.runtime.log import log, say
@@ -80,7 +81,7 @@ def place_options(command: C) -> C:
     placed.__name__ = command.__name__
     placed.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
     for option in (
-        click.option("--rate", type=click.IntRange(1, 1_000_000), metavar="N",
+        click.option("--rate", type=Whole(1, 1_000_000), metavar="N",
                      help="Requests in a second of one token, and of one address; more are answered 429."),
         click.option("--tls-key", "key", type=click.Path(path_type=Path), metavar="FILE", help="Its private key, PEM."),
         click.option("--tls-cert", "certificate", type=click.Path(path_type=Path), metavar="FILE",
@@ -89,7 +90,7 @@ def place_options(command: C) -> C:
                      help="Only these proxies may ask; they have the TLS."),
         click.option("--allow-host", "allowed", multiple=True, metavar="NAME",
                      help="A name by which clients call it, besides its address."),
-        click.option("--port", type=click.IntRange(0, 65535), metavar="N", help=f"0 is one that is free ({PORT})."),
+        click.option("--port", type=Whole(0, 65535), metavar="N", help=f"0 is one that is free ({PORT})."),
         click.option("--host", metavar="ADDRESS", help=f"Where the API listens ({HOST})."),
     ):  # fmt: skip
         placed = option(placed)
@@ -216,10 +217,10 @@ def beside_workers(app: "Lateshift", place: Place | None) -> Iterator[Door | Non
 async def answering(door: Door, stopping: "asyncio.Event") -> None:
     """Workers go on whatever becomes of it."""
     log.info(
-        "the HTTP API and the dashboard are at %s%s%s",
+        "%s: the HTTP API and the dashboard%s%s",
         door.url,
         f" (another program has port {PORT})" if door.elsewhere else "",
-        "" if door.has_tokens else "; `lateshift tokens create` makes a token for it",
+        "" if door.has_tokens else "; it needs a token: lateshift tokens create",
     )
     try:
         await door.run(stopping)
