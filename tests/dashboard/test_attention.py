@@ -200,7 +200,7 @@ def test_jobs_of_a_queue_that_no_worker_serves_are_told_by_queue(kit: Kit, shop:
 
     assert (found.subject, found.count, found.page) == ("mail", 2, "/queues/mail")
     assert found.what == "2 jobs ready, and no worker serves this queue"
-    assert found.do == "Start one: lateshift work APP --queues mail."
+    assert found.do == "Start one: lateshift work PROGRAM --queues mail."
     assert found.since is not None
     assert timedelta(minutes=5) <= kit.clock.now() - found.since < timedelta(minutes=6)
 

@@ -100,7 +100,7 @@ def _unserved(seen: Seen) -> Iterator[Attention]:
         count = sum(queue.ready for queue in waiting)
         yield Attention(
             kind="no worker", subject="all queues", count=count, page="/members",
-            what=f"{_counted(count, 'job', COUNTED_NOW)} ready, and no worker is there", do="Start one: lateshift work APP.",
+            what=f"{_counted(count, 'job', COUNTED_NOW)} ready, and no worker is there", do="Start one: lateshift work PROGRAM.",
         )  # fmt: skip
         return
     patterns = {
@@ -112,7 +112,7 @@ def _unserved(seen: Seen) -> Iterator[Attention]:
                 kind="no worker", subject=queue.name, count=queue.ready, page=f"/queues/{quote(queue.name)}",
                 since=None if queue.oldest_ready is None else seen.now - queue.oldest_ready,
                 what=f"{_counted(queue.ready, 'job', COUNTED_NOW)} ready, and no worker serves this queue",
-                do=f"Start one: lateshift work APP --queues {queue.name}.",
+                do=f"Start one: lateshift work PROGRAM --queues {queue.name}.",
             )  # fmt: skip
 
 
