@@ -88,7 +88,7 @@ class Sight:
 
     @property
     def dead_needing(self) -> str | None:
-        """How many of them need somebody, as a run that was undone does not; None if all do, which goes without saying."""
+        """How many of them need somebody, as a run that was undone does not, nor a step of one that has ended; None if all do, which goes without saying."""
         count, more = self.needing
         if count >= self.dead_count:
             return None
