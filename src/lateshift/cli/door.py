@@ -1,7 +1,7 @@
 """Where a program's HTTP API listens, for `serve` and `up`: the options that say so, and an API that listens from now on."""
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lateshift.api.serving import Server
     from lateshift.app.app import Lateshift
     from lateshift.dashboard.site import Site
-    from lateshift.triggers.hearing import Hearing
+    from lateshift.runtime.loop import Part
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -118,7 +118,7 @@ class Door:
     _site: "Site"
     _server: "Server"
     _socket: socket.socket
-    _hearing: "Hearing"
+    _beside: "Sequence[Part]"
 
     @property
     def shown(self) -> str:
@@ -132,13 +132,13 @@ class Door:
         from lateshift.runtime.loop import drive, resign
 
         ended = asyncio.Event()
-        beside = asyncio.create_task(drive(self._hearing, ended))
+        beside = [asyncio.create_task(drive(part, ended)) for part in self._beside]
         try:
             await serve(self._server, self._socket, stopping)
         finally:
             ended.set()
-            await beside
-            await resign(self._hearing)
+            await asyncio.gather(*beside)
+            await resign(*self._beside)
 
 
 @contextmanager
@@ -148,6 +148,8 @@ def opened_door(app: "Lateshift", place: Place, *, or_free: bool = False) -> Ite
     from lateshift.api.bounds import BOUNDS, Bounds
     from lateshift.api.serving import listening, server_of
     from lateshift.dashboard.site import Site
+    from lateshift.model.ids import new_member_id
+    from lateshift.supervisor.sampler import Sampler
     from lateshift.triggers.hearing import Hearing
 
     binding = place.binding()
@@ -167,7 +169,7 @@ def opened_door(app: "Lateshift", place: Place, *, or_free: bool = False) -> Ite
         yield Door(
             url=url, link=url + site.sign_in_path() if binding.is_local else None, has_tokens=some,
             elsewhere=binding.port not in (0, port), _site=site, _server=server_of(site.application, binding), _socket=at,
-            _hearing=hearing,
+            _beside=(hearing, Sampler(app.store, new_member_id())),
         )  # fmt: skip
 
 
