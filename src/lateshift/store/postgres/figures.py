@@ -67,11 +67,11 @@ class PostgresFigures:
                 waiting = {queue: Figures(backlog=count) for queue, count in backlog.items() if count}
                 seconds = workers * Grain.MINUTE.step.total_seconds()
                 put(connection, now, waiting, Figures(present=seconds, backlog=sum(backlog.values())))
-                if not connection.execute(MARK, minute).fetchall():
+                told = bool(connection.execute(MARK, minute).fetchall())
+                if not told:
                     raise Rollback(transaction)
                 for grain in Grain:
                     connection.execute(MARK, (grain.seconds, ALL, grain.begins(now)))
-                told = True
             return told
 
         return self._database.run(work)
