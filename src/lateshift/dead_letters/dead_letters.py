@@ -231,7 +231,10 @@ def refuse_problems(plan: Plan) -> None:
     """Raises ArgumentsInvalid if one of the jobs cannot be resubmitted as planned."""
     if plan.problems:
         count = sum(plan.problems.values())
-        said = "; ".join(f"{error} ({number:,})" for error, number in plan.problems.items())
+        said = "; ".join(
+            error if len(plan.problems) == 1 else f"{number:,} times {error.removesuffix('.')}"
+            for error, number in plan.problems.items()
+        )
         raise ArgumentsInvalid(
-            f"{count:,} of {plan.count:,} cannot be resubmitted so, nothing was written: {said}"
+            f"{count:,} of {plan.count:,} cannot be resubmitted so, nothing was written: {said}", "change"
         )
