@@ -22,6 +22,7 @@ from lateshift.model.guard import Rule
 from lateshift.model.ids import JobId
 from lateshift.model.job import Enqueued, JobView, NewJob
 from lateshift.model.limit import Limit
+from lateshift.model.looking import LOOK_AFTER, first_look
 from lateshift.model.queue import QueueSettings
 from lateshift.model.sealed import START, is_sealed
 from lateshift.model.watching import BEGINNING, Position
@@ -269,7 +270,10 @@ class Client:
         return Job(call.id, call.task.name, self, call.task.results.decode, created=False, shed=True)
 
     def _job(self, call: Call[R], answer: Enqueued) -> Job[R]:
-        return Job(answer.id, call.task.name, self, call.task.results.decode, answer.created)
+        spec, decode = call.job.spec, call.task.results.decode
+        at_once = spec.at is None and spec.delay is None
+        first = LOOK_AFTER if at_once else first_look(spec, self._open().clock.now())
+        return Job(answer.id, call.task.name, self, decode, answer.created, look_after=first)
 
 
 def _chunks(calls: Iterable[Call[Any]]) -> Iterator[Sequence[Call[Any]]]:

@@ -37,6 +37,10 @@ class LateshiftError(Exception):
     """The root: `except LateshiftError` catches all that Lateshift raises on purpose."""
 
 
+class Permanent(Exception):
+    """Raise in a task, or derive from it: no retry can help, make this job a dead letter now."""
+
+
 class UsageError(LateshiftError):
     """The call was wrong. Nothing was written."""
 
@@ -93,8 +97,9 @@ class TriggerUnknown(UsageError, LookupError):
     """No trigger of that name is in the store."""
 
 
-class EventInvalid(UsageError, ValueError):
-    """An event that no job can be made of: its name, its data, or a message's body."""
+class EventInvalid(UsageError, ValueError, Permanent):
+    """An event that no job can be made of: its name, its data, or a message's body. It is the same at every try: a job that raises it is a
+    dead letter at once."""
 
 
 class SignatureInvalid(UsageError):
@@ -142,7 +147,12 @@ class SealKeysInvalid(UsageError, ValueError):
 
 
 class SealKeyMissing(UsageError):
-    """This program's key ring lacks the key to seal with, or the one that something was sealed with. Nothing was written."""
+    """This program's key ring lacks the key to seal with, or the one that something was sealed with. Nothing was written.
+    `key`: which, for those to whom the rest is of no use."""
+
+    def __init__(self, message: str, key: str = "to seal with") -> None:
+        super().__init__(message)
+        self.key = key
 
 
 class RolesUnsupported(UsageError):
@@ -315,10 +325,6 @@ class Snooze(Exception):
     def __init__(self, delay: timedelta) -> None:
         super().__init__(delay)
         self.delay = delay
-
-
-class Permanent(Exception):
-    """Raise in a task, or derive from it: no retry can help, make this job a dead letter now."""
 
 
 class WebhookGone(Permanent):

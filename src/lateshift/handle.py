@@ -14,6 +14,7 @@ from lateshift.model.explaining.reason import Explanation
 from lateshift.model.fingerprint import last_failure
 from lateshift.model.ids import JobId
 from lateshift.model.job import WITHHELD, JobView, State
+from lateshift.model.looking import LOOK_AFTER
 
 R = TypeVar("R")
 V = TypeVar("V")
@@ -48,7 +49,7 @@ class Job(Generic[R]):
     """One job. `created` says whether this call made it, or an earlier one with the same key or identity did. `shed`: it was
     not made, because its queue was full and is set to shed what comes then."""
 
-    __slots__ = ("_client", "_decode", "created", "id", "shed", "task")
+    __slots__ = ("_client", "_decode", "created", "id", "look_after", "shed", "task")
 
     def __init__(
         self,
@@ -58,11 +59,13 @@ class Job(Generic[R]):
         decode: Callable[[bytes | None], R],
         created: bool = True,
         shed: bool = False,
+        look_after: int = LOOK_AFTER,
     ) -> None:
         self.id = job_id
         self.task = task
         self.created = created
         self.shed = shed
+        self.look_after = look_after  # seconds, for those who are told to come again
         self._client = client
         self._decode = decode
 

@@ -14,12 +14,12 @@ import msgspec
 import pytest
 from msgspec import Struct, structs
 
-from lateshift import Lateshift, Message
+from lateshift import Lateshift, Message, Retry
 from lateshift.api.application import make_api
 from lateshift.api.bounds import BODY_LIMIT, JSON_DEPTH, SMALL_BODY, Bounds
 from lateshift.errors import TriggerInvalid
 from lateshift.model.access import Scope
-from lateshift.model.job import JobFilter
+from lateshift.model.job import JobFilter, State
 from lateshift.model.triggering.trigger import NewTrigger
 from lateshift.replies.signing import Secrets
 from lateshift.testing import Kit, testing
@@ -249,6 +249,21 @@ def test_github_tells_the_event_in_a_header_and_a_program_may_pass_one_over(
     assert (message.id, message.body, message.queue) == ("72d3162f", body, "github")
     assert message.headers["x-github-event"] == "push"
     assert not {"authorization", "x-hub-signature-256"} & {*message.headers}
+
+
+def test_a_form_is_taken_and_a_task_that_reads_it_as_json_is_a_dead_letter_at_once(
+    web: Web, kit: Kit
+) -> None:
+    @kit.app.task(name="reader", retry=Retry(attempts=5))
+    def read(message: dict[str, Any]) -> Any:
+        form = "application/x-www-form-urlencoded; charset=utf-8"
+        return Message(body=b"payload=%7B%7D", content_type=form).content
+
+    job = read.enqueue({})
+    kit.drain()
+    view = job.view()
+    assert (view.state, view.reason, view.attempt) == (State.DEAD, "permanent", 1)
+    assert "have its sender send application/json" in str(view.history[-1].message)
 
 
 def test_a_full_queue_has_the_sender_try_again(web: Web, kit: Kit) -> None:

@@ -46,6 +46,17 @@ def app(store_url: str) -> Lateshift:
     return app
 
 
+def test_wrong_arguments_are_named_alike_wherever_they_are_given(web: Web) -> None:
+    web("POST", "/v1/tasks/send/schedules", NEW)
+    wrong = {"arguments": {"order": 7}}
+    said = [
+        web("POST", "/v1/tasks/send/jobs", wrong),
+        web("POST", "/v1/tasks/send/schedules", NEW | {"name": "other"} | wrong),
+        web("POST", "/v1/schedules/nightly/edit", wrong),
+    ]
+    assert [(answer.status_code, answer.json()["field"]) for answer in said] == [(422, "arguments.order")] * 3
+
+
 # -- schedules ---------------------------------------------------------------------------------------------------------
 
 

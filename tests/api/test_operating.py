@@ -3,6 +3,7 @@ done once."""
 
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -276,7 +277,9 @@ def test_dead_letters_are_grouped_previewed_and_resubmitted(web: Web, kit: Kit, 
     assert plan["examples"][0]["after"] == {"to": "ann"}
     assert web("GET", "/v1/jobs?state=dead").json()["jobs"][2:]
     wrong = web("POST", "/v1/dead-letters/resubmit", body | {"change": {"to": 7}})
-    assert wrong.status_code == 422
+    assert (wrong.status_code, wrong.json()["field"]) == (422, "change")
+    assert wrong.json()["detail"].startswith("2 of 2 cannot be resubmitted so, nothing was written: ")
+    assert "(2)" not in wrong.json()["detail"]
     done = web("POST", "/v1/dead-letters/resubmit", body).json()
     assert (len(done["resubmitted"]), done["edited"]) == (2, 2)
     rest = web("POST", "/v1/dead-letters/resubmit", {"all": True, "change": {"to": "bob"}}).json()
@@ -347,6 +350,15 @@ def test_a_token_without_a_scope_is_told_what_it_lacks_in_words(web: Web) -> Non
     said = web("POST", "/v1/tokens", {"name": "ann", "scopes": []}).json()["detail"]
     assert "at 'scopes': wants at least 1." in said
     assert "`" not in said.partition("Its fields")[0]
+
+
+@pytest.mark.parametrize(("given", "status"), [({}, 201), ({"queues": None}, 201), ({"queues": []}, 422)])
+def test_a_token_is_for_all_queues_only_if_nothing_is_said_of_them(
+    web: Web, given: dict[str, Any], status: int
+) -> None:
+    said = web("POST", "/v1/tokens", {"name": "ann", "scopes": ["read"]} | given)
+    assert said.status_code == status
+    assert said.json().get("field") == ("queues" if status == 422 else None)
 
 
 def test_a_token_is_made_shown_once_listed_and_revoked(web: Web) -> None:

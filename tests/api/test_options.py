@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lateshift.api.bounds import RETRY_AFTER_MOST
+from lateshift.model.looking import RETRY_AFTER_MOST
 from lateshift.testing import Kit
 from tests.api.asking import Web
 

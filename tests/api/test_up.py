@@ -57,10 +57,10 @@ def said(folder: Path) -> str:
 
 def url_of(folder: Path, process: subprocess.Popen[str]) -> str:
     eventually(
-        lambda: "the HTTP API and the dashboard are at" in said(folder) or process.poll() is not None,
+        lambda: "the HTTP API and the dashboard" in said(folder) or process.poll() is not None,
         "it serves",
     )
-    [url] = re.findall(r"the HTTP API and the dashboard are at (http://127\.0\.0\.1:\d+)", said(folder))
+    [url] = re.findall(r"lateshift: (http://127\.0\.0\.1:\d+): the HTTP API and the dashboard", said(folder))
     return str(url)
 
 
@@ -174,7 +174,7 @@ def test_without_the_extra_it_runs_without_the_api_and_says_how_to_get_it(
     with started("up", "shop.py", cwd=folder, LATESHIFT_STORE=sqlite_url, **path) as process:
         at_work(sqlite_url, process)
         assert "pip install 'lateshift[serve]'" in said(folder)
-        assert "the HTTP API and the dashboard are at" not in said(folder)
+        assert "the HTTP API and the dashboard" not in said(folder)
         assert interrupted(process, 30) == 0
     asked = completed("up", "shop.py", "--port", "0", cwd=folder, LATESHIFT_STORE=sqlite_url, **path)
     assert asked.code == 2

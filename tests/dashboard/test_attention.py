@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from lateshift import NO_RETRY, Flow, Retry
+from lateshift.api.application import make_api
 from lateshift.model.ids import MemberId, new_member_id
 from lateshift.model.member import Program, Serves
 from lateshift.operating import attention
 from lateshift.operating.attention import Attention
 from lateshift.testing import Kit
 from lateshift.worker.service import introduce
+from tests.api.asking import asking
 from tests.api.shop import Shop
 from tests.dashboard.browsing import Browser
 
@@ -214,9 +216,41 @@ def test_jobs_of_a_queue_that_no_worker_serves_are_told_by_queue(kit: Kit, shop:
 
     assert (found.subject, found.count, found.page) == ("mail", 2, "/queues/mail")
     assert found.what == "2 jobs ready, and no worker serves this queue"
-    assert found.do == "Start one: lateshift work APP --queues mail."
+    assert found.do == "Start one: lateshift work PROGRAM --queues mail."
     assert found.since is not None
     assert timedelta(minutes=5) <= kit.clock.now() - found.since < timedelta(minutes=6)
+
+
+def test_of_jobs_for_which_no_worker_is_there_it_is_told_since_when_the_oldest_waits(
+    kit: Kit, shop: Shop
+) -> None:
+    shop.send.enqueue("bob")
+    kit.clock.move(minutes=5)
+    shop.thumbnail.enqueue("x")
+    kit.clock.move(minutes=1)
+
+    [found] = told(kit, "no worker")
+
+    assert found.what == "2 jobs ready, and no worker is there"
+    assert found.since is not None
+    assert timedelta(minutes=6) <= kit.clock.now() - found.since < timedelta(minutes=7)
+
+
+def test_of_events_that_were_refused_it_is_told_since_when(kit: Kit) -> None:
+    @kit.app.on_webhook("orders", verify=lambda headers, body, now: headers["x-id"])
+    @kit.app.task
+    def place(order: dict[str, int]) -> None: ...
+
+    kit.app.declare_webhooks()
+    with asking(kit.app, make_api(kit.app)) as web:
+        for number in range(2):
+            web("POST", "/hooks/orders", content=b'"none"', headers={"X-Id": f"d{number}"}, token=None)
+            kit.clock.move(minutes=5)
+
+    [found] = [it for it in told(kit, "trigger") if it.what == "2 events refused"]
+
+    assert found.since is not None
+    assert timedelta(minutes=10) <= kit.clock.now() - found.since < timedelta(minutes=11)
 
 
 @pytest.mark.parametrize("queues", [(), ("mail",), ("m*",)], ids=["all", "named", "pattern"])

@@ -366,3 +366,22 @@ def test_the_menu_tells_how_many_dead_letters_there_are_to_those_who_may_see_all
     assert 'class="count"' not in looked_again.text
     stranger.sign_in_as(Scope.READ, queues=("mail",))
     assert "Dead letters Workflows" in stranger.look("/queues")
+
+
+def test_the_step_of_a_run_that_has_ended_needs_nobody_and_is_told_to_be_discarded(
+    browser: Browser, shop: Shop, kit: Kit
+) -> None:
+    run = shop.order.enqueue(0, "task")
+    kit.drain()
+    assert "Steps of workflows: each is run again on the page of its run." in browser.look("/dead-letters")
+    assert "Dead letters 1 that need somebody" in browser.text
+    kit.app.store.workflows.direct(run.id, Phase.UNDOING, why="a mistake", by="ann")
+    kit.drain()
+    said = browser.look("/dead-letters")
+    assert "Steps of runs that have ended: nothing runs them again, and nobody needs to." in said
+    assert "Dead letters Workflows" in said
+    assert "Discard" in said
+    [at] = re.findall(r'<a href="(/dead-letters/[0-9a-f]{8})"', browser.page.text)  # type: ignore[union-attr]
+    said = browser.look(at)
+    assert "They were steps of runs that have ended: nothing runs them again" in said
+    assert "Runs that are held" not in said

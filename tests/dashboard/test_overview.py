@@ -45,7 +45,7 @@ def worked(store: Store, member: MemberId) -> None:
 def test_where_nothing_was_ever_asked_for_nobody_is_needed(browser: Browser) -> None:
     said = browser.look("/")
 
-    assert "Nothing. All that was asked for is done" in said
+    assert "Nothing needs somebody now." in said
     assert "No job has run in this time." in said
     assert "nothing waits" in said
 

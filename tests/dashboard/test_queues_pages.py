@@ -109,7 +109,7 @@ def test_queues_are_found_by_a_part_of_their_name_and_shown_page_by_page(
 
 def test_an_empty_list_says_what_to_do(browser: Browser) -> None:
     assert "No queue has this in its name." in browser.look("/queues?name=none")
-    assert "Nobody is there. Start a worker: lateshift work APP" in browser.look("/members")
+    assert "Nobody is there. Start a worker: lateshift work PROGRAM" in browser.look("/members")
 
 
 def test_a_queue_in_which_nothing_waits_does_not_say_since_when(browser: Browser, shop: Shop, kit: Kit) -> None:  # fmt: skip

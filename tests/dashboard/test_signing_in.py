@@ -1,7 +1,7 @@
 """Who sees a page: whoever has the link that the server printed, once; whoever has a token, until it is revoked."""
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from html import unescape
 from urllib.parse import urlencode
 
@@ -274,3 +274,18 @@ def test_the_cookie_is_kept_from_scripts_and_other_sites(kit: Kit) -> None:
             assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(parts)
             assert ("Secure" in parts) is secure
             assert not any(part.startswith("Domain") for part in parts)
+
+
+def test_signing_in_with_a_token_and_what_its_browsers_ask_for_are_uses_of_it(
+    stranger: Browser, kit: Kit
+) -> None:
+    def used() -> datetime:
+        [token] = kit.app.store.tokens.list(10, sign_ins=False)
+        assert token.last_used_at is not None
+        return token.last_used_at
+
+    stranger.sign_in_as(Scope.READ)
+    signed_in = used()
+    kit.clock.move(minutes=2)
+    stranger.look("/jobs")
+    assert used() - signed_in >= timedelta(minutes=2)

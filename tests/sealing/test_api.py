@@ -44,14 +44,23 @@ def test_a_body_that_does_not_fit_is_refused_before_anything_is_sealed(web: Web,
     assert kit.enqueued() == []
 
 
-def test_a_server_without_the_ring_says_so_and_writes_nothing(store_url: str) -> None:
+def test_a_server_without_the_ring_says_so_and_writes_nothing(
+    store_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """To the client that it may ask again; what to do about it, to the log alone."""
     app = clinic(store_url, DIGEST)
     with testing(app, store=store_url) as kit, asking(app, make_api(app)) as web:
-        refused = web("POST", "/v1/tasks/examine/jobs", {"arguments": {"name": "Ada"}})
-        assert (refused.status_code, refused.json()["type"]) == (
-            422,
-            "urn:lateshift:problem:seal-key-missing",
-        )
+        body, key = {"arguments": {"name": "Ada"}}, {"Idempotency-Key": "one"}
+        for headers in ({}, key, key):
+            refused = web("POST", "/v1/tasks/examine/jobs", body, headers=headers)
+            problem = refused.json()
+            assert (refused.status_code, problem["type"]) == (503, "urn:lateshift:problem:seal-key-missing")
+            assert (
+                problem["detail"]
+                == "This server lacks the key to seal with; its log says more. Nothing was done."
+            )
+            assert refused.headers["Retry-After"] == "1"
+        assert "export LATESHIFT_KEYS=" in caplog.text
         assert kit.enqueued() == []
 
 

@@ -6,11 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from lateshift import Lateshift
+from lateshift import Lateshift, Retry
 from lateshift.documents.jobs import job_whole
 from lateshift.documents.logs import log_document
 from lateshift.errors import JobDead
 from lateshift.model.sealed import MASK
+from lateshift.runtime.log import FORMAT, OneLine
+from lateshift.telemetry.structured import JsonLines
 from tests.sealing.clinic import DIGEST, SECRETS, clinic, kept, leaks
 from tests.walks.commands import Cli
 
@@ -60,6 +62,35 @@ async def test_no_secret_is_in_the_store_in_the_log_or_in_what_is_shown(
         shown = f"{job_whole(job.view())}{job.explain()}"
         shown += "".join(str(log_document(log)) for log in app.store.logs.of(job.id))
         assert leaks(shown.encode()) == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("lines", [OneLine(FORMAT), JsonLines()], ids=["plain", "json"])
+async def test_the_log_tells_which_job_failed_and_how_and_nothing_of_what_it_holds(
+    app: Lateshift, caplog: pytest.LogCaptureFixture, lines: logging.Formatter
+) -> None:
+    @app.task(queue="patients", retry=Retry(attempts=2, base=timedelta(0)))
+    async def stumble(name: str) -> None:
+        own = logging.getLogger("lateshift")
+        try:
+            raise ValueError(f"{SECRETS['error']} of {name}")
+        except ValueError:
+            own.exception("it stumbles over %s", name, stack_info=True)
+            raise
+
+    with caplog.at_level("WARNING"):
+        async with app.running():
+            job = await stumble.aenqueue(SECRETS["argument"])
+            with pytest.raises(JobDead):
+                await job.aresult(SOON)
+
+    said = [lines.format(record) for record in caplog.records]
+    assert leaks("".join(said).encode()) == []
+    told = [line for line in said if str(job.id) in line and f"ValueError: {MASK}" in line]
+    assert [
+        "failed at attempt 1" in line or "is a dead letter (exhausted) at attempt 2" in line for line in told
+    ] == [True, True]
+    assert not any("it stumbles" in line or "Traceback" in line for line in said)
 
 
 def test_the_look_finds_what_is_not_sealed(store_url: str) -> None:

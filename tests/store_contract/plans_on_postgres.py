@@ -302,7 +302,7 @@ POSTGRES: list[tuple[str, str, Any, set[str]]] = [
     ("COLD_FLOOR", postgres.listing.COLD_FLOOR, FLOOR, {"settled_pkey"}),
     ("DEAD_OF_TASK", postgres.listing.DEAD_OF_TASK, FILTER | OF_TASK, {"settled_dead_of"}),
     ("DEAD_TASK_FLOOR", postgres.listing.DEAD_TASK_FLOOR, FLOOR | OF_TASK, {"settled_dead_of"}),
-    ("COUNT_DEAD", postgres.listing.COUNT_DEAD, (100,), {"settled_dead"}),
+    ("COUNT_DEAD", postgres.listing.COUNT_DEAD, (100,), {"settled_dead", "settled_pkey", "run_pkey"}),
     ("OF_DEAD", postgres.listing.OF_DEAD, {"queue": "q1", "limit": 100}, {"settled_dead_of"}),
     ("DEAD_FLOOR", postgres.listing.DEAD_FLOOR, FLOOR, {"settled_dead"}),
     ("HOT_BATCH_FLOOR", postgres.listing.HOT_BATCH_FLOOR, FLOOR, {"job_batch"}),

@@ -1,5 +1,6 @@
 """Figures: what went on is counted once, in each grain, whoever is killed and whoever leads."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -130,6 +131,42 @@ def test_the_backlog_and_the_workers_are_sampled_once_in_a_minute(
     assert total(store, ALL).present == 360.0
     assert total(store, "mail").backlog == total(store, ALL).backlog == 7
     assert total(store, "images") == Figures()
+
+
+def test_a_server_samples_what_no_supervisor_has_and_nothing_twice(
+    store: Store, supervisor: Supervisor, clock: ManualClock
+) -> None:
+    clock.move(seconds=60 - clock.now().second)
+
+    assert store.figures.sample(term=None, backlog={"mail": 7}, workers=0)
+    assert not store.figures.sample(term=None, backlog={"mail": 9}, workers=1)
+    assert not store.figures.sample(term=supervisor.term, backlog={"mail": 9}, workers=1)
+    assert (total(store, ALL).backlog, total(store, ALL).present) == (7, 0.0)
+
+
+@pytest.mark.parametrize("grain", Grain)
+def test_it_is_known_in_which_periods_somebody_told_what_waits(
+    store: Store, worker: Worker, clock: ManualClock, grain: Grain
+) -> None:
+    clock.move(seconds=60 - clock.now().second)
+    began = clock.now()
+    store.figures.sample(term=None, backlog={}, workers=0)
+    clock.move(hours=2)
+    store.figures.add(worker.id, 1, {"mail": busy_minute()}, busy=1.0)
+
+    assert store.figures.sampled(grain, grain.begins(began)) == {grain.begins(began)}
+    assert store.figures.sampled(grain, began + timedelta(hours=1)) == set()
+
+
+def test_of_many_that_sample_at_once_one_does(store: Store, clock: ManualClock) -> None:
+    clock.move(seconds=60 - clock.now().second)
+    with ThreadPoolExecutor(4) as pool:
+        done = [
+            pool.submit(store.figures.sample, term=None, backlog={"mail": 7}, workers=1) for _ in range(8)
+        ]
+
+    assert sorted(it.result() for it in done) == [False] * 7 + [True]
+    assert total(store, ALL).present == 60.0
 
 
 def test_a_supervisor_whose_term_is_over_samples_nothing(store: Store, supervisor: Supervisor) -> None:

@@ -87,3 +87,40 @@ def test_the_session_that_it_held_goes_on(store: Store, worker: Worker, run: Lea
     assert worker.lease(1, GUARDED) == []
     assert store.workflows.mend(run.id, "00001", None, by="ann")
     assert [lease.id for lease in worker.lease(1, GUARDED)] == [waits]
+
+
+@pytest.mark.parametrize(
+    ("reason", "letters_of_steps"),
+    [("undone", 0), ("failed", 0), ("worker_lost", 2), ("compensation_failed", 2)],
+)
+def test_dead_letters_of_steps_need_somebody_until_their_run_has_ended_and_does_not_go_on(
+    store: Store, worker: Worker, run: Lease, reason: str, letters_of_steps: int
+) -> None:
+    step, child = step_of(run.id), step_of(run.id, attempts=STRETCHES)
+    steps = [replace(STEP, path=f"0000{n}", job=job.id) for n, job in enumerate((step, child), 1)]
+    store.workflows.advance([Advance(lease=run, begin=("paying", "1"), steps=steps, jobs=[step, child])])
+    for lease in worker.lease(2, Line("default", step.spec.lane)):
+        assert worker.settle(lease, DeadLettered("failed", b"[]", DAY))
+    assert store.reports.count_dead(10) == (2, False)
+    assert worker.settle(run, DeadLettered(reason, b"[]", DAY))
+    assert store.reports.count_dead(10) == (letters_of_steps + (reason != "undone"), False)
+
+
+def test_a_child_that_has_something_left_to_undo_needs_somebody_also_if_its_run_has_ended(
+    store: Store, worker: Worker, run: Lease
+) -> None:
+    child = step_of(run.id, attempts=STRETCHES)
+    steps = [replace(STEP, job=child.id)]
+    store.workflows.advance([Advance(lease=run, begin=("paying", "1"), steps=steps, jobs=[child])])
+    [lease] = worker.lease(1, Line("default", child.spec.lane))
+    assert worker.settle(lease, DeadLettered("compensation_failed", b"[]", DAY))
+    assert worker.settle(run, DeadLettered("undone", b"[]", DAY))
+    assert store.reports.count_dead(10) == (1, False)
+
+
+def test_a_batch_that_has_ended_says_nothing_of_its_dead_letters(store: Store, worker: Worker) -> None:
+    job = step_of(added(store, make_job())[0])
+    worker.settle(worker.lease_one())
+    added(store, job)
+    worker.settle(worker.lease_one(), DeadLettered("exhausted", b"[]", DAY))
+    assert store.reports.count_dead(10) == (1, False)

@@ -11,12 +11,14 @@ import pytest
 
 from lateshift import Lateshift, Permanent
 from lateshift.clock import ManualClock
-from lateshift.documents.figures import PeriodDocument
+from lateshift.documents.figures import PeriodDocument, history_document
 from lateshift.errors import JobDead, StoreUnavailable
-from lateshift.model.figures import ALL, Figures, Grain, together
+from lateshift.model.figures import ALL, Figures, Grain, Over, together
 from lateshift.model.ids import new_member_id
 from lateshift.model.job import JobFilter
+from lateshift.operating.overview import course
 from lateshift.store.contract import Store
+from lateshift.supervisor.sampler import Sampler
 from lateshift.supervisor.sweep import Sweep
 from lateshift.worker.control import Control
 from lateshift.worker.counting import TOLD_EVERY
@@ -174,6 +176,34 @@ async def test_the_supervisor_samples_each_minute_once_though_another_leads_next
     assert counted(shop.store, ALL, Grain.FIVE_MINUTES).present == 120.0
     assert counted(shop.store, "orders").backlog == 3
     await worker.close()
+    shop.close()
+
+
+@pytest.mark.anyio
+async def test_where_no_host_is_alive_a_server_tells_what_waits(store_url: str) -> None:
+    clock = ManualClock()
+    shop = shop_of(store_url, clock)
+
+    @shop.task(queue="orders")
+    async def pack() -> None: ...
+
+    for _ in range(3):
+        await pack.aenqueue()
+    clock.move(seconds=61 - clock.now().second)
+    servers = [Sampler(shop.store, new_member_id()) for _ in range(3)]
+    for server in servers:
+        await server.turn()
+    assert counted(shop.store, ALL).backlog == 0  # a supervisor may still come
+    clock.move(seconds=55 - clock.now().second)
+    for server in servers:
+        await server.turn()
+    assert counted(shop.store, "orders").backlog == 3
+    clock.move(minutes=5)
+
+    periods = course(shop.store, "orders", Over.HOUR, clock.now())
+    assert [it.figures.backlog for it in periods if it.sampled] == [3]
+    document = history_document("orders", Over.HOUR, periods)
+    assert [it.backlog for it in document.periods if it.backlog is not None] == [3]
     shop.close()
 
 

@@ -125,13 +125,23 @@ def test_each_line_of_json_says_which_member_wrote_it_also_of_a_process_task(
 
 
 def test_serve_keeps_to_the_format_and_says_whose_process_it_is(folder: Path, sqlite_url: str) -> None:
-    variables = {"LATESHIFT_STORE": sqlite_url, "LATESHIFT_LOG_FORMAT": "json"}
+    variables = {"LATESHIFT_STORE": sqlite_url, "LATESHIFT_LOG_FORMAT": "json", "LATESHIFT_LOG": "DEBUG"}
     with started("serve", "shop.py", "--port", "0", cwd=folder, **variables) as process:
         eventually(lambda: "Started server" in said(folder) or process.poll() is not None, "it serves")
         assert interrupted(process, 20) == 0
     lines = [json.loads(line) for line in said(folder).splitlines() if line.startswith("{")]
     assert {line["app"] for line in lines} == {"shop"}
     assert "uvicorn.error" in {line["logger"] for line in lines}
+
+
+def test_a_server_that_starts_as_it_should_has_no_line_that_is_called_an_error(
+    folder: Path, sqlite_url: str
+) -> None:
+    with started("up", "shop.py", "--port", "0", cwd=folder, LATESHIFT_STORE=sqlite_url) as process:
+        eventually(lambda: "the HTTP API" in said(folder) or process.poll() is not None, "it serves")
+        assert interrupted(process, 30) == 0
+    assert re.search(r"lateshift: http://127\.0\.0\.1:\d+: the HTTP API and the dashboard", said(folder))
+    assert "uvicorn" not in said(folder)
 
 
 WRONG = {

@@ -61,6 +61,17 @@ def test_the_period_under_way_is_told_apart_and_looks_like_no_end() -> None:
     assert backlog.series[0].under_way == ""
 
 
+def test_of_periods_that_nobody_sampled_no_backlog_is_drawn_and_none_is_told() -> None:
+    counted = [
+        Sample(it.at, Figures(backlog=4), place not in (1, 58)) for place, it in enumerate(samples(Over.HOUR))
+    ]
+    backlog = charts(counted, Over.HOUR, workers=True)[2]
+    [series] = backlog.series
+    assert series.drawn.startswith("M1 100V33.3h8V100zM25 100L25 33.3L35 33.3")
+    assert series.last == "–"
+    assert backlog.hints[1] == "11:36 UTC: jobs that wait –"
+
+
 @pytest.mark.parametrize(
     ("completed", "marks"),
     [(0, ["2", "1", "0"]), (1, ["2", "1", "0"]), (5, ["6", "3", "0"]), (9_000, ["10,000", "5,000", "0"])],

@@ -41,11 +41,12 @@ def test_where_nothing_was_kept_nothing_happened() -> None:
     periods = Over.HOUR.periods(NOW)
     one = Sample(periods[7], Figures(completed=3))
 
-    samples = filled([one], periods)
+    samples = filled([one], periods, {periods[7]})
 
     assert [sample.at for sample in samples] == periods
     assert sum(sample.figures.completed for sample in samples) == 3
-    assert samples[7] is one
+    assert samples[7] == one
+    assert [sample.at for sample in samples if sample.sampled] == [periods[7]]
 
 
 def test_a_row_is_read_as_it_was_written() -> None:

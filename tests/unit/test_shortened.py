@@ -11,6 +11,7 @@ from lateshift.model.words import sentence, shortened
         ("the disk is full", "the disk is full"),
         ("the disk of the server is full", "the disk of the…"),
         ("cannot connect, as nobody listens", "cannot connect, as…"),
+        ("it is at ht://x/… no more", "it is at ht://x/…"),
         ("x" * 30, "x" * 19 + "…"),
         ("a " + "x" * 30, "a " + "x" * 17 + "…"),
     ],

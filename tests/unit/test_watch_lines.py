@@ -136,3 +136,19 @@ async def test_the_rate_of_a_line_is_of_all_the_time_that_the_line_is_about(
     first, second = [message.partition(";")[0] for message in caplog.messages]
     assert re.fullmatch(r"100,000 completed, (9,9\d\d|10,000) a second over the last 10s", first)
     assert second == "100,003 completed, 0.3 a second over the last 10s"
+
+
+async def test_the_dead_letters_that_are_shown_are_those_that_died_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shift = Shift(monkeypatch)
+    store, watch = shift.app.store, Watch(shift.app)
+    watch.detailed = True
+    worker = Worker(store)
+    first, second, third = added(store, *(make_job() for _ in range(3)))
+    leases = {lease.id: lease for lease in worker.lease(3)}
+    for id in (second, third, first):
+        worker.settle(leases[id], DeadLettered("failed", b"[]", DAY))
+        shift.clock.move(seconds=5)
+
+    assert [view.id for view in watch.look().dead] == [first, third, second]

@@ -1,6 +1,7 @@
 """A view of a web application answers 202 with where to look, in one call; and examples/web.py, as it stands there."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import httpx
 import pytest
@@ -54,6 +55,18 @@ async def test_a_view_answers_with_the_status_url_of_its_job(web: ASGIApp, app: 
     assert answer.headers["retry-after"] == "1"
     assert (said["task"], said["created"]) == ("thumbnail", True)
     assert app.job(said["id"]).state.label == "ready"
+
+
+async def test_it_says_when_the_job_is_due_as_the_api_does(app: Lateshift) -> None:
+    @app.task
+    async def thumbnail(path: str) -> None: ...
+
+    for delay, after in ((timedelta(hours=2), 7200), (timedelta(days=9), 86_400)):
+        answer = accepted(await thumbnail.options(delay=delay).aenqueue("cat.png"))
+        assert answer.headers["retry-after"] == str(after)
+    at = app.store.clock.now() + timedelta(minutes=10)
+    answer = accepted(await thumbnail.options(at=at).aenqueue("cat.png"))
+    assert abs(int(answer.headers["retry-after"]) - 600) <= 2
 
 
 async def test_without_a_word_the_api_is_taken_to_be_beside_it(app: Lateshift) -> None:

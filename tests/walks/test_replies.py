@@ -154,6 +154,16 @@ def test_the_replies_may_go_to_another_queue_of_the_task(app: Lateshift, kit: Ki
     assert [job.queue for job in kit.enqueued(hear)] == ["elsewhere"]
 
 
+def test_a_receiver_that_is_named_twice_is_told_once(app: Lateshift, kit: Kit) -> None:
+    hear = app.find_task("hear")
+    named = [hear, "task:hear", hear.options(queue="elsewhere"), "channel:orders", "channel:orders"]
+    job = charge(app, 1, reply_to=named, reply_on="completed")
+    kit.drain()
+
+    assert [event.job_id for event in heard] == [job.id]
+    assert [job.queue for job in kit.enqueued(hear)] == ["order-replies"]
+
+
 def test_calls_that_are_sent_together_reply_too(app: Lateshift, kit: Kit) -> None:
     told = app.find_task("charge").options(reply_to="task:hear", reply_on=["completed"])
     app.enqueue_many(told.call(amount) for amount in range(1, 4))
@@ -310,7 +320,7 @@ def test_a_task_that_is_told_has_no_reply_itself_for_that_might_never_end(app: L
         ({"reply_to": "task:hear", "reply_on": ["landed"]}, "reply_on is some of"),
         ({"reply_to": "task:hear", "reply_on": []}, "reply_on is some of"),
         ({"reply_to": "task:hear", "correlation_id": "x" * (CORRELATION_LIMIT + 1)}, "correlation_id"),
-        ({"reply_to": ["task:hear"] * (ROUTES_MOST + 1)}, "over the limit"),
+        ({"reply_to": [f"channel:orders-{number}" for number in range(ROUTES_MOST + 1)]}, "over the limit"),
         ({"correlation_id": "order 7"}, "give reply_to too"),
         ({"reply_on": ["completed"]}, "give reply_to too"),
     ],

@@ -186,7 +186,7 @@ BAD = [
     (["tokens", "create", "ci", "--scope", "read", "--expires", "99999999999999d"], "longer than any calendar"),
     (["tokens", "list", "--limit", "1001"], "1<=x<=1000"),
     (["audit", "list", "--limit", "0"], "1<=x<=1000"),
-    (["audit", "list", "--before", "x"], "not a valid integer"),
+    (["audit", "list", "--before", "x"], "'x' is not a valid whole number. See"),
     (["audit", "list", "--before", "9223372036854775808"], "not in the range"),
 ]  # fmt: skip
 

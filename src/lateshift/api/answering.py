@@ -36,7 +36,7 @@ from lateshift.api.repeating import REPLAYED, Begin, Repeating
 from lateshift.api.route import EVENT_STREAM, PUBLIC, Answer, Reach, Route, Stream
 from lateshift.api.streaming import Streams
 from lateshift.app.app import Lateshift
-from lateshift.errors import LateshiftError
+from lateshift.errors import LateshiftError, SealKeyMissing
 from lateshift.model.access import Token
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
@@ -246,6 +246,8 @@ def problem_in(error: Exception, where: str) -> tuple[Problem, Mapping[str, str]
         case Refused():
             return error.problem, error.headers
         case LateshiftError() if (refused := refused_by(error)) is not None:
+            if isinstance(error, SealKeyMissing):
+                log.error("%s: %s", where, error)
             return refused.problem, refused.headers
         case TimeoutError():
             late = Refused(

@@ -62,7 +62,7 @@ class Doorkeeper:
         token = await self.who(*headers, address=address)
         self._rate.take(token.root)  # its browsers count as the token: else it asked as often as it signs in
         self._refuse(token, route)
-        await self._note(token)
+        await self.note(token)
         return token
 
     async def admit_to_sign_in(self, header: str, address: str = "") -> Token:
@@ -146,8 +146,8 @@ class Doorkeeper:
         found = {token.id: token for token in self._app.store.tokens.find(list(dict.fromkeys(ids)))}
         return [found.get(id) for id in ids]
 
-    async def _note(self, token: Token) -> None:
-        """Seldom, and never in the way of an answer."""
+    async def note(self, token: Token) -> None:
+        """That it was used, and with a browser's the one that it signed in with. Seldom, and never in the way of an answer."""
         now, before = self._app.store.clock.now(), self._used.get(token.id)
         if before is not None and now - before < USED_EVERY:
             return
@@ -155,7 +155,9 @@ class Doorkeeper:
             self._used.clear()
         self._used[token.id] = now
         try:
-            await aside(self._app.store.tokens.used, [token.id])
+            await aside(
+                self._app.store.tokens.used, [token.id] if token.parent is None else [token.id, token.parent]
+            )
         except LateshiftError as error:
             log.warning("when a token was used could not be noted: %s", error)
 

@@ -79,7 +79,6 @@ BACKOFF_FIRST = timedelta(seconds=1)  # how long it has to wait then, twice as l
 BACKOFF_MOST = timedelta(minutes=5)
 FAILURES_FORGOTTEN = timedelta(minutes=15)  # without another
 CALLERS_REMEMBERED = 10_000  # addresses and tokens that are counted at a time
-RETRY_AFTER_MOST = timedelta(days=1)  # that `Retry-After` of a job says, however far away it is
 METRICS_EVERY = timedelta(seconds=1)  # scrapes within it share one look at the store
 SHOWN_OF_BULK = 20  # jobs that the preview of a bulk action shows
 READY_WITHIN = timedelta(seconds=5)  # until a store that does not answer counts as away

@@ -37,12 +37,15 @@ STATUSES: tuple[tuple[type[errors.LateshiftError], int], ...] = (
     (errors.TokenRevoked, 401),
     (errors.PayloadTooLarge, 413),
     (errors.QueueFull, 429),
+    (errors.SealKeyMissing, 503),
     (errors.UsageError, 422),  # all others: the request was understood, and cannot be done so
     (errors.WebhookClosed, 503),
     (errors.StoreError, 503),
 )
 """The first that fits counts. An error that is none of these is a fault: 500."""
 
+# To a client; what to do about it is for whoever has the server.
+LACKS_KEY = "This server lacks the key {}; its log says more. Nothing was done."
 TRY_AGAIN = (429, 503)  # of these it is said when
 _WRITTEN = {"json": "JSON", "id": "ID", "ids": "IDs", "url": "URL"}  # in titles
 
@@ -86,7 +89,8 @@ def refused_by(error: errors.LateshiftError) -> Refused | None:
     status = next((status for kind, status in STATUSES if isinstance(error, kind)), None)
     if status is None:
         return None
-    return Refused(status, kind_of(type(error)), str(error), field=getattr(error, "field", None))
+    said = LACKS_KEY.format(error.key) if isinstance(error, errors.SealKeyMissing) else str(error)
+    return Refused(status, kind_of(type(error)), said, field=getattr(error, "field", None))
 
 
 def kind_of(error: type[Exception]) -> str:

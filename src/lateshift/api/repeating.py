@@ -21,7 +21,7 @@ from lateshift.api.asked import Asked
 from lateshift.api.problem import ALWAYS, PROBLEM, RETRY_AFTER, Refused, refused_by
 from lateshift.api.route import Route
 from lateshift.app.app import Lateshift
-from lateshift.errors import BegunLate, LateshiftError, StoreError
+from lateshift.errors import BegunLate, LateshiftError, SealKeyMissing, StoreError
 from lateshift.model.access import Token
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
@@ -153,7 +153,7 @@ def _refuse(begun: Begun) -> None:
 
 
 def _nothing_was_done(error: Refused | LateshiftError) -> bool:
-    if isinstance(error, BegunLate):
+    if isinstance(error, BegunLate | SealKeyMissing):
         return True
     refused = error if isinstance(error, Refused) else refused_by(error)
     return refused is not None and refused.problem.status < 500

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import logging
 import socket
 import ssl
 import sys
@@ -214,6 +215,10 @@ def server_of(api: ASGIApp, binding: Binding) -> Server:
             return Handshake(Placed(**of), context, asyncio.get_running_loop())
 
         config.ssl, config.http_protocol_class = None, cast(type[asyncio.Protocol], secured)
+    if not logging.getLogger().isEnabledFor(logging.DEBUG):
+        logging.getLogger("uvicorn.error").setLevel(
+            logging.WARNING
+        )  # its name has lines of its start, too, which are no errors
     return Server(config)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from lateshift.cli.nouns import Nouns
+from lateshift.cli.numbers import Whole
 from lateshift.cli.options import listing, opened, wants_json
 from lateshift.cli.output import instant, print_json, print_sentences
 from lateshift.store.access_contract import AUDIT_AT_ONCE, AUDIT_LOOKED_AT, AuditRow
@@ -25,7 +26,7 @@ def audit() -> None:
 @click.option("--no-starts", is_flag=True, help="Leave out the jobs that were started.")
 @click.option(
     "--limit",
-    type=click.IntRange(1, AUDIT_AT_ONCE),
+    type=Whole(1, AUDIT_AT_ONCE),
     metavar="N",
     default=20,
     show_default=True,
@@ -33,7 +34,7 @@ def audit() -> None:
 )
 @click.option(
     "--before",
-    type=click.IntRange(1, LARGEST_NUMBER),
+    type=Whole(1, LARGEST_NUMBER),
     metavar="N",
     help="Only lines with a lower number than this: the next page.",
 )

@@ -10,6 +10,7 @@ from lateshift.batches.handle import Batch
 from lateshift.cli import exits
 from lateshift.cli.batch_view import facts, watched
 from lateshift.cli.nouns import Nouns
+from lateshift.cli.numbers import Whole
 from lateshift.cli.options import job_id as id_type
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import amount, console, counted, duration, print_json, print_table
@@ -28,7 +29,7 @@ def batches() -> None:
 @batches.command("list")
 @click.option(
     "--limit",
-    type=click.IntRange(1, 10_000),
+    type=Whole(1, 10_000),
     metavar="N",
     default=20,
     show_default=True,

@@ -4,12 +4,13 @@ from dataclasses import asdict
 
 import click
 
+from lateshift.cli.numbers import Whole
 from lateshift.cli.options import listing, store_url, wants_json
 from lateshift.cli.output import amount, print_json, print_table, without_password
 
 
 @click.command()
-@click.option("--jobs", type=click.IntRange(100, 1_000_000), metavar="N", default=10_000, show_default=True,
+@click.option("--jobs", type=Whole(100, 1_000_000), metavar="N", default=10_000, show_default=True,
               help="How many to enqueue in bulk and to drain.")  # fmt: skip
 @listing
 def bench(jobs: int) -> None:

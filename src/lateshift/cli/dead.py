@@ -2,6 +2,7 @@
 
 import click
 
+from lateshift.cli.numbers import Whole
 from lateshift.cli.options import listing, opened, wants_json
 from lateshift.cli.output import amount, counted, duration, print_json, print_sentences, short
 from lateshift.cli.progress import bar, dead_in
@@ -18,7 +19,7 @@ from lateshift.model.groups import Group
 @click.option("--like", metavar="FINGERPRINT", help="Dead letters with this fingerprint.")
 @click.option(
     "--limit",
-    type=click.IntRange(1, 1_000),
+    type=Whole(1, 1_000),
     metavar="N",
     default=20,
     show_default=True,

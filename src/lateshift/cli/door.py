@@ -1,7 +1,7 @@
 """Where a program's HTTP API listens, for `serve` and `up`: the options that say so, and an API that listens from now on."""
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from lateshift.cli.numbers import Whole
 from lateshift.cli.options import operator
 from lateshift.errors import OptionInvalid
 from lateshift.runtime.log import log, say
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from lateshift.api.serving import Server
     from lateshift.app.app import Lateshift
     from lateshift.dashboard.site import Site
-    from lateshift.triggers.hearing import Hearing
+    from lateshift.runtime.loop import Part
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -80,7 +81,7 @@ def place_options(command: C) -> C:
     placed.__name__ = command.__name__
     placed.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
     for option in (
-        click.option("--rate", type=click.IntRange(1, 1_000_000), metavar="N",
+        click.option("--rate", type=Whole(1, 1_000_000), metavar="N",
                      help="Requests in a second of one token, and of one address; more are answered 429."),
         click.option("--tls-key", "key", type=click.Path(path_type=Path), metavar="FILE", help="Its private key, PEM."),
         click.option("--tls-cert", "certificate", type=click.Path(path_type=Path), metavar="FILE",
@@ -89,7 +90,7 @@ def place_options(command: C) -> C:
                      help="Only these proxies may ask; they have the TLS."),
         click.option("--allow-host", "allowed", multiple=True, metavar="NAME",
                      help="A name by which clients call it, besides its address."),
-        click.option("--port", type=click.IntRange(0, 65535), metavar="N", help=f"0 is one that is free ({PORT})."),
+        click.option("--port", type=Whole(0, 65535), metavar="N", help=f"0 is one that is free ({PORT})."),
         click.option("--host", metavar="ADDRESS", help=f"Where the API listens ({HOST})."),
     ):  # fmt: skip
         placed = option(placed)
@@ -117,7 +118,7 @@ class Door:
     _site: "Site"
     _server: "Server"
     _socket: socket.socket
-    _hearing: "Hearing"
+    _beside: "Sequence[Part]"
 
     @property
     def shown(self) -> str:
@@ -131,13 +132,13 @@ class Door:
         from lateshift.runtime.loop import drive, resign
 
         ended = asyncio.Event()
-        beside = asyncio.create_task(drive(self._hearing, ended))
+        beside = [asyncio.create_task(drive(part, ended)) for part in self._beside]
         try:
             await serve(self._server, self._socket, stopping)
         finally:
             ended.set()
-            await beside
-            await resign(self._hearing)
+            await asyncio.gather(*beside)
+            await resign(*self._beside)
 
 
 @contextmanager
@@ -147,6 +148,8 @@ def opened_door(app: "Lateshift", place: Place, *, or_free: bool = False) -> Ite
     from lateshift.api.bounds import BOUNDS, Bounds
     from lateshift.api.serving import listening, server_of
     from lateshift.dashboard.site import Site
+    from lateshift.model.ids import new_member_id
+    from lateshift.supervisor.sampler import Sampler
     from lateshift.triggers.hearing import Hearing
 
     binding = place.binding()
@@ -166,7 +169,7 @@ def opened_door(app: "Lateshift", place: Place, *, or_free: bool = False) -> Ite
         yield Door(
             url=url, link=url + site.sign_in_path() if binding.is_local else None, has_tokens=some,
             elsewhere=binding.port not in (0, port), _site=site, _server=server_of(site.application, binding), _socket=at,
-            _hearing=hearing,
+            _beside=(hearing, Sampler(app.store, new_member_id())),
         )  # fmt: skip
 
 
@@ -216,10 +219,10 @@ def beside_workers(app: "Lateshift", place: Place | None) -> Iterator[Door | Non
 async def answering(door: Door, stopping: "asyncio.Event") -> None:
     """Workers go on whatever becomes of it."""
     log.info(
-        "the HTTP API and the dashboard are at %s%s%s",
+        "%s: the HTTP API and the dashboard%s%s",
         door.url,
         f" (another program has port {PORT})" if door.elsewhere else "",
-        "" if door.has_tokens else "; `lateshift tokens create` makes a token for it",
+        "" if door.has_tokens else "; it needs a token: lateshift tokens create",
     )
     try:
         await door.run(stopping)

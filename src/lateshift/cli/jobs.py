@@ -13,6 +13,7 @@ from lateshift.cli.explain import explain
 from lateshift.cli.logs import logs, tell_of_logs
 from lateshift.cli.missing import unheard_of, unseen
 from lateshift.cli.nouns import Nouns
+from lateshift.cli.numbers import Whole
 from lateshift.cli.options import job_id as id_type
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import (
@@ -71,7 +72,7 @@ def jobs() -> None:
 @click.option("--until", metavar="WHEN", help="Only jobs made before then.")
 @click.option(
     "--limit",
-    type=click.IntRange(1, 10_000),
+    type=Whole(1, 10_000),
     metavar="N",
     default=20,
     show_default=True,

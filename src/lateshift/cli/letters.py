@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
+from lateshift.cli.numbers import Whole
 from lateshift.cli.short_ids import digits
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -13,7 +14,7 @@ C = TypeVar("C", bound=Callable[..., Any])
 def which_letters(command: C) -> C:
     """[ID]… as `named`, the filters, --all as `every`, and --limit."""
     for option in (
-        click.option("--limit", type=click.IntRange(min=1), metavar="N", default=1000, show_default=True,
+        click.option("--limit", type=Whole(min=1), metavar="N", default=1000, show_default=True,
                      help="How many at most."),
         click.option("--all", "every", is_flag=True, help="Every dead letter."),
         click.option("--like", metavar="FINGERPRINT", help="Dead letters that died of this: `lateshift jobs dead` shows it."),

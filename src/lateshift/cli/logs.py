@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import click
 
+from lateshift.cli.numbers import Whole
 from lateshift.cli.options import listing, opened, wants_json
 from lateshift.cli.output import console, counted, instant, print_json
 from lateshift.cli.short_ids import digits, one, unknown
@@ -19,7 +20,7 @@ STYLES = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "bold red"}
 
 @click.command()
 @click.argument("named", type=digits, metavar="ID")
-@click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Only of this attempt.")
+@click.option("--attempt", type=Whole(min=1), metavar="N", help="Only of this attempt.")
 @listing
 def logs(named: str, attempt: int | None) -> None:
     """What the attempts of a job have logged, the newest lines of each. The last digits of its id will do."""

@@ -1,8 +1,10 @@
 """What commands print: tables for people, JSON for programs. The JSON's field names are promised in docs/cli.md."""
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import click
 import msgspec
@@ -27,21 +29,21 @@ PADDING = 3  # between two columns
 PIPED = 10_000  # characters that fit on a line where no terminal is: nothing is squeezed there
 COMFORT = 40  # characters that a sentence in the last column wants
 INDENT = "  "
-WHOLE = (
-    "job",
-    "run",
-    "batch",
-    "token",
-)  # what columns of ids are called; the first of a table is what its rows are known by
+BETWEEN = " · "  # what stands below a row
+# What columns are called that are never cut: ids, times and states; and the first of a table, which is what its rows are known by.
+WHOLE = ("job", "run", "batch", "token", "at", "created", "expires", "last used", "state", "tick", "UTC")
+SENTENCES = ("what", "why", "arguments")  # which need no heading where they stand below
+ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], nothing: str) -> None:
     """A column whose name begins with `>` is set to the right. On a terminal the last gives way when the line is too long, then the longest
-    names; ids and numbers never do. Elsewhere each row is one line, and whole. Nothing in a cell is obeyed by the terminal."""
+    names; then ids are told by their last digits, and the last columns stand below their row, in words. Elsewhere each row is one line,
+    and whole. Nothing in a cell is obeyed by the terminal."""
     if not rows:
         click.echo(nothing)
         return
-    _print(columns, _plain(rows), below=False)
+    _print(columns, _plain(rows), sentences=False)
 
 
 def print_sentences(columns: Sequence[str], rows: Sequence[Sequence[str]], nothing: str) -> None:
@@ -49,23 +51,28 @@ def print_sentences(columns: Sequence[str], rows: Sequence[Sequence[str]], nothi
     if not rows:
         click.echo(nothing)
         return
-    shown = _plain(rows)
-    widths = _widths(columns, shown)
-    beside = sum(widths[:-1]) + PADDING * (len(widths) - 1)
-    _print(columns, shown, below=beside + min(COMFORT, widths[-1]) > console().width)
+    _print(columns, _plain(rows), sentences=True)
 
 
-def _print(columns: Sequence[str], rows: Sequence[Sequence[str]], *, below: bool) -> None:
+def _print(columns: Sequence[str], rows: Sequence[Sequence[str]], *, sentences: bool) -> None:
     from rich.text import Text
 
     output, widths = console(), _widths(columns, rows)
+    many = len(columns)
     if output.width < PIPED:
-        _give_way(columns, widths, output.width, below=below)
+        many = _beside(columns, widths, output.width, sentences=sentences)
+        if many < len(columns) - sentences:
+            rows = [[_short_id(cell) for cell in row] for row in rows]
+            widths = _widths(columns, rows)
+            many = _beside(columns, widths, output.width, sentences=sentences)
+        _give_way(columns, widths, output.width, many)
 
     def line(cells: Sequence[str], style: str = "") -> Text:
         whole = Text()
-        for number, (cell, width, column) in enumerate(zip(cells, widths, columns, strict=True), 1):
-            ends = number == len(rows[0])  # the last, which is no name
+        for number, (cell, width, column) in enumerate(
+            zip(cells[:many], widths[:many], columns[:many], strict=True), 1
+        ):
+            ends = number == len(columns)  # the last, which is no name
             fitted = Text(_cut(cell, width, at_end=ends), style=style or STYLES.get(cell, ""))
             fitted.align("right" if column.startswith(">") else "left", width)
             whole.append_text(fitted).append(" " * PADDING)
@@ -73,15 +80,11 @@ def _print(columns: Sequence[str], rows: Sequence[Sequence[str]], *, below: bool
         return whole
 
     names = [column.lstrip(">") for column in columns]
-    if not below:
-        _print_lines(output, [line(names, "bold"), "─" * (sum(widths) + PADDING * (len(widths) - 1))])
-        _print_lines(output, map(line, rows))
-        return
-    widths, columns = widths[:-1], columns[:-1]
-    _print_lines(output, [line(names[:-1], "bold"), "─" * output.width])
-    for *cells, said in rows:
-        sentence = [Text(INDENT + _cut(said, output.width - len(INDENT), at_end=True))] if said else []
-        _print_lines(output, [line(cells), *sentence])
+    across = sum(widths) + PADDING * (len(widths) - 1) if many == len(columns) else output.width
+    _print_lines(output, [line(names, "bold"), "─" * across])
+    for cells in rows:
+        below = _below(names[many:], cells[many:], output.width, sentences=sentences)
+        _print_lines(output, [line(cells), *map(Text, below)])
 
 
 def _print_lines(output: Any, lines: Iterable[Any]) -> None:
@@ -98,18 +101,54 @@ def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
     ]
 
 
-def _give_way(columns: Sequence[str], widths: list[int], room: int, *, below: bool) -> None:
-    """Make the columns narrower until they fit, as far as they may be."""
-    room -= PADDING * (len(widths) - (2 if below else 1))
-    names = [number for number, column in enumerate(columns[:-1]) if number and column not in WHOLE and not column.startswith(">")]  # fmt: skip
-    if not below:
-        least = widths[-1] if columns[-1] in WHOLE or columns[-1].startswith(">") else LEAST
-        widths[-1] = min(widths[-1], max(least, room - sum(widths[:-1])))
-    while sum(widths[:-1] if below else widths) > room and names:
+def _beside(columns: Sequence[str], widths: Sequence[int], room: int, *, sentences: bool) -> int:
+    """How many of the columns fit on a line, each as narrow as it may be; the others stand below. Sentences do so before a name is cut."""
+    many, last = len(columns), len(columns) - 1
+    if sentences and sum(widths[:-1]) + PADDING * last + min(COMFORT, widths[-1]) > room:
+        many = last
+    least = [
+        width if not number or _is_whole(column) else min(width, LEAST if number == last else NAMES_LEAST)
+        for number, (column, width) in enumerate(zip(columns, widths, strict=True))
+    ]
+    while many > 1 and sum(least[:many]) + PADDING * (many - 1) > room:
+        many -= 1
+    return many
+
+
+def _give_way(columns: Sequence[str], widths: list[int], room: int, many: int) -> None:
+    """Make the columns that stand beside each other narrower until they fit, as far as they may be."""
+    room, last = room - PADDING * (many - 1), len(columns) - 1
+    if many > last and not _is_whole(columns[last]):
+        widths[last] = min(widths[last], max(LEAST, room - sum(widths[:last])))
+    names = [number for number in range(1, min(many, last)) if not _is_whole(columns[number])]
+    while sum(widths[:many]) > room and names:
         longest = max(names, key=widths.__getitem__)
         if widths[longest] <= NAMES_LEAST:
             return
         widths[longest] -= 1
+
+
+def _below(columns: Sequence[str], cells: Sequence[str], room: int, *, sentences: bool) -> list[str]:
+    """What there is no room for beside the others: each with its heading, but for a sentence, which stands alone."""
+    told = [f"{column} {cell}" for column, cell in zip(columns, cells, strict=True) if cell]
+    alone = []
+    if columns and cells[-1] and (sentences or columns[-1] in SENTENCES):
+        told, alone = told[:-1], [INDENT + _cut(cells[-1], room - len(INDENT), at_end=True)]
+    lines: list[str] = []
+    for each in told:
+        if lines and len(lines[-1]) + len(BETWEEN) + len(each) <= room:
+            lines[-1] += BETWEEN + each
+        else:
+            lines.append(INDENT + _cut(each, room - len(INDENT)))
+    return lines + alone
+
+
+def _short_id(cell: str) -> str:
+    return short(UUID(cell)) if ID.fullmatch(cell) else cell
+
+
+def _is_whole(column: str) -> bool:
+    return column in WHOLE or column.startswith(">")
 
 
 def _cut(text: str, width: int, *, at_end: bool = False) -> str:

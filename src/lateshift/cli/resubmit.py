@@ -11,6 +11,7 @@ from lateshift.cli.acting import complain, report, resolved, untouched
 from lateshift.cli.changing import read_change, refuse_unused
 from lateshift.cli.letters import is_narrowed, refuse_unless_named, which_letters
 from lateshift.cli.missing import nothing_found
+from lateshift.cli.numbers import Number, Whole
 from lateshift.cli.options import listing, opened, opened_for, operator, wants_json
 from lateshift.cli.output import counted, duration
 from lateshift.cli.planned import print_plan
@@ -34,9 +35,9 @@ from lateshift.store.contract import Store
 @click.option(
     "--show", is_flag=True, help="Show what would run again, and with which arguments; write nothing."
 )
-@click.option("--first", type=click.IntRange(min=1), metavar="N", default=None,
+@click.option("--first", type=Whole(min=1), metavar="N", default=None,
               help="Let N go first, and the rest only when these have completed.")  # fmt: skip
-@click.option("--wait", type=click.FloatRange(min=0), metavar="SECONDS", default=300, show_default=True,
+@click.option("--wait", type=Number(min=0), metavar="SECONDS", default=300, show_default=True,
               help="How long the first may take.")  # fmt: skip
 @click.option(
     "--rate", metavar="N/s", help="How fast the rest go: 10/s, 300/min, 5000/h. Each is due at its time."

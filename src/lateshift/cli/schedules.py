@@ -10,6 +10,7 @@ from msgspec import structs
 from lateshift.batches.handle import Batch
 from lateshift.cli.durations import length, moment
 from lateshift.cli.nouns import Nouns
+from lateshift.cli.numbers import Whole
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import amount, counted, duration, print_json, print_table, short
 from lateshift.cli.progress import bar
@@ -47,7 +48,7 @@ schedules.add_command(edit)
 @click.option("--once", is_flag=True, help="Jobs that wait for their time (delay= and at=), the next first.")
 @click.option(
     "--limit",
-    type=click.IntRange(1, 10_000),
+    type=Whole(1, 10_000),
     metavar="N",
     default=200,
     show_default=True,
@@ -105,9 +106,7 @@ def show(name: str) -> None:
 @click.option("--cron", metavar="EXPRESSION", help="Try an expression that is no schedule yet.")
 @click.option("--every", type=length, metavar="15m", help="Try an interval.")
 @click.option("--timezone", metavar="ZONE", default="UTC", show_default=True, help="Of --cron.")
-@click.option(
-    "--count", type=click.IntRange(1, 1000), metavar="N", default=5, show_default=True, help="How many."
-)
+@click.option("--count", type=Whole(1, 1000), metavar="N", default=5, show_default=True, help="How many.")
 @listing
 def next_ticks(
     name: str | None, cron: str | None, every: timedelta | None, timezone: str, count: int

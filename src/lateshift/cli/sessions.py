@@ -6,6 +6,7 @@ import msgspec
 from lateshift.cli import exits
 from lateshift.cli.missing import held_elsewhere
 from lateshift.cli.nouns import Nouns
+from lateshift.cli.numbers import Whole
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import print_json, print_table
 from lateshift.documents.sessions import SessionDocument, session_document
@@ -25,9 +26,7 @@ def sessions() -> None:
     is_flag=True,
     help="Only those that wait for somebody: a dead letter or a missing number holds them.",
 )
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=SHOWN, show_default=True, help="How many at most."
-)
+@click.option("--limit", type=Whole(1, 10_000), default=SHOWN, show_default=True, help="How many at most.")
 @listing
 def list_sessions(held: bool, limit: int) -> None:
     """Sessions that keep state, number their jobs, or are held."""

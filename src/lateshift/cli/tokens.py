@@ -9,6 +9,7 @@ import click
 
 from lateshift.cli.durations import length
 from lateshift.cli.nouns import Nouns
+from lateshift.cli.numbers import Whole
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import instant, print_json, print_table, short
 from lateshift.cli.short_ids import NAMED
@@ -72,7 +73,7 @@ def create(name: str, scopes: tuple[str, ...], queues: tuple[str, ...], expires:
 @tokens.command("list")
 @click.option(
     "--limit",
-    type=click.IntRange(1, TOKENS_AT_ONCE),
+    type=Whole(1, TOKENS_AT_ONCE),
     metavar="N",
     default=SHOWN,
     show_default=True,

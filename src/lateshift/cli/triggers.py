@@ -7,6 +7,7 @@ import click
 
 from lateshift.cli import exits
 from lateshift.cli.nouns import Nouns
+from lateshift.cli.numbers import Whole
 from lateshift.cli.options import listing, opened, opened_for, operator, wants_json
 from lateshift.cli.output import counted, print_json, print_sentences, print_table, short
 from lateshift.cli.short_ids import nothing_refused, one_refused, refused_digits
@@ -79,7 +80,7 @@ def resume(name: str) -> None:
 
 @triggers.command()
 @click.argument("name", metavar="NAME", required=False)
-@click.option("--limit", type=click.IntRange(1, 10_000), metavar="N", default=100, show_default=True,
+@click.option("--limit", type=Whole(1, 10_000), metavar="N", default=100, show_default=True,
               help="How many at most.")  # fmt: skip
 @click.option("--after", type=refused_digits, metavar="ID", help="Only what was refused after this one.")
 @listing

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lateshift.cli.door import Door, Place, answering, beside_workers, place_options, require_extra, show_link
+from lateshift.cli.numbers import Number, Whole
 from lateshift.cli.options import common, patience, refuse_memory, remembered
 from lateshift.errors import AppInvalid, LateshiftError, OptionInvalid, StoreError
 from lateshift.runtime.log import log, log_level, say, set_up
@@ -29,14 +30,14 @@ LAST_WORDS = 5.0  # seconds to tidy up when all workers have ended
 
 def _options(command: C) -> C:
     for option in (
-        click.option("--stop-time", type=click.FloatRange(min=0), metavar="SECONDS",
+        click.option("--stop-time", type=Number(min=0), metavar="SECONDS",
                      help="How long running jobs get when it stops (25)."),
-        click.option("--threads", type=click.IntRange(min=1), metavar="N",
+        click.option("--threads", type=Whole(min=1), metavar="N",
                      help="Sync tasks at once in each worker process (16)."),
-        click.option("--concurrency", type=click.IntRange(min=1), metavar="N",
+        click.option("--concurrency", type=Whole(min=1), metavar="N",
                      help="Async tasks at once in each worker process (500)."),
         click.option("--queues", metavar="A,B.*", help="Which queues to serve, patterns allowed (all)."),
-        click.option("--processes", type=click.IntRange(min=1), default=1, metavar="N",
+        click.option("--processes", type=Whole(min=1), default=1, metavar="N",
                      help="Worker processes (1)."),
         click.argument("program"),
     ):  # fmt: skip

@@ -29,6 +29,7 @@ SMOOTHED_OVER = 3  # seconds that a rate is the mean of
 TELL_EVERY = 10.0
 RUNNING_READ = 100
 DEAD_READ = 10
+DEAD_LOOKED_AT = 50  # the newest, of which those are shown that died last
 DEAD_JUDGED = 1_000  # the newest, of which it is told how many need somebody
 HELD_READ = 10
 PATIENCE = 2.0  # seconds until a look that is not answered is trouble
@@ -88,7 +89,7 @@ class Sight:
 
     @property
     def dead_needing(self) -> str | None:
-        """How many of them need somebody, as a run that was undone does not; None if all do, which goes without saying."""
+        """How many of them need somebody, as a run that was undone does not, nor a step of one that has ended; None if all do, which goes without saying."""
         count, more = self.needing
         if count >= self.dead_count:
             return None
@@ -170,12 +171,16 @@ class Watch:
             needing=needing,
             workers=[view for view in members if view.kind == "worker" and not view.dead],
             running=[*map(masked_view, store.reports.running(RUNNING_READ))] if self.detailed else [],
-            dead=[*map(masked_view, store.reports.jobs(JobFilter(state=State.DEAD), DEAD_READ))]
-            if self.detailed
-            else [],
+            dead=self._read_dead() if self.detailed else [],
             broken=[view for view in store.breakers.list() if view.opened_at] if self.detailed else [],
             held=self._read_held() if self.detailed else [],
         )
+
+    def _read_dead(self) -> list[JobView]:
+        """Those that died last, of the newest."""
+        found = self._app.store.reports.jobs(JobFilter(state=State.DEAD), DEAD_LOOKED_AT, whole=False)
+        found.sort(key=lambda view: view.settled_at or view.created_at, reverse=True)
+        return [masked_view(view) for view in found[:DEAD_READ]]
 
     def _read_held(self) -> list[RunView]:
         """The newest of those that are held, whether they go forward or are undone."""

@@ -2,6 +2,7 @@
 
 import click
 
+from lateshift.cli.numbers import Whole
 from lateshift.cli.options import listing, opened, operator, wants_json
 from lateshift.cli.output import counted, print_json
 from lateshift.cli.short_ids import one, run_digits
@@ -14,7 +15,7 @@ from lateshift.operating.resuming import RESUMED_AT_ONCE, resume_all
 @click.argument("named", type=run_digits, metavar="[ID]", required=False)
 @click.option("--name", metavar="NAME", help="All runs of this workflow or pipeline that are held, the newest first.")  # fmt: skip
 @click.option("--why-like", "why", metavar="TEXT", help="Only those of which `why` has this text in it. Needs --name.")  # fmt: skip
-@click.option("--limit", type=click.IntRange(1, 100_000), metavar="N", default=RESUMED_AT_ONCE, show_default=True,
+@click.option("--limit", type=Whole(1, 100_000), metavar="N", default=RESUMED_AT_ONCE, show_default=True,
               help="How many at most.")  # fmt: skip
 @click.option("--before", type=run_digits, metavar="ID", help="Only runs older than this one: the next page. Needs --name.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Say how many would go on; write nothing. Needs --name.")

@@ -9,6 +9,7 @@ import msgspec
 from lateshift.cli import exits
 from lateshift.cli.acting import complain, resolved
 from lateshift.cli.nouns import Nouns
+from lateshift.cli.numbers import Whole
 from lateshift.cli.options import listing, opened, opened_for, operator, wants_json
 from lateshift.cli.output import (
     STYLES,
@@ -59,7 +60,7 @@ workflows.add_command(resume)
 @workflows.command("list")
 @click.option("--name", metavar="NAME", help="Only runs of this workflow.")
 @click.option("--state", type=click.Choice(STATES), help="Only runs in this state.")
-@click.option("--limit", type=click.IntRange(1, 10_000), metavar="N", default=20, show_default=True,
+@click.option("--limit", type=Whole(1, 10_000), metavar="N", default=20, show_default=True,
               help="How many at most.")  # fmt: skip
 @click.option("--before", type=run_digits, metavar="ID", help="Only runs older than this one: the next page.")
 @listing

@@ -67,13 +67,17 @@ Value = Callable[[Figures, float], float | None]
 
 class Wanted(Struct, frozen=True):
     """One series: its name, how it is drawn, by which meaning it is coloured, and what it takes of a period's figures. `partly`: which
-    means something of a period that is not over, too."""
+    means something of a period that is not over, too. `sampled`: of which nothing is known where nobody has told what waits."""
 
     name: str
     kind: str
     meaning: str
     value: Value
     partly: bool = False
+    sampled: bool = False
+
+    def of(self, sample: Sample, passed: float) -> float | None:
+        return None if self.sampled and not sample.sampled else self.value(sample.figures, passed)
 
 
 def charts(samples: Sequence[Sample], over: Over, *, workers: bool) -> list[Chart]:
@@ -90,7 +94,7 @@ def charts(samples: Sequence[Sample], over: Over, *, workers: bool) -> list[Char
             Wanted("95 % within", "line", "busy", lambda it, _: it.wait_within(0.95), partly=True),
             Wanted("mean", "line", "soft", lambda it, _: it.mean_wait, partly=True),
         ]),
-        ("Backlog", _number, 0, [Wanted("jobs that wait", "area", "late", lambda it, _: it.backlog)]),
+        ("Backlog", _number, 0, [Wanted("jobs that wait", "area", "late", lambda it, _: it.backlog, sampled=True)]),
     ]  # fmt: skip
     if workers:
         wanted.append(("Workers", _number, 1, [
@@ -113,7 +117,7 @@ def _chart(
     samples: Sequence[tuple[Sample, float]],
     over: Over,
 ) -> Chart:
-    columns = [[each.value(sample.figures, passed) for sample, passed in samples] for each in wanted]
+    columns = [[each.of(sample, passed) for sample, passed in samples] for each in wanted]
     stacked = all(each.kind == "bars" for each in wanted)
     if stacked:
         largest = max((sum(value or 0 for value in row) for row in zip(*columns, strict=True)), default=0.0)
@@ -166,19 +170,38 @@ def _chart(
 
 
 def _drawn(kind: str, values: Sequence[float | None], below: Sequence[float], top: float) -> str:
-    """A path in a drawing that is HIGH high, where nothing is at the bottom. A line has gaps where there is no value."""
+    """A path in a drawing that is HIGH high, where nothing is at the bottom. A line and an area have gaps where there is no value."""
     if kind == "bars":
         pairs = zip(values, below, strict=True)
         return "".join(_bar(place, low, value or 0, top) for place, (value, low) in enumerate(pairs))
     if kind == "area":
-        points = [f"{place * WIDE + WIDE // 2} {_y(value or 0, top)}" for place, value in enumerate(values)]
-        return f"M{WIDE // 2} {HIGH}L{'L'.join(points)}V{HIGH}z" if any(values) else ""
+        return "".join(_area(run, top) for run in _runs(values)) if any(values) else ""
     parts, gap = [], True
     for place, value in enumerate(values):
         if value is not None:
             parts.append(f"{'M' if gap else 'L'}{place * WIDE + WIDE // 2} {_y(value, top)}")
         gap = value is None
     return "".join(parts)
+
+
+def _runs(values: Sequence[float | None]) -> list[list[tuple[int, float]]]:
+    """Values that stand beside one another, with their places."""
+    runs: list[list[tuple[int, float]]] = []
+    for place, value in enumerate(values):
+        if value is None:
+            continue
+        if not runs or runs[-1][-1][0] != place - 1:
+            runs.append([])
+        runs[-1].append((place, value))
+    return runs
+
+
+def _area(run: Sequence[tuple[int, float]], top: float) -> str:
+    """One period alone is a bar, for between its middle and its middle there is nothing to see."""
+    if len(run) == 1:
+        return _bar(run[0][0], 0.0, run[0][1], top)
+    points = [f"{place * WIDE + WIDE // 2} {_y(value, top)}" for place, value in run]
+    return f"M{run[0][0] * WIDE + WIDE // 2} {HIGH}L{'L'.join(points)}V{HIGH}z"
 
 
 def _bar(place: int, low: float, value: float, top: float) -> str:

@@ -51,7 +51,9 @@ class SignIn:
                 raise Refused(401, "unauthorized", NO_TOKEN) from None
             raise
         self._doorkeeper.count_sign_in(parent)
-        return await self._made(parent)
+        made = await self._made(parent)
+        await self._doorkeeper.note(parent)
+        return made
 
     def knows(self, code: str) -> bool:
         """Whether a link with this code is still good."""

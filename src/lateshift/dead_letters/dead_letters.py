@@ -1,7 +1,7 @@
 """Dead letters that a program or an operator means: to look at, in groups, to resubmit, with other arguments if need be, and to
 discard. Made by `app.dead_letters(…)`."""
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import timedelta
 from itertools import islice
 
@@ -19,7 +19,7 @@ from lateshift.model.groups import Groups
 from lateshift.model.ids import JobId
 from lateshift.model.job import JobFilter, JobView, State
 from lateshift.model.rate import Rate
-from lateshift.model.workflow.run import is_step
+from lateshift.model.workflow.run import is_over, is_step
 from lateshift.store.contract import Store
 
 PAGE = 200
@@ -103,6 +103,7 @@ class DeadLetters:
             )
         ):
             runs = self._runs_of(page)
+            over = self._over(runs)
             for view in page:
                 if self.apart and view.is_run and view.reason == "undone":
                     groups.undone += 1
@@ -110,13 +111,22 @@ class DeadLetters:
                     continue
                 looked_at += 1
                 if self.like is None or fingerprint(view) == self.like:
-                    groups.add(view, step=is_step(view, runs))
+                    groups.add(view, step=is_step(view, runs), over=view.batch in over)
                 groups.last = view.id
                 told(1)
         groups.cut = next(views, None) is not None
         if self.ended_at is not None:
             groups.cut, groups.last = True, self.ended_at
         return groups
+
+    def are_over(self, views: Sequence[JobView]) -> bool:
+        """Whether nothing runs any of them again: they were steps, and their runs have ended."""
+        for start in range(0, len(views), PAGE):
+            page = views[start : start + PAGE]
+            over = self._over(runs := self._runs_of(page))
+            if not all(is_step(view, runs) and view.batch in over for view in page):
+                return False
+        return True
 
     def plan(self, change: Change | None = None, *, limit: int = 1_000) -> Plan:
         """What `resubmit` would do with the same arguments; nothing is written."""
@@ -183,9 +193,14 @@ class DeadLetters:
         tasks = None if change is None else self._tasks
         return Resubmission(self._store, by=by, change=change, tasks=tasks)
 
-    def _runs_of(self, views: Sequence[JobView]) -> Container[JobId]:
+    def _runs_of(self, views: Sequence[JobView]) -> Collection[JobId]:
         within = [view.batch for view in views if view.batch is not None]
         return self._store.workflows.begun(within) if within else ()
+
+    def _over(self, runs: Collection[JobId]) -> set[JobId]:
+        """Which of them have ended, so that nothing runs their steps again."""
+        found = self._store.reports.named([*runs], whole=False) if runs else []
+        return {run.id for run in found if run is not None and is_over(run)}
 
     def _all(self) -> Iterator[JobView]:
         if self.ids is not None:
@@ -216,7 +231,10 @@ def refuse_problems(plan: Plan) -> None:
     """Raises ArgumentsInvalid if one of the jobs cannot be resubmitted as planned."""
     if plan.problems:
         count = sum(plan.problems.values())
-        said = "; ".join(f"{error} ({number:,})" for error, number in plan.problems.items())
+        said = "; ".join(
+            error if len(plan.problems) == 1 else f"{number:,} times {error.removesuffix('.')}"
+            for error, number in plan.problems.items()
+        )
         raise ArgumentsInvalid(
-            f"{count:,} of {plan.count:,} cannot be resubmitted so, nothing was written: {said}"
+            f"{count:,} of {plan.count:,} cannot be resubmitted so, nothing was written: {said}", "change"
         )

@@ -11,7 +11,7 @@ from lateshift.model.figures import Figures, Over, Sample
 class PeriodDocument(Struct, frozen=True, kw_only=True):
     """What went on from `at` on for one period. `start_p95_seconds`: within which 95 of a hundred jobs started after they were due.
     `failed`: attempts that failed. `worker_seconds`: how long all attempts ran. `busy_share`: of the workers' time, in which they had
-    something to run; told of all queues together only."""
+    something to run; told of all queues together only. `backlog`: None where nobody has told what waits."""
 
     at: datetime
     started: int
@@ -23,7 +23,7 @@ class PeriodDocument(Struct, frozen=True, kw_only=True):
     start_p95_seconds: float | None
     start_longest_seconds: float
     worker_seconds: float
-    backlog: int
+    backlog: int | None
     busy_share: float | None
 
 
@@ -42,7 +42,7 @@ def period_document(sample: Sample) -> PeriodDocument:
     return PeriodDocument(
         at=sample.at, started=it.started, completed=it.completed, failed=it.failed, dead=it.dead, cancelled=it.cancelled,
         start_mean_seconds=it.mean_wait, start_p95_seconds=it.wait_within(0.95), start_longest_seconds=it.longest,
-        worker_seconds=it.ran, backlog=it.backlog, busy_share=None if idle is None else 1 - idle,
+        worker_seconds=it.ran, backlog=it.backlog if sample.sampled else None, busy_share=None if idle is None else 1 - idle,
     )  # fmt: skip
 
 

@@ -246,7 +246,10 @@ class Arguments:
             and (not kwargs or kwargs.keys() <= set(self.names))
         ):
             return named
-        raise ArgumentsInvalid(f"{self.task}: {self._what_is_wrong(args, kwargs)}")
+        wrong = self._unknown(kwargs) or self._missing(named)
+        raise ArgumentsInvalid(
+            f"{self.task}: {self._what_is_wrong(args, kwargs)}", wrong[0] if wrong else None
+        )
 
     def _what_is_wrong(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         takes = f"It takes ({', '.join(self.names)})."

@@ -1,7 +1,7 @@
 """What went on, in figures: how many jobs of a queue started and ended in each minute, how long they had waited, how long they
 ran; and over all queues how long workers were busy. Plain data."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 
@@ -166,13 +166,14 @@ def together(all: Iterable[Figures]) -> Figures:
 
 
 class Sample(Struct, frozen=True):
-    """The figures of one period that began at an instant."""
+    """The figures of one period that began at an instant. `sampled`: whether somebody has told in it what waits."""
 
     at: datetime
     figures: Figures
+    sampled: bool = True
 
 
-def filled(samples: Iterable[Sample], periods: list[datetime]) -> list[Sample]:
-    """One for each period; where nothing was kept, nothing happened."""
-    found = {sample.at: sample for sample in samples}
-    return [found.get(at) or Sample(at, Figures()) for at in periods]
+def filled(samples: Iterable[Sample], periods: list[datetime], sampled: Container[datetime]) -> list[Sample]:
+    """One for each period; where nothing was kept, nothing happened. What waited is known of those that were `sampled`."""
+    found = {sample.at: sample.figures for sample in samples}
+    return [Sample(at, found.get(at) or Figures(), at in sampled) for at in periods]

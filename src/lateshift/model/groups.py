@@ -14,7 +14,7 @@ GROUPS_KEPT = 1_000  # different fingerprints; what comes after them is only cou
 
 class Group(Struct, kw_only=True):
     """Dead letters with one fingerprint. The message and the example are of the newest. `steps`: how many were steps of workflows, which
-    are not resubmitted by themselves."""
+    are not resubmitted by themselves; `over`: how many of those of runs that have ended, which nothing runs again."""
 
     fingerprint: str
     task: str
@@ -26,6 +26,7 @@ class Group(Struct, kw_only=True):
     last: datetime
     example: JobId
     steps: int = 0
+    over: int = 0
 
 
 class Groups:
@@ -39,7 +40,7 @@ class Groups:
         self.last: JobId | None = None  # that was looked at, the oldest of them
         self._groups: dict[str, Group] = {}
 
-    def add(self, view: JobView, *, step: bool = False) -> None:
+    def add(self, view: JobView, *, step: bool = False, over: bool = False) -> None:
         self.looked_at += 1
         at = view.settled_at or view.created_at
         print = fingerprint(view)
@@ -47,9 +48,10 @@ class Groups:
         if group is not None:
             group.count += 1
             group.steps += step
+            group.over += step and over
             group.first, group.last = min(group.first, at), max(group.last, at)
         elif len(self._groups) < GROUPS_KEPT:
-            self._groups[print] = _begun(print, view, at, step)
+            self._groups[print] = _begun(print, view, at, step, over)
         else:
             self.left_out += 1
 
@@ -63,10 +65,11 @@ def place_of(group: Group) -> tuple[int, str]:
     return -group.count, group.fingerprint
 
 
-def _begun(print: str, view: JobView, at: datetime, step: bool) -> Group:
+def _begun(print: str, view: JobView, at: datetime, step: bool, over: bool) -> Group:
     record = last_failure(masked_view(view))
     message = " ".join((record.message or "").split()) if record else ""
     return Group(
         fingerprint=print, task=view.task, reason=view.reason or "", error=record.error if record else None,
         message=message, count=1, first=at, last=at, example=view.id, steps=int(step),
+        over=int(step and over),
     )  # fmt: skip

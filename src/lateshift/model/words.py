@@ -41,7 +41,7 @@ def shortened(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     whole = text.rfind(" ", most // 2, most)
-    return text[: whole if whole > 0 else most - 1].rstrip(" ,.;:") + "…"
+    return text[: whole if whole > 0 else most - 1].rstrip(" ,.;:…") + "…"
 
 
 def sentence(text: str) -> str:

@@ -103,8 +103,8 @@ def _unserved(seen: Seen) -> Iterator[Attention]:
     if waiting and not workers:
         count = sum(queue.ready for queue in waiting)
         yield Attention(
-            kind="no worker", subject="all queues", count=count, page="/members",
-            what=f"{_counted(count, 'job', COUNTED_NOW)} ready, and no worker is there", do="Start one: lateshift work APP.",
+            kind="no worker", subject="all queues", count=count, page="/members", since=_waits_since(seen, waiting),
+            what=f"{_counted(count, 'job', COUNTED_NOW)} ready, and no worker is there", do="Start one: lateshift work PROGRAM.",
         )  # fmt: skip
         return
     patterns = {
@@ -114,10 +114,16 @@ def _unserved(seen: Seen) -> Iterator[Attention]:
         if not any(served(queue.name, some) for some in patterns):
             yield Attention(
                 kind="no worker", subject=queue.name, count=queue.ready, page=f"/queues/{quote(queue.name)}",
-                since=None if queue.oldest_ready is None else seen.now - queue.oldest_ready,
+                since=_waits_since(seen, [queue]),
                 what=f"{_counted(queue.ready, 'job', COUNTED_NOW)} ready, and no worker serves this queue",
-                do=f"Start one: lateshift work APP --queues {queue.name}.",
+                do=f"Start one: lateshift work PROGRAM --queues {queue.name}.",
             )  # fmt: skip
+
+
+def _waits_since(seen: Seen, queues: list[QueueView]) -> datetime | None:
+    """Since when the job waits that has waited longest."""
+    waits = [queue.oldest_ready for queue in queues if queue.oldest_ready is not None]
+    return seen.now - max(waits) if waits else None
 
 
 def _keyless(seen: Seen) -> Iterator[Attention]:
@@ -263,9 +269,13 @@ def _triggers(seen: Seen) -> Iterator[Attention]:
             )  # fmt: skip
         elif trigger.refused_now:
             yield Attention(
-                kind="trigger", subject=trigger.name, count=trigger.refused_now, page=page,
+                kind="trigger", subject=trigger.name, count=trigger.refused_now, page=page, since=_refused_since(seen, trigger.name),
                 what=f"{_counted(trigger.refused_now, 'event')} refused", do="Mend what refused them, then retry or discard them.",
             )  # fmt: skip
+
+
+def _refused_since(seen: Seen, name: str) -> datetime | None:
+    return next((refused.at for refused in seen.store.triggers.refused(name, None, 1)), None)
 
 
 def _schedules(seen: Seen) -> Iterator[Attention]:

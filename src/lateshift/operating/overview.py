@@ -15,7 +15,9 @@ QUEUES_COSTED = 20  # told one by one in what it costs, those that ran longest
 
 def course(store: Store, queue: str, over: Over, now: datetime) -> list[Sample]:
     """One sample for each period, of a queue or of ALL."""
-    return filled(store.figures.of(queue, over.grain, over.begins(now)), over.periods(now))
+    return filled(
+        store.figures.of(queue, over.grain, over.begins(now)), over.periods(now), _sampled(store, over, now)
+    )
 
 
 def course_of(store: Store, queues: Sequence[str], over: Over, now: datetime) -> list[Sample]:
@@ -27,7 +29,12 @@ def course_of(store: Store, queues: Sequence[str], over: Over, now: datetime) ->
             backlog = before.backlog + sample.figures.backlog
             before.add(sample.figures)
             before.backlog = backlog
-    return filled((Sample(at, figures) for at, figures in summed.items()), over.periods(now))
+    samples = (Sample(at, figures) for at, figures in summed.items())
+    return filled(samples, over.periods(now), _sampled(store, over, now))
+
+
+def _sampled(store: Store, over: Over, now: datetime) -> set[datetime]:
+    return store.figures.sampled(over.grain, over.begins(now))
 
 
 class Cost(Struct, frozen=True, kw_only=True):
@@ -55,4 +62,6 @@ def merged(samples: Sequence[Sample], most: int) -> list[Sample]:
     """As few periods as a chart has room for; each several of the next finer ones together."""
     each = -(-len(samples) // most)
     lots = [samples[start : start + each] for start in range(0, len(samples), each)]
-    return [Sample(lot[0].at, together(it.figures for it in lot)) for lot in lots]
+    return [
+        Sample(lot[0].at, together(it.figures for it in lot), any(it.sampled for it in lot)) for lot in lots
+    ]

@@ -31,15 +31,19 @@ class Targets:
         self.brokers: dict[str, Task[..., Any]] = {}
 
     def find(self, reply_to: Any) -> list[Target]:
-        """Raises OptionInvalid for what cannot be told anything."""
+        """Each receiver once, as it is named first: what is told is told it once. Raises OptionInvalid for what cannot be told anything."""
         if reply_to is None:
             return []
         several = reply_to if isinstance(reply_to, list | tuple) else [reply_to]
         try:
-            return [self._one(each) for each in several]
+            found = [self._one(each) for each in several]
         except OptionInvalid as error:
             error.field = "reply_to"
             raise
+        once: dict[tuple[Any, ...], Target] = {}
+        for target in found:
+            once.setdefault((target.to, *target.given.values()), target)
+        return list(once.values())
 
     def _one(self, given: Any) -> Target:
         if isinstance(given, Task | Bound):

@@ -12,7 +12,7 @@ from lateshift.config import NO_JOB_LOG, Settings
 from lateshift.errors import OptionInvalid
 from lateshift.model.escaping import escaped
 from lateshift.model.sealed import MASK
-from lateshift.telemetry.keeping import SEALED
+from lateshift.telemetry.keeping import SEALED, is_hidden
 from lateshift.telemetry.structured import JsonLines, message_of
 
 log = logging.getLogger("lateshift")
@@ -31,7 +31,9 @@ class OneLine(logging.Formatter):
             "exc_text": _below(record.exc_text) if record.exc_text and not record.exc_info else None,
         }  # fmt: skip
         if SEALED in record.__dict__:
-            shown |= {"msg": MASK, "exc_info": None, "exc_text": None, "stack_info": None}
+            shown |= {"exc_info": None, "exc_text": None, "stack_info": None}
+        if is_hidden(record):
+            shown["msg"] = MASK
         return super().format(logging.makeLogRecord({**record.__dict__, **shown}))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802  as logging calls it

@@ -28,7 +28,7 @@ def sealed(job: NewJob, ring: Ring) -> NewJob:
         )
     key, unique = job.key, job.unique
     if ring.current is None:
-        raise SealKeyMissing(ring.lacks(digest=key is not None or unique is not None))
+        raise ring.missing(digest=key is not None or unique is not None)
     if key is not None:
         text = START + ring.digest(key.text.encode()).hex()
         key = Key(text, ring.digest(key.digest), key.window)

@@ -62,7 +62,7 @@ class Seal:
     def _token(self, field: str, plain: bytes) -> bytes:
         id = self._ring.current
         if id is None:
-            raise SealKeyMissing(self._ring.lacks())
+            raise self._ring.missing()
         nonce = os.urandom(NONCE_BYTES)
         sealed = nonce + self._cipher(id).encrypt(nonce, plain, self._bound_to(field))
         return f"{START}{id}:{field}:".encode() + b64encode(sealed)
@@ -128,6 +128,10 @@ class Ring:
     def has_digest(self) -> bool:
         return self._digest is not None
 
+    def missing(self, *, digest: bool = False) -> SealKeyMissing:
+        """What is raised where something cannot be sealed."""
+        return SealKeyMissing(self.lacks(digest=digest), DIGEST if self._keys else "to seal with")
+
     def lacks(self, *, digest: bool = False) -> str:
         """All that is missing here for sealing, and what mends it. `digest`: for a key or unique too."""
         keys = [] if self._keys else ["a key to seal with"]
@@ -158,7 +162,8 @@ class Ring:
         if id not in self._keys:
             raise SealKeyMissing(
                 f"It is sealed with the key {id}, which is not in this program's ring. Add it to LATESHIFT_KEYS, or to the file of "
-                "the setting keys_file."
+                "the setting keys_file.",
+                id,
             )
         return self._keys[id]
 
@@ -178,7 +183,7 @@ class Ring:
     def digest(self, plain: bytes) -> bytes:
         """The same for the same, to those who have the ring; tells nothing to others."""
         if self._digest is None:
-            raise SealKeyMissing(self.lacks(digest=True))
+            raise self.missing(digest=True)
         return hmac.digest(self._digest, plain, sha256)[:DIGEST_BYTES]
 
 

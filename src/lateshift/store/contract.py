@@ -282,7 +282,7 @@ class Reports(Protocol):
         the answer says where to go on. `whole` likewise."""
 
     def count_dead(self, most: int) -> tuple[int, bool]:
-        """How many of the newest so many dead letters need somebody, as a run that was undone does not; and whether there may be more."""
+        """How many of the newest so many dead letters need somebody, as a run that was undone does not, nor a step whose run has ended; and whether there may be more."""
 
     def of_dead(self, most: int) -> list[tuple[str, str]]:
         """The queues and tasks that have dead letters, so many of these pairs, in the order of the store."""

@@ -19,9 +19,12 @@ class FigureBook(Protocol):
         """What this member has counted since it last told, by queue, and how many seconds it had a job to run. `number`: one higher
         each time; a number that is in, or a member that is not known, adds nothing. False then."""
 
-    def sample(self, *, term: int, backlog: Mapping[str, int], workers: int) -> bool:
+    def sample(self, *, term: int | None, backlog: Mapping[str, int], workers: int) -> bool:
         """What waits in each queue now, and how many workers there are, for the minute that is under way; once for each minute.
-        False if it was told before, or `term` is not the supervisor's present one."""
+        False if it was told before, or `term` is not the supervisor's present one. None: of a server, which needs none."""
+
+    def sampled(self, grain: Grain, since: datetime) -> set[datetime]:
+        """The periods in which somebody has told what waits: of the others nobody knows."""
 
     def of(self, queue: str, grain: Grain, since: datetime) -> list[Sample]:
         """By time. ALL is all queues together."""

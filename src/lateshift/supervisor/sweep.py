@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from lateshift.clock import Clock
 from lateshift.errors import StoreError
-from lateshift.model.figures import BACKLOG_COUNTED, Grain
+from lateshift.model.figures import Grain
 from lateshift.model.ids import MemberId
 from lateshift.model.outcome import LATE
 from lateshift.runtime.aside import aside
@@ -15,6 +15,7 @@ from lateshift.runtime.leadership import TTL, Leadership
 from lateshift.runtime.log import log
 from lateshift.store.contract import Gap, Store, TakenBack
 from lateshift.supervisor.losses import Losses
+from lateshift.supervisor.sampler import sample
 from lateshift.telemetry.liveness import has_failed
 
 EVERY = timedelta(seconds=1)
@@ -138,11 +139,7 @@ class Sweep:
         minute = Grain.MINUTE.begins(self._clock.now())
         if minute == self._sampled:
             return
-        backlog = {
-            queue.name: queue.ready + queue.blocked for queue in self._store.queues.list(BACKLOG_COUNTED)
-        }
-        workers = sum(not member.dead and member.kind == "worker" for member in self._store.reports.members())
-        self._store.figures.sample(term=term, backlog=backlog, workers=workers)
+        sample(self._store, term)
         self._sampled = minute
 
     def resign(self) -> None:

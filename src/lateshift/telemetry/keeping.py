@@ -20,6 +20,7 @@ from lateshift.telemetry.tracing import ids, ids_of
 MADE_BY = "lateshift_made_by"  # the attribute of a record that says which attempt made it
 ABOUT = "lateshift_about"  # and of one that is about an attempt, made outside of it
 SEALED = "lateshift_sealed"  # and of one that a sealed job made: Lateshift's own handlers do not write what it says
+MASKED = "lateshift_masked"  # but of one that is Lateshift's own, and has nothing of what the job holds
 NEVER = logging.CRITICAL + 1
 
 _level = NEVER
@@ -39,6 +40,16 @@ def keep_from(level: str) -> None:
 def about(lease: Lease) -> dict[str, dict[str, str | int]]:
     """The `extra` of a record that is about a job and made outside of its attempt."""
     return {ABOUT: facts(lease) | ids_of(lease.trace)}
+
+
+def masked(lease: Lease) -> dict[str, Any]:
+    """The same of one that is written also if the job is sealed: whoever says so vouches for its message. Its traceback is not."""
+    return about(lease) | {MASKED: True}
+
+
+def is_hidden(record: logging.LogRecord) -> bool:
+    """Whether Lateshift's own handlers may not write what it says."""
+    return SEALED in record.__dict__ and MASKED not in record.__dict__
 
 
 def facts(lease: Lease) -> dict[str, str | int]:

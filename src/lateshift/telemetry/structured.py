@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from lateshift.model.outcome import TRACEBACK_LIMIT, clip_middle
 from lateshift.model.sealed import MASK
-from lateshift.telemetry.keeping import ABOUT, MADE_BY, SEALED
+from lateshift.telemetry.keeping import ABOUT, MADE_BY, SEALED, is_hidden
 from lateshift.telemetry.tracing import ids
 
 FIELDS = (
@@ -51,7 +51,7 @@ class JsonLines(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="microseconds"),
             "level": record.levelname,
             "logger": record.name,
-            "message": MASK if SEALED in known else message_of(record),
+            "message": MASK if is_hidden(record) else message_of(record),
             **_process,
             **(known.get(ABOUT) or known.get(MADE_BY) or ids()),
         }

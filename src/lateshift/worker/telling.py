@@ -6,8 +6,9 @@ from lateshift.model.job import STRETCHES, Lease
 from lateshift.model.outcome import DeadLettered, Decided, Ended, Failed, Killed, Later, Outcome, said
 from lateshift.model.remote import name_of
 from lateshift.model.sealed import MASK
+from lateshift.model.words import duration
 from lateshift.runtime.log import log
-from lateshift.telemetry.keeping import about
+from lateshift.telemetry.keeping import about, masked
 
 AGAIN_AFTER = 60.0  # seconds until a task that is missing here is named again
 
@@ -29,17 +30,16 @@ def tell(lease: Lease, how: Ended | Decided, outcome: Outcome, *, sealed: bool =
         case DeadLettered(reason):
             when = "" if lease.attempts == STRETCHES else f" at attempt {lease.attempt}"
             said_of = (lease.task, lease.id, reason, when, what)
-            log.error("%s %s is a dead letter (%s)%s: %s", *said_of, extra=about(lease))
+            log.error("%s %s is a dead letter (%s)%s: %s", *said_of, extra=masked(lease))
         case Later(delay, counts=True):
-            wait = delay.total_seconds()
             log.warning(
-                "%s %s failed at attempt %d, again in %.1f s: %s",
+                "%s %s failed at attempt %d, again in %s: %s",
                 lease.task,
                 lease.id,
                 lease.attempt,
-                wait,
+                duration(delay),
                 what,
-                extra=about(lease),
+                extra=masked(lease),
             )
 
 

@@ -9,15 +9,15 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta, Struct, structs
 
+from lateshift.api.arguments import arguments_at
 from lateshift.api.asked import Asked
-from lateshift.api.bounds import PAGE, PAGE_MOST, RETRY_AFTER_MOST, WAIT_MOST, Cursor, PageSize, Text
+from lateshift.api.bounds import PAGE, PAGE_MOST, WAIT_MOST, Cursor, PageSize, Text
 from lateshift.api.owning import owned
 from lateshift.api.paging import Paging, paged
-from lateshift.api.problem import RETRY_AFTER, Refused
+from lateshift.api.problem import Refused
 from lateshift.api.route import Answer, Done, Reach, Route
 from lateshift.api.routes.narrowing import Narrowed, Tag, filter_of
 from lateshift.api.steps import allow_sent, own_logs, sends_a_run
-from lateshift.clock import Clock
 from lateshift.dead_letters.resubmission import Course, Resubmission
 from lateshift.documents.explanations import ExplanationDocument, explanation_document
 from lateshift.documents.jobs import JobBrief, JobDocument, job_brief, job_whole
@@ -139,16 +139,13 @@ async def start_job(asked: Asked) -> Answer:
         for route in reply.read(named or "[]"):
             if route.target.to.startswith(reply.TASK) and route.target.spec is not None:
                 asked.allow(route.target.spec.queue)  # each event is a job in it
-        call = owned(_keyed(bound.call_of(msgspec.json.encode(body.arguments)), body), asked.token)
-    except ArgumentsInvalid as error:
-        raise ArgumentsInvalid(
-            str(error), f"arguments.{error.field}" if error.field else "arguments"
-        ) from error
+        with arguments_at():
+            given = bound.call_of(msgspec.json.encode(body.arguments))
+        call = owned(_keyed(given, body), asked.token)
     except OverflowError as error:
         raise Refused(422, "option-invalid", "at is no time that can be kept.", field="at") from error
-    after = _first_look(body, asked.store.clock)
     call.job = structs.replace(call.job, by=asked.by)
-    return await _enqueued(asked, call, after)
+    return await _enqueued(asked, call)
 
 
 def _refuse_unknown(asked: Asked, reply_to: str | list[str] | None) -> None:
@@ -157,12 +154,6 @@ def _refuse_unknown(asked: Asked, reply_to: str | list[str] | None) -> None:
         name = each.removeprefix(reply.TASK)
         if name != each and not asked.knows_task(name):
             raise no_such_task(name)
-
-
-def _first_look(body: NewJobBody, clock: Clock) -> int:
-    """After how many seconds it is worth looking: not before the job is due, but once in a day."""
-    wait = body.delay or 0.0 if body.at is None else (body.at - clock.now()).total_seconds()
-    return round(min(max(wait, RETRY_AFTER), RETRY_AFTER_MOST.total_seconds()))
 
 
 def _keyed(call: Call[Any], body: NewJobBody) -> Call[Any]:
@@ -174,7 +165,7 @@ def _keyed(call: Call[Any], body: NewJobBody) -> Call[Any]:
     return call
 
 
-async def _enqueued(asked: Asked, call: Call[Any], after: int) -> Answer:
+async def _enqueued(asked: Asked, call: Call[Any]) -> Answer:
     try:
         job = await asked.app.client.asend(call, None)
     except KeyConflict as error:
@@ -189,7 +180,7 @@ async def _enqueued(asked: Asked, call: Call[Any], after: int) -> Answer:
     url = asked.link("jobs", str(job.id))
     return Answer(
         Accepted(id=job.id, task=call.task.name, created=job.created, status=url),
-        headers={"Retry-After": str(after)},
+        headers={"Retry-After": str(job.look_after)},
         location=url,
     )
 

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from msgspec import Meta, Struct
 
+from lateshift.api.arguments import arguments_at
 from lateshift.api.asked import Asked
 from lateshift.api.bounds import BACKFILL_MOST, PAGE, PAGE_MOST, Text
 from lateshift.api.problem import Refused
@@ -87,7 +88,8 @@ def add_schedule(asked: Asked) -> Answer:
     task = asked.task_to_run(body.queue)
     _refuse_taken(asked, body.name)
     bound = task.options(queue=body.queue, priority=body.priority)
-    view = operating.add(asked.store, bound, body.name, _given(body), body.arguments, by=asked.by)
+    with arguments_at():
+        view = operating.add(asked.store, bound, body.name, _given(body), body.arguments, by=asked.by)
     shown = schedule_document(view, asked.store.queues.concealed())
     return Answer(shown, location=asked.link("schedules", view.name))
 
@@ -121,7 +123,8 @@ def edit_schedule(asked: Asked) -> ScheduleDocument:
             asked.need_besides("clear")
         asked.allow_task(view.job.spec.task)
         task = asked.find_task(view.job.spec.task)
-    edited = operating.edit(asked.store, view, given, body.clear, task, body.arguments, by=asked.by)
+    with arguments_at():
+        edited = operating.edit(asked.store, view, given, body.clear, task, body.arguments, by=asked.by)
     return schedule_document(edited, asked.store.queues.concealed())
 
 

@@ -23,12 +23,12 @@ _LONGEST = LONGEST_DELAY.total_seconds()
 
 
 class NewTokenBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A token to make. `queues` are patterns such as images.*, none is all queues; `expires` is how long from now: a number of
+    """A token to make. `queues` are patterns such as images.*, and null is all queues, but an empty list is refused; `expires` is how long from now: a number of
     seconds, or text such as 12h or 30d."""
 
     name: Annotated[str, Meta(min_length=1, max_length=TOKEN_NAME_LIMIT)]
     scopes: Annotated[list[Scope], Meta(min_length=1, max_length=len(Scope))]
-    queues: Annotated[list[str], Meta(max_length=TOKEN_QUEUES_MOST)] = []
+    queues: Annotated[list[str], Meta(min_length=1, max_length=TOKEN_QUEUES_MOST)] | None = None
     expires: (
         Annotated[float, Meta(gt=0, le=_LONGEST)] | Annotated[str, Meta(min_length=2, max_length=40)] | None
     ) = None
@@ -87,7 +87,9 @@ def create_token(asked: Asked) -> ShownToken:
     body: NewTokenBody = asked.body
     now = asked.store.clock.now()
     expires_at = None if body.expires is None else now + _lasting(body.expires)
-    token, text = new_token(body.name, body.scopes, body.queues, at=now, by=asked.by, expires_at=expires_at)
+    token, text = new_token(
+        body.name, body.scopes, body.queues or (), at=now, by=asked.by, expires_at=expires_at
+    )
     # Else whoever revokes the one that asks has to revoke what it makes at that moment too.
     asked.store.tokens.create(token, maker=None if asked.token is None else asked.token.id)
     return shown_token(token, text, now)

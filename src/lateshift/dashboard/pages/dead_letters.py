@@ -67,7 +67,7 @@ def group_page(asked: Asked) -> Context:
     can_run = next(letters.resubmittable(), None) is not None
     return {
         "fingerprint": asked.name, "rows": [Row.of(view) for view in islice(views, LETTERS_SHOWN)], "count": len(views),
-        "cut": letters.cut, "newest": newest, "can_run": can_run, "failure": last_failure(whole), "queue": asked.query.queue,
+        "cut": letters.cut, "newest": newest, "can_run": can_run, "over": not can_run and letters.are_over(views), "failure": last_failure(whole), "queue": asked.query.queue,
     }  # fmt: skip
 
 

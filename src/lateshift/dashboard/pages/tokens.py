@@ -51,7 +51,7 @@ def _new(form: Form) -> Any:
     if not words_in(form, "scopes"):
         raise Refused(422, "nothing-chosen", "Choose what it may do, at least one of these.", field="scopes")
     return {
-        "name": form.get("name", "").strip(), "scopes": words_in(form, "scopes"), "queues": words_in(form, "queues"),
+        "name": form.get("name", "").strip(), "scopes": words_in(form, "scopes"), "queues": words_in(form, "queues") or None,
         "expires": seconds_in(form, "expires"),
     }  # fmt: skip
 

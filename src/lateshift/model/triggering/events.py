@@ -10,6 +10,8 @@ from msgspec import Struct
 from lateshift.errors import EventInvalid
 from lateshift.model.depth import JSON_DEPTH, depth_of
 
+FORM = "application/x-www-form-urlencoded"
+
 
 class Message(Struct, frozen=True, kw_only=True):
     """A message of a broker, with its body as it came."""
@@ -29,7 +31,13 @@ class Message(Struct, frozen=True, kw_only=True):
         try:
             return msgspec.json.decode(self.body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise EventInvalid(f"the body is no JSON: {error}.") from error
+            raise EventInvalid(f"the body is {self._written}: {error}.") from error
+
+    @property
+    def _written(self) -> str:
+        if (self.content_type or "").partition(";")[0].strip().lower() == FORM:
+            return "a form's, and is to be JSON; have its sender send application/json, or read `body`"
+        return "no JSON"
 
     @property
     def raw(self) -> bytes:

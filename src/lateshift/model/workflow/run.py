@@ -99,6 +99,11 @@ def is_step(job: JobView, runs: Container[JobId]) -> bool:
     return job.batch in runs and not (job.is_run and job.reason in GOES_ON)
 
 
+def is_over(run: JobView) -> bool:
+    """Whether none of its steps runs again: it has ended, and does not go on where it stood."""
+    return run.state.settled and not (run.state is State.DEAD and run.reason in GOES_ON)
+
+
 class RunRow(Struct, frozen=True, kw_only=True):
     """A run as it stands in the store, without its steps."""
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
+from psycopg import Rollback
+
 from lateshift.model.figures import ALL, COLUMNS, Figures, Grain, Sample, from_row, to_row, together
 from lateshift.model.ids import MemberId
 from lateshift.store.crashpoints import crashpoint
@@ -20,7 +22,10 @@ ADD = f"""INSERT INTO lateshift.figure AS f (grain, queue, at, {", ".join(COLUMN
  ON CONFLICT (grain, queue, at) DO UPDATE SET {", ".join(f"{it} = greatest(f.{it}, excluded.{it})" if it in _LARGEST else f"{it} = f.{it} + excluded.{it}" for it in COLUMNS)}"""
 # Whether this minute was sampled: then somebody was there. Primary key.
 SAMPLED = "SELECT 1 FROM lateshift.figure WHERE grain = %s AND queue = %s AND at = %s AND sampled"
-MARK = "UPDATE lateshift.figure SET sampled = true WHERE grain = %s AND queue = %s AND at = %s"
+# Of the periods since. Primary key.
+SAMPLED_SINCE = "SELECT at FROM lateshift.figure WHERE grain = %s AND queue = %s AND at >= %s AND sampled"
+# By one alone, of several that sample at once. Primary key.
+MARK = "UPDATE lateshift.figure SET sampled = true WHERE grain = %s AND queue = %s AND at = %s AND NOT sampled RETURNING 1"
 # Primary key.
 OF = f"SELECT at, {', '.join(COLUMNS)} FROM lateshift.figure WHERE grain = %s AND queue = %s AND at >= %s ORDER BY at"
 # As many rows as there are queues and periods. figure_at.
@@ -49,10 +54,11 @@ class PostgresFigures:
 
         return self._database.run(work)
 
-    def sample(self, *, term: int, backlog: Mapping[str, int], workers: int) -> bool:
+    def sample(self, *, term: int | None, backlog: Mapping[str, int], workers: int) -> bool:
         def work(connection: Connection, again: bool) -> bool:
-            with connection.transaction():
-                if not connection.execute(TERM, (term,)).fetchall():
+            told = False
+            with connection.transaction() as transaction:
+                if term is not None and not connection.execute(TERM, (term,)).fetchall():
                     return False
                 now = now_of(connection, self._clock.offset)
                 minute = (Grain.MINUTE.seconds, ALL, Grain.MINUTE.begins(now))
@@ -61,10 +67,21 @@ class PostgresFigures:
                 waiting = {queue: Figures(backlog=count) for queue, count in backlog.items() if count}
                 seconds = workers * Grain.MINUTE.step.total_seconds()
                 put(connection, now, waiting, Figures(present=seconds, backlog=sum(backlog.values())))
-                connection.execute(MARK, minute)
-                return True
+                told = bool(connection.execute(MARK, minute).fetchall())
+                if not told:
+                    raise Rollback(transaction)
+                for grain in Grain:
+                    connection.execute(MARK, (grain.seconds, ALL, grain.begins(now)))
+            return told
 
         return self._database.run(work)
+
+    def sampled(self, grain: Grain, since: datetime) -> set[datetime]:
+        parameters = (grain.seconds, ALL, since)
+        rows = self._database.run(
+            lambda connection, again: connection.execute(SAMPLED_SINCE, parameters).fetchall()
+        )
+        return {at for (at,) in rows}
 
     def of(self, queue: str, grain: Grain, since: datetime) -> list[Sample]:
         parameters = (grain.seconds, queue, since)

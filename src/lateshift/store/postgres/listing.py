@@ -4,8 +4,9 @@ index that knows them."""
 from functools import cache
 
 from lateshift.model import history
-from lateshift.model.job import Lane
+from lateshift.model.job import STRETCHES, Lane
 from lateshift.model.sealed import LEFT, WEBHOOK
+from lateshift.model.workflow.run import GOES_ON
 from lateshift.store.guards import IN_LINE, NOT_IN_LINE
 
 MANY = 1000  # jobs of a session or a tenant, from which on a page of them is soon found among all
@@ -98,9 +99,14 @@ _NEXT_OF_DEAD = "SELECT queue, task FROM lateshift.settled WHERE state = 6{} ORD
 OF_DEAD = f"""WITH RECURSIVE kind AS (({_NEXT_OF_DEAD.format(" AND (queue, task) > (%(queue)s, '')")})
   UNION ALL SELECT next.* FROM kind, LATERAL ({_NEXT_OF_DEAD.format(" AND (queue, task) > (kind.queue, kind.task)")}) next)
  SELECT queue, task FROM kind LIMIT %(limit)s"""
-# How many of the newest so many dead letters there are, and how many of these are no runs that were undone. settled_dead.
-COUNT_DEAD = """SELECT count(*), count(*) FILTER (WHERE reason IS DISTINCT FROM 'undone')
- FROM (SELECT reason FROM lateshift.settled WHERE state = 6 ORDER BY id DESC LIMIT %s) newest"""
+_GOES_ON = ", ".join(f"'{reason}'" for reason in GOES_ON)
+# A step of a run that has ended, and does not go on where it stood; a child of one may do so itself. Primary keys.
+_OVER = f"""EXISTS (SELECT FROM lateshift.run WHERE id = newest.batch) AND NOT (attempts = {STRETCHES} AND reason IN ({_GOES_ON}))
+ AND EXISTS (SELECT FROM lateshift.settled whole WHERE whole.id = newest.batch AND NOT (whole.state = 6 AND whole.reason IN ({_GOES_ON})))"""
+# How many of the newest so many dead letters there are, and how many of these are neither runs that were undone nor steps of runs that have
+# ended. settled_dead.
+COUNT_DEAD = f"""SELECT count(*), count(*) FILTER (WHERE reason IS DISTINCT FROM 'undone' AND NOT (batch IS NOT NULL AND {_OVER}))
+ FROM (SELECT reason, attempts, batch FROM lateshift.settled WHERE state = 6 ORDER BY id DESC LIMIT %s) newest"""
 # The jobs that have this key, of each task one, found from one task to the next. Primary key.
 KEYED = """WITH RECURSIVE t AS ((SELECT task FROM lateshift.job_key ORDER BY task LIMIT 1)
   UNION ALL SELECT next.task FROM t, LATERAL (SELECT task FROM lateshift.job_key WHERE task > t.task ORDER BY task LIMIT 1) next)

@@ -18,6 +18,8 @@ ADD = f"""INSERT INTO figure (grain, queue, at, {", ".join(COLUMNS)}) VALUES ({"
  ON CONFLICT (grain, queue, at) DO UPDATE SET {", ".join(f"{it} = max({it}, excluded.{it})" if it in _LARGEST else f"{it} = {it} + excluded.{it}" for it in COLUMNS)}"""
 # Whether this minute was sampled: then somebody was there. Primary key.
 SAMPLED = "SELECT 1 FROM figure WHERE grain = ? AND queue = ? AND at = ? AND sampled = 1"
+# Of the periods since. Primary key.
+SAMPLED_SINCE = "SELECT at FROM figure WHERE grain = ? AND queue = ? AND at >= ? AND sampled = 1"
 MARK = "UPDATE figure SET sampled = 1 WHERE grain = ? AND queue = ? AND at = ?"
 # Primary key.
 OF = f"SELECT at, {', '.join(COLUMNS)} FROM figure WHERE grain = ? AND queue = ? AND at >= ? ORDER BY at"
@@ -44,9 +46,9 @@ class SqliteFigures:
             put(connection, self._clock.microseconds(), counted, Figures(busy=busy))
             return True
 
-    def sample(self, *, term: int, backlog: Mapping[str, int], workers: int) -> bool:
+    def sample(self, *, term: int | None, backlog: Mapping[str, int], workers: int) -> bool:
         with self._database.write() as connection:
-            if not connection.execute(TERM, (term,)).fetchall():
+            if term is not None and not connection.execute(TERM, (term,)).fetchall():
                 return False
             now = self._clock.microseconds()
             minute = (Grain.MINUTE.seconds, ALL, _begins(Grain.MINUTE, now))
@@ -57,8 +59,14 @@ class SqliteFigures:
                 present=workers * Grain.MINUTE.step.total_seconds(), backlog=sum(backlog.values())
             )
             put(connection, now, waiting, present)
-            connection.execute(MARK, minute)
+            for grain in Grain:
+                connection.execute(MARK, (grain.seconds, ALL, _begins(grain, now)))
             return True
+
+    def sampled(self, grain: Grain, since: datetime) -> set[datetime]:
+        with self._database.read() as connection:
+            rows = connection.execute(SAMPLED_SINCE, (grain.seconds, ALL, to_number(since))).fetchall()
+        return {to_instant(at) for (at,) in rows}
 
     def of(self, queue: str, grain: Grain, since: datetime) -> list[Sample]:
         with self._database.read() as connection:

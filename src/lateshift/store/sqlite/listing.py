@@ -4,8 +4,9 @@ that knows them."""
 from functools import cache
 
 from lateshift.model import history
-from lateshift.model.job import Lane
+from lateshift.model.job import STRETCHES, Lane
 from lateshift.model.sealed import LEFT, WEBHOOK
+from lateshift.model.workflow.run import GOES_ON
 from lateshift.store.guards import IN_LINE, NOT_IN_LINE
 
 MANY = 1000  # jobs of a session or a tenant, from which on a page of them is soon found among all
@@ -94,9 +95,14 @@ NEXT_TASK_OF_DEAD = (
 NEXT_QUEUE_OF_DEAD = (
     "SELECT queue, task FROM settled WHERE state = 6 AND queue > ? ORDER BY queue, task LIMIT 1"
 )
-# How many of the newest so many dead letters there are, and how many of these are no runs that were undone. settled_dead.
-COUNT_DEAD = """SELECT count(*), count(*) FILTER (WHERE reason IS NOT 'undone')
- FROM (SELECT reason FROM settled WHERE state = 6 ORDER BY id DESC LIMIT ?)"""
+_GOES_ON = ", ".join(f"'{reason}'" for reason in GOES_ON)
+# A step of a run that has ended, and does not go on where it stood; a child of one may do so itself. Primary keys.
+_OVER = f"""EXISTS (SELECT 1 FROM run WHERE id = newest.batch) AND NOT (attempts = {STRETCHES} AND reason IN ({_GOES_ON}))
+ AND EXISTS (SELECT 1 FROM settled whole WHERE whole.id = newest.batch AND NOT (whole.state = 6 AND whole.reason IN ({_GOES_ON})))"""
+# How many of the newest so many dead letters there are, and how many of these are neither runs that were undone nor steps of runs that have
+# ended. settled_dead.
+COUNT_DEAD = f"""SELECT count(*), count(*) FILTER (WHERE reason IS NOT 'undone' AND NOT (batch IS NOT NULL AND {_OVER}))
+ FROM (SELECT reason, attempts, batch FROM settled WHERE state = 6 ORDER BY id DESC LIMIT ?) newest"""
 # The jobs that have this key, of each task one, found from one task to the next. Primary key.
 KEYED = """WITH RECURSIVE t(task) AS (SELECT min(task) FROM job_key
   UNION ALL SELECT (SELECT min(task) FROM job_key WHERE task > t.task) FROM t WHERE t.task IS NOT NULL)

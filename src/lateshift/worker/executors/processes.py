@@ -11,6 +11,7 @@ import msgspec
 from lateshift.errors import Cancel, Snooze, StoreError
 from lateshift.model.outcome import Called, Ended, Failed, Killed, Stopped
 from lateshift.model.remote import RemoteError
+from lateshift.model.words import duration
 from lateshift.runtime.log import log
 from lateshift.telemetry.keeping import log_of
 from lateshift.worker.attempt import Attempt
@@ -268,7 +269,9 @@ class Processes:
             seconds = min(self._pause.total_seconds() * 2**self._failed_starts, LONGEST_PAUSE.total_seconds())
             self._failed_starts = min(self._failed_starts + 1, 30)
             self._resumption = self._loop.call_later(seconds, self._resume)
-            log.error("a process for jobs could not start; the next try is in %.1f s: %s", seconds, trouble)
+            log.error(
+                "a process for jobs could not start; the next try is in %s: %s", duration(seconds), trouble
+            )
 
     def _resume(self) -> None:
         self._resumption = None
