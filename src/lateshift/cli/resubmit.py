@@ -84,7 +84,9 @@ class Asked:
 
     def by_name(self, named: tuple[str, ...]) -> None:
         ids, missing = resolved(self._store, named)
-        views = choose_these(self._store, RESUBMIT, self._store.reports.named(ids)).jobs
+        found = self._store.reports.named(ids)
+        chosen = {view.id for view in choose_these(self._store, RESUBMIT, found).jobs}
+        views = [view for view in found if view is not None and view.id in chosen]
         plan = self._looked_through(views)
         if self._show:
             print_plan(plan)

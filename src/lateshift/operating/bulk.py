@@ -44,7 +44,7 @@ def choose(store: Store, action: str, wanted: JobFilter, limit: int = BULK_MOST)
 
 
 def choose_these(store: Store, action: str, found: Sequence[JobView | None]) -> Chosen:
-    """Those of these that are in a state for it; None is one that is not there."""
+    """Those of these that are in a state for it, bare as well; None is one that is not there."""
     jobs = [bare(view) for view in found if view is not None and can(action, view)]
     return without_steps(store, action, Chosen(jobs=jobs, others=len(found) - len(jobs)))
 
