@@ -7,6 +7,7 @@ set, else one that is started here. PostgreSQL is never skipped.
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,15 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("lateshift")
 
 _own_server = pytest.StashKey[PostgresServer]()
+
+
+@pytest.fixture
+def usual_recursion() -> Iterator[None]:
+    """Code may be nested as deep as Python has it: what looks for examples raises that for its process, and leaves it so."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1_000)
+    yield
+    sys.setrecursionlimit(before)
 
 
 def _server_url(config: pytest.Config) -> str:

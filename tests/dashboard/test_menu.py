@@ -207,7 +207,8 @@ def test_every_page_names_the_store_without_its_password_to_those_who_may_see_al
     for path in ("/", "/queues"):
         stranger.look(path)
         assert stranger.page is not None
-        assert ">postgresql://shop@db.example/jobs?sslpassword=…</small>" in stranger.page.text
+        shown = stranger.page.text.replace("<wbr>", "")
+        assert ">postgresql://shop@db.example/jobs?sslpassword=…</small>" in shown
         assert "s3cret" not in stranger.page.text
     stranger.sign_in_as(Scope.READ, queues=("mail",))
     assert "db.example" not in stranger.ask("GET", "/queues").text

@@ -65,6 +65,7 @@ def test_a_resubmitted_job_keeps_its_history_and_checkpoint(
     ]
 
 
+@pytest.mark.usefixtures("usual_recursion")
 def test_nothing_of_a_history_is_lost_however_deep_old_arguments_in_it_are(
     store: Store, worker: Worker
 ) -> None:

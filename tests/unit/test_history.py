@@ -83,6 +83,7 @@ def test_a_field_that_a_later_version_added_does_not_hinder_reading() -> None:
     assert read(text)[0].reason == "failed"
 
 
+@pytest.mark.usefixtures("usual_recursion")
 @pytest.mark.parametrize("left", ["[", '{"\\"}]":', '["]",['])
 def test_nothing_is_lost_of_a_history_with_old_arguments_that_no_decoder_follows(left: str) -> None:
     right = {"[": "]", '{"\\"}]":': "}", '["]",[': "]]"}[left]
