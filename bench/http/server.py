@@ -51,18 +51,20 @@ def main(told: Path) -> None:
     app.store.tokens.create(token)
     binding = binding_of("127.0.0.1", 0)
     bounds = Bounds(token_rate=ANY_RATE, address_rate=ANY_RATE)
-    server = server_of(Beside(Site(app, hosts=binding.hosts, bounds=bounds).application), binding)
+    site = Site(app, hosts=binding.hosts, bounds=bounds)
+    server = server_of(Beside(site.application), binding)
     with listening(binding) as at:
         written = told.with_suffix(".new")
         written.write_text(json.dumps({"port": at.getsockname()[1], "token": text}))
         written.replace(told)
-        asyncio.run(run(server, at))
+        asyncio.run(run(site, server, at))
 
 
-async def run(server: Server, at: socket.socket) -> None:
+async def run(site: Site, server: Server, at: socket.socket) -> None:
     stopping = asyncio.Event()
     stop_on_signals(stopping, signal.SIGTERM)
-    await serve(server, at, stopping)
+    async with site.at_home():
+        await serve(server, at, stopping)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 Requests that come together share a look. Nothing is told of why a token is not known, and none of the time it takes depends on
 how nearly it was right."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 from uuid import UUID
 
@@ -28,7 +29,7 @@ from lateshift.model.access import Scope, Token, ended, new_token, parse, verify
 from lateshift.runtime.aside import aside
 from lateshift.runtime.log import log
 from lateshift.runtime.together import Together
-from lateshift.store.access_contract import USED_EVERY
+from lateshift.store.access_contract import USED_EVERY, FindHere
 
 REALM = 'Bearer realm="lateshift"'
 REMEMBERED = 10_000  # tokens whose last use is remembered here
@@ -52,7 +53,8 @@ class Doorkeeper:
         self._by_address = by_address
         self._of_token = Backoff(FAILURES_OF_TOKEN, self.monotonic)
         self._of_address = Backoff(FAILURES_OF_ADDRESS, self.monotonic)
-        self._together = Together(self._find)
+        self._together = Together(self._find, here=self._find_here)
+        self._finder: FindHere | None = None
         self._used: dict[UUID, datetime] = {}
         # Whoever names no token is compared with this one's secret, which nobody has.
         self._nobody, _ = new_token("nobody", [Scope.READ], [], at=app.clock.now(), by="nobody")
@@ -142,9 +144,22 @@ class Doorkeeper:
             self._of_address.check(caller)
             self._of_address.failed(caller)
 
+    @asynccontextmanager
+    async def finding_here(self) -> AsyncIterator[None]:
+        """Meanwhile those who ask on the running loop need no thread for a look, where the store has a way."""
+        store = await aside(lambda: self._app.store)
+        async with store.tokens.finding_here() as self._finder:
+            try:
+                yield
+            finally:
+                self._finder = None
+
     def _find(self, ids: Sequence[UUID]) -> list[Token | None]:
-        found = {token.id: token for token in self._app.store.tokens.find(list(dict.fromkeys(ids)))}
-        return [found.get(id) for id in ids]
+        return _each(ids, self._app.store.tokens.find(_once(ids)))
+
+    async def _find_here(self, ids: Sequence[UUID]) -> list[Token | None] | None:
+        found = None if self._finder is None else await self._finder(_once(ids))
+        return None if found is None else _each(ids, found)
 
     async def note(self, token: Token) -> None:
         """That it was used, and with a browser's the one that it signed in with. Seldom, and never in the way of an answer."""
@@ -160,6 +175,15 @@ class Doorkeeper:
             )
         except LateshiftError as error:
             log.warning("when a token was used could not be noted: %s", error)
+
+
+def _once(ids: Sequence[UUID]) -> list[UUID]:
+    return list(dict.fromkeys(ids))
+
+
+def _each(ids: Sequence[UUID], found: list[Token]) -> list[Token | None]:
+    known = {token.id: token for token in found}
+    return [known.get(id) for id in ids]
 
 
 def held_in(headers: Sequence[str]) -> tuple[UUID, bytes] | None:

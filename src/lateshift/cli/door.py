@@ -134,7 +134,8 @@ class Door:
         ended = asyncio.Event()
         beside = [asyncio.create_task(drive(part, ended)) for part in self._beside]
         try:
-            await serve(self._server, self._socket, stopping)
+            async with self._site.at_home():
+                await serve(self._server, self._socket, stopping)
         finally:
             ended.set()
             await asyncio.gather(*beside)

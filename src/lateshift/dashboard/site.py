@@ -1,6 +1,7 @@
 """The application that `lateshift serve` runs: the API, and the pages beside it behind the same door."""
 
 from collections.abc import Collection, Sequence
+from contextlib import AbstractAsyncContextManager
 
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp
@@ -31,7 +32,7 @@ class Site:
         pages: Sequence[Page] = PAGES,
         bounds: Bounds = BOUNDS,
     ) -> None:
-        doorkeeper = doorkeeper_of(app, bounds, peers)
+        self._doorkeeper = doorkeeper = doorkeeper_of(app, bounds, peers)
         self._sign_in = SignIn(app, doorkeeper)
         answering = Pages(app, doorkeeper, self._sign_in, Cookies(secure=secure, port=port), pages)
         self.application: ASGIApp = behind_guard(
@@ -42,6 +43,10 @@ class Site:
             ],
             hosts=hosts, peers=peers, rate=rate_of(app, bounds.address_rate), missing=answering.missing,
         )  # fmt: skip
+
+    def at_home(self) -> AbstractAsyncContextManager[None]:
+        """While the running loop is the one that serves this, and no other does."""
+        return self._doorkeeper.finding_here()
 
     @property
     def link_is_good(self) -> bool:

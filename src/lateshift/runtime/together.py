@@ -1,7 +1,7 @@
 """Callers on one event loop that want something of the store at the same time share a call, and a commit."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
 from lateshift.errors import RightMissing, StoreFull, StoreReadOnly, StoreUnavailable
@@ -14,10 +14,15 @@ TOGETHER = 500  # callers that share one call at the most
 
 
 class Together(Generic[T, A]):
-    """`call` takes what several want, so many at the most, and gives an answer to each."""
+    """`call` takes what several want, so many at the most, and gives an answer to each, on a thread. `here`: the same on the loop, which
+    gives None where it cannot."""
 
-    def __init__(self, call: Callable[[Sequence[T]], Sequence[A]], most: int = TOGETHER) -> None:
+    def __init__(
+        self, call: Callable[[Sequence[T]], Sequence[A]], most: int = TOGETHER,
+        *, here: Callable[[Sequence[T]], Awaitable[Sequence[A] | None]] | None = None,
+    ) -> None:  # fmt: skip
         self._call = call
+        self._here = here
         self._most = most
         self._waiting: list[tuple[T, asyncio.Future[A]]] = []
         self._flushing: asyncio.Task[None] | None = None
@@ -60,7 +65,7 @@ class Together(Generic[T, A]):
 
     async def _send(self, batch: list[tuple[T, asyncio.Future[A]]]) -> None:
         try:
-            answers = await aside(self._call, [wanted for wanted, _ in batch])
+            answers = await self._ask([wanted for wanted, _ in batch])
         except (StoreUnavailable, StoreFull, StoreReadOnly, RightMissing) as error:
             _fail(batch, error)
         except Exception as error:
@@ -73,6 +78,11 @@ class Together(Generic[T, A]):
             for (_, future), answer in zip(batch, answers, strict=True):
                 if not future.done():
                     future.set_result(answer)
+
+    async def _ask(self, wanted: Sequence[T]) -> Sequence[A]:
+        if self._here is not None and (answers := await self._here(wanted)) is not None:
+            return answers
+        return await aside(self._call, wanted)
 
 
 def _fail(batch: list[tuple[T, asyncio.Future[A]]], error: BaseException) -> None:

@@ -2,10 +2,11 @@
 
 No secret is ever given to a store: a token is kept with the digest of its secret, and its name is what the audit says."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from enum import IntEnum
-from typing import Protocol
+from typing import Protocol, TypeAlias
 from uuid import UUID
 
 from msgspec import Struct
@@ -52,6 +53,9 @@ def place_of(token: Token) -> TokenPlace:
     return TokenPlace(group=group, at=token.expires_at, id=token.id)
 
 
+FindHere: TypeAlias = Callable[[Sequence[UUID]], Awaitable[list[Token] | None]]
+
+
 class Tokens(Protocol):
     def create(self, token: Token, *, maker: UUID | None = None) -> None:
         """Keep a new token; audited. Repeating an id is harmless. `maker`: the token of whoever asks for it. Raises TokenNameTaken if
@@ -60,6 +64,9 @@ class Tokens(Protocol):
 
     def find(self, ids: Sequence[UUID]) -> list[Token]:
         """Those of these that are there, in no order, as they are at this moment: whoever was revoked says so."""
+
+    def finding_here(self) -> AbstractAsyncContextManager[FindHere]:
+        """`find` without a thread, on the running loop, while this is entered; it gives None while it cannot, and `find` is to be asked."""
 
     def named(self, name: str) -> Token | None:
         """The one of this name that is not revoked."""

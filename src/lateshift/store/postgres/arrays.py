@@ -8,7 +8,7 @@ from itertools import chain, repeat
 from typing import Any
 from uuid import UUID
 
-from psycopg import Connection
+from psycopg import BaseConnection
 from psycopg.adapt import Dumper
 from psycopg.postgres import types
 from psycopg.pq import Format
@@ -136,7 +136,7 @@ def _numbers(numbers: list[int]) -> Iterable[bytes]:
     ]
 
 
-def teach(connection: Connection[Any]) -> None:
+def teach(connection: BaseConnection[Any]) -> None:
     """Let a connection send these arrays."""
     connection.adapters.register_dumper(Uuids, _UuidsDumper)
     connection.adapters.register_dumper(Ids, _IdsDumper)

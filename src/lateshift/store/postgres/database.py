@@ -59,6 +59,17 @@ MIGRATION_LOCK = 0x1A7E5417
 LOCK_SECONDS = 2  # that a migration waits for a table
 
 
+_CONNECTING: dict[str, Any] = {
+    "autocommit": True, "connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
+    "tcp_user_timeout": 20_000, "application_name": "lateshift",
+    "client_encoding": "utf8",  # whatever the database's: arrays are written by us
+}  # fmt: skip
+# A plan made while a table was small is kept while it grows: none may read a whole table, or gather and sort all that fits before it takes
+# the first. What has no other way (the few members) is read whole all the same; that looks so dear to the planner that it would compile the
+# statement, for 100 ms: no jit.
+_SETTINGS = f"""SET statement_timeout = '{STATEMENT_SECONDS:d}s'; SET enable_seqscan = off;
+ SET idle_in_transaction_session_timeout = '{IDLE_SECONDS:d}s'; SET enable_bitmapscan = off; SET jit = off""".encode()
+
 SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 DATABASE = "SELECT current_database()::text"
 
@@ -139,11 +150,7 @@ class Database:
 
     def connect(self) -> Connection:
         """A connection of the caller's own, for listening."""
-        connection = Connection.connect(
-            self.address, autocommit=True, connect_timeout=10, keepalives_idle=10, keepalives_interval=5,
-            keepalives_count=3, tcp_user_timeout=20_000, application_name="lateshift",
-            client_encoding="utf8",  # whatever the database's: arrays are written by us
-        )  # fmt: skip
+        connection = Connection.connect(self.address, **_CONNECTING)
         teach(connection)
         # Whatever the server's default: what is read after a lock was waited for must be as it is then.
         connection.isolation_level = IsolationLevel.READ_COMMITTED
@@ -151,20 +158,28 @@ class Database:
             connection.prepare_threshold = None
         else:
             connection.prepare_threshold = 0
-            # A plan made while a table was small is kept while it grows: none may read a whole table, or gather and
-            # sort all that fits before it takes the first. What has no other way (the few members) is read whole all
-            # the same; that looks so dear to the planner that it would compile the statement, for 100 ms: no jit.
             with self.watched(connection):
-                connection.execute(
-                    f"SET statement_timeout = '{STATEMENT_SECONDS:d}s'; SET enable_seqscan = off; "
-                    f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS:d}s'; "
-                    "SET enable_bitmapscan = off; SET jit = off",
-                    prepare=False,
-                )
+                connection.execute(_SETTINGS, prepare=False)
+        return connection
+
+    async def aconnect(self) -> psycopg.AsyncConnection[tuple[Any, ...]]:
+        """The same on the running loop, for reading."""
+        connection = await psycopg.AsyncConnection.connect(self.address, **_CONNECTING)
+        teach(connection)
+        try:
+            if self._pooled:
+                connection.prepare_threshold = None
+            else:
+                connection.prepare_threshold = 0
+                with self.watched(connection):
+                    await connection.execute(_SETTINGS, prepare=False)
+        except BaseException:
+            await connection.close()
+            raise
         return connection
 
     @contextmanager
-    def watched(self, connection: Connection) -> Iterator[None]:
+    def watched(self, connection: psycopg.BaseConnection[Any]) -> Iterator[None]:
         """What a caller does on a connection of its own ends, with an error, when no answer comes."""
         self.watchdog.begin(connection)
         try:

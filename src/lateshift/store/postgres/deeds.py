@@ -35,8 +35,8 @@ WRITE_STARTS = f"""INSERT INTO lateshift.audit (at, action, subject, actor)
 WITH_START = f"""WITH made AS ({{}})
 INSERT INTO lateshift.audit (at, action, subject, actor) VALUES (clock_timestamp(), '{START}', %s::text, %s::text)"""
 WITH_STARTS = f"""WITH made AS ({{}})
-INSERT INTO lateshift.audit (at, action, subject, actor) SELECT clock_timestamp(), '{START}', subject, actor
- FROM unnest(%s::text[], %s::text[]) AS new (subject, actor)"""
+INSERT INTO lateshift.audit (at, action, subject, actor) SELECT clock_timestamp(), '{START}', id::text, actor
+ FROM unnest(%b::uuid[], %b::text[]) AS new (id, actor)"""
 
 
 class Lines:

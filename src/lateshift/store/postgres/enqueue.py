@@ -12,9 +12,11 @@ from lateshift.errors import SequenceUsed
 from lateshift.model.job import Enqueued, NewJob, Place, Spec
 from lateshift.store.auditing import started
 from lateshift.store.contract import Asked, Rows, Statements
+from lateshift.store.granting import recorded
 from lateshift.store.hints import written
 from lateshift.store.keys import any_claims, key_conflict, number_passed, number_used, numbered
 from lateshift.store.postgres import deeds, marks, uniques
+from lateshift.store.postgres.arrays import Blobs, Texts, Uuids
 from lateshift.store.postgres.claims import FREE_KEY, TAKE_KEY
 from lateshift.store.postgres.database import Connection
 
@@ -148,9 +150,12 @@ def together(jobs: Sequence[NewJob], skew: timedelta) -> tuple[str, tuple[Any, .
         job.spec is spec and job.trace is None and job.parent is None and is_plain(job, skew) for job in jobs
     ):
         return None
-    rows = (None, None, skew, *shared(spec), [job.id for job in jobs], [job.payload for job in jobs])
-    told = started(jobs)
-    return (INSERT_STARTED_FIRSTS, (*rows, *deeds.columns(told))) if told else (INSERT_FIRSTS, rows)
+    new = Uuids([job.id for job in jobs]), Blobs([job.payload for job in jobs])
+    rows = (None, None, skew, *shared(spec), *new)
+    begun = [(job.id, recorded(job.by)) for job in jobs if job.by is not None]
+    if not begun:
+        return INSERT_FIRSTS, rows
+    return INSERT_STARTED_FIRSTS, (*rows, Uuids([id for id, _ in begun]), Texts([by for _, by in begun]))
 
 
 @lru_cache

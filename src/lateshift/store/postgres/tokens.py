@@ -1,12 +1,13 @@
 """Tokens in PostgreSQL: who they are, what they are good for, and that they are revoked."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from lateshift.model.access import Token, TokenState
-from lateshift.store.access_contract import USED_EVERY, TokenGroup, TokenPlace
+from lateshift.store.access_contract import USED_EVERY, FindHere, TokenGroup, TokenPlace
 from lateshift.store.granting import (
     SIGN_IN,
     makers,
@@ -21,6 +22,7 @@ from lateshift.store.granting import (
 from lateshift.store.postgres.arrays import Uuids
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.deeds import Lines, do
+from lateshift.store.postgres.on_loop import OnLoop
 from lateshift.store.taking import TOKEN_KEPT
 
 _NOW = "(SELECT clock_timestamp() + %(skew)s::interval)"
@@ -94,6 +96,16 @@ class PostgresTokens:
             lambda connection, again: connection.execute(FIND, (Uuids(ids),)).fetchall()
         )
         return [_token(row) for row in rows]
+
+    @asynccontextmanager
+    async def finding_here(self) -> AsyncIterator[FindHere]:
+        async with OnLoop(self._database) as here:
+
+            async def find(ids: Sequence[UUID]) -> list[Token] | None:
+                rows = await here.read(FIND, (Uuids(ids),))
+                return None if rows is None else [_token(row) for row in rows]
+
+            yield find
 
     def named(self, name: str) -> Token | None:
         rows = self._database.run(lambda connection, again: connection.execute(NAMED, (name,)).fetchall())

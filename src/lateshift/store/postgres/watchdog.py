@@ -12,7 +12,7 @@ import psycopg
 
 from lateshift.store.forks import forks
 
-Connection = psycopg.Connection[Any]
+Connection = psycopg.BaseConnection[Any]
 
 
 class Watchdog:

@@ -1,12 +1,13 @@
 """Tokens in SQLite: who they are, what they are good for, and that they are revoked."""
 
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 from uuid import UUID
 
 from lateshift.model.access import Token, TokenState
 from lateshift.model.instants import MICROSECOND, to_instant, to_number
-from lateshift.store.access_contract import USED_EVERY, TokenGroup, TokenPlace
+from lateshift.store.access_contract import USED_EVERY, FindHere, TokenGroup, TokenPlace
 from lateshift.store.granting import (
     SIGN_IN,
     makers,
@@ -57,6 +58,10 @@ PURGE_EXPIRED = """DELETE FROM token WHERE id IN (SELECT id FROM token
 _FIRST, _LAST, _HIGHEST = -(2**63), 2**63 - 1, b"\xff" * 17  # no id is as high
 
 
+async def _nowhere(ids: Sequence[UUID]) -> None:
+    """A file may keep whoever reads it waiting, and a loop must not wait."""
+
+
 class SqliteTokens:
     """See access_contract.Tokens."""
 
@@ -85,6 +90,9 @@ class SqliteTokens:
         with self._database.read() as connection:
             rows = [row for id in ids for row in connection.execute(FIND, (id.bytes,)).fetchall()]
         return [_token(row) for row in rows]
+
+    def finding_here(self) -> AbstractAsyncContextManager[FindHere]:
+        return nullcontext(_nowhere)
 
     def named(self, name: str) -> Token | None:
         with self._database.read() as connection:
