@@ -167,7 +167,7 @@ def test_the_page_that_a_used_link_leads_to_is_the_one_that_was_asked_for(strang
 
 def test_one_token_signs_in_a_few_at_a_time(stranger: Browser, kit: Kit) -> None:
     """Each time leaves a token and lines of the audit. A browser of the token counts as the token, another token by itself."""
-    ann, bob = (token_of(stranger.app, name, [Scope.ENQUEUE]) for name in ("ann", "bob"))
+    ann, bob = (token_of(stranger.app, name, [Scope.READ]) for name in ("ann", "bob"))
 
     def signs_in(text: str) -> httpx.Response:
         return stranger.ask("POST", "/sign-in", data={"token": text}, headers=OWN)
@@ -249,10 +249,16 @@ def test_signing_out_makes_the_cookie_good_for_nothing(browser: Browser) -> None
     assert answer.status_code == 303
 
 
+def test_a_token_to_which_no_page_is_shown_is_not_signed_in_and_told_so(stranger: Browser) -> None:
+    text = token_of(stranger.app, "ci", [Scope.ENQUEUE])
+    answer = stranger.ask("POST", "/sign-in", data={"token": text}, headers=OWN)
+    assert (answer.status_code, "set-cookie" in answer.headers) == (403, False)
+    assert "This token has the scopes enqueue, and every page asks for read." in answer.text
+    assert stranger.app.store.tokens.list(10, sign_ins=True) == []
+
+
 def test_a_page_for_another_scope_or_another_queue_is_refused(stranger: Browser, shop: Shop) -> None:
     job = shop.thumbnail.enqueue("cat.png")
-    stranger.sign_in_as(Scope.ENQUEUE)
-    assert stranger.ask("GET", "/jobs").status_code == 403
     stranger.sign_in_as(Scope.READ, queues=("mail",))
     assert str(job.id) not in stranger.ask("GET", "/jobs").text
     assert stranger.ask("GET", "/jobs?queue=images").status_code == 403

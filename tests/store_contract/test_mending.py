@@ -72,6 +72,16 @@ def test_when_a_run_is_undone_they_stay_dead_letters(store: Store, worker: Worke
     assert letters(store) == [job.id]
 
 
+def test_of_a_run_that_is_being_cancelled_no_step_begins_anew(
+    store: Store, worker: Worker, run: Lease
+) -> None:
+    job = step_of(run.id)
+    held(store, worker, job, run=run, line=Line("default", job.spec.lane))
+    assert store.jobs.cancel([run.id], by="ann") == [run.id]
+    assert not store.workflows.mend(run.id, "00001", None, by="bob")
+    assert letters(store) == [job.id]
+
+
 def test_a_child_that_can_go_on_by_itself_stays_one(store: Store, worker: Worker, run: Lease) -> None:
     child = step_of(run.id, attempts=STRETCHES)
     held(store, worker, child, run=run, line=Line("default", child.spec.lane), reason="compensation_failed")

@@ -10,7 +10,7 @@ from lateshift.api.authentication import Doorkeeper
 from lateshift.api.problem import Refused
 from lateshift.app.app import Lateshift
 from lateshift.dashboard.session import SESSION
-from lateshift.model.access import PREFIX, SIGN_IN_LINK, Scope, Token, new_token, parse
+from lateshift.model.access import PREFIX, SIGN_IN_LINK, Scope, Token, new_token, parse, standing
 from lateshift.runtime.aside import aside
 
 LINK_USED = "This link was used, or is of an earlier start of the server."
@@ -50,6 +50,10 @@ class SignIn:
             if parse(typed) is None and refused.problem.status == 401:
                 raise Refused(401, "unauthorized", NO_TOKEN) from None
             raise
+        if standing(parent, Scope.READ, self._app.store.clock.now()) is not None:
+            raise Refused(
+                403, "scope-forbidden", f"This token has the scopes {', '.join(parent.scopes)}, and every page asks for read. Sign in with another.",
+            )  # fmt: skip
         self._doorkeeper.count_sign_in(parent)
         made = await self._made(parent)
         await self._doorkeeper.note(parent)

@@ -63,7 +63,7 @@ DIRECT = """UPDATE lateshift.run SET why = CASE WHEN %(phase)s = 0 AND phase = 3
 FORWARD = "UPDATE lateshift.run SET phase = 0, why = NULL WHERE id = %(id)s"
 MEND = f"""UPDATE lateshift.step SET state = 1, error = NULL, started_at = {_NOW}, ended_at = NULL, place = NULL, job = NULL, complete_by = NULL, failures = 0,
  payload = coalesce(%(payload)s, payload), mended = mended OR %(payload)s::bytea IS NOT NULL WHERE run = %(id)s AND path = %(path)s AND state = 4
- AND EXISTS (SELECT 1 FROM lateshift.run WHERE id = %(id)s AND phase NOT IN (1, 3))
+ AND EXISTS (SELECT 1 FROM lateshift.run WHERE id = %(id)s AND phase NOT IN (1, 3) AND cancel_by IS NULL)
  AND EXISTS (SELECT 1 FROM lateshift.job j WHERE j.id = %(id)s) RETURNING path"""
 # Steps that hold it begin anew, if it goes forward. Primary keys.
 TRY_AGAIN = f"""UPDATE lateshift.step SET state = 1, error = NULL, started_at = {_NOW}, ended_at = NULL, place = NULL, job = NULL, complete_by = NULL, failures = 0

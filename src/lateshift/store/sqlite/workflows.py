@@ -59,7 +59,8 @@ DIRECT = """UPDATE run SET why = CASE WHEN ?2 = 0 AND phase = 3 THEN why ELSE ?3
 FORWARD = "UPDATE run SET phase = 0, why = NULL WHERE id = ?"
 MEND = """UPDATE step SET state = 1, error = NULL, started_at = ?4, ended_at = NULL, place = NULL, job = NULL, complete_by = NULL, failures = 0,
  payload = coalesce(?3, payload), mended = CASE WHEN ?3 IS NULL THEN mended ELSE 1 END WHERE run = ?1 AND path = ?2 AND state = 4
- AND EXISTS (SELECT 1 FROM run WHERE id = ?1 AND phase NOT IN (1, 3)) AND EXISTS (SELECT 1 FROM job WHERE id = ?1) RETURNING path"""
+ AND EXISTS (SELECT 1 FROM run WHERE id = ?1 AND phase NOT IN (1, 3) AND cancel_by IS NULL)
+ AND EXISTS (SELECT 1 FROM job WHERE id = ?1) RETURNING path"""
 # Steps that hold it begin anew, if it goes forward. Primary keys.
 TRY_AGAIN = """UPDATE step SET state = 1, error = NULL, started_at = ?2, ended_at = NULL, place = NULL, job = NULL, complete_by = NULL, failures = 0
  WHERE run = ?1 AND state = 4 AND EXISTS (SELECT 1 FROM run WHERE id = ?1 AND phase = 0 AND cancel_by IS NULL) RETURNING path"""
