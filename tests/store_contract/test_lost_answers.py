@@ -10,7 +10,7 @@ from msgspec import structs
 from psycopg import errors as pg
 
 from lateshift.clock import ManualClock
-from lateshift.errors import StoreUnavailable
+from lateshift.errors import StoreUnavailable, StoreUnsafe
 from lateshift.model.access import new_token
 from lateshift.model.discard import Kept
 from lateshift.model.edit import Edit
@@ -330,6 +330,42 @@ def test_connections_that_the_server_closed_are_replaced(store: PostgresStore) -
 
     leases = store.jobs.exchange(worker.id, [], [Want(LINE, 5)]).leases
     assert [lease.id for lease in leases] == [first, second]
+
+
+def twice(url: str) -> str:
+    """The same server as two hosts."""
+    named = psycopg.conninfo.conninfo_to_dict(url)
+    host, port = named.get("host", "/var/run/postgresql"), named.get("port", 5432)
+    who = f"&user={named['user']}" if "user" in named else ""
+    return f"postgresql:///{named['dbname']}?host={host},{host}&port={port},{port}{who}"
+
+
+def test_of_several_hosts_the_one_that_can_be_written_to_is_waited_for(
+    store: PostgresStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = iter([True, True])
+    monkeypatch.setattr(database, "is_standby", lambda connection: next(looks, False))
+    two = open_store(twice(store.url), clock)
+    [id] = added(two, make_job())
+    assert see(store, id).state is State.READY
+    assert next(looks, None) is None
+    two.close()
+
+
+def test_a_standby_that_is_the_only_host_is_said_to_be_one_at_once(
+    store: PostgresStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[bool] = []
+
+    def standby(connection: object) -> bool:
+        looks.append(True)
+        return True
+
+    monkeypatch.setattr(database, "is_standby", standby)
+    alone = open_store(store.url, clock)
+    with pytest.raises(StoreUnsafe, match=r"is a standby, which cannot be written to\. Name the primary"):
+        alone.ready()
+    assert looks == [True]
 
 
 def test_a_store_that_stays_away_is_said_to_be_unavailable(

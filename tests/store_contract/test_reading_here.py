@@ -10,7 +10,7 @@ from lateshift.clock import ManualClock
 from lateshift.model.access import Scope, Token, new_token
 from lateshift.store.contract import Store
 from lateshift.store.open import open_store
-from lateshift.store.postgres import PostgresStore, database, on_loop
+from lateshift.store.postgres import PostgresStore, on_loop
 from lateshift.store.postgres.on_loop import OnLoop
 from tests.store_contract.test_deadlines import DEADLINE, Proxy, proxy
 
@@ -43,9 +43,11 @@ def made(store: Store, name: str) -> Token:
 async def connected(here: OnLoop) -> None:
     """After the try to connect that is under way, or that the next look begins."""
     if here._connecting is None:
+        here._not_before = 0.0  # the pause is over
         assert await here.read(ONE, ()) is None
     assert here._connecting is not None
-    await here._connecting
+    await asyncio.wait({here._connecting})
+    await asyncio.sleep(0)
 
 
 async def test_what_is_found_here_is_what_is_found_on_a_thread_or_there_is_no_way_here(store: Store) -> None:
@@ -91,15 +93,18 @@ async def test_a_statement_that_fails_is_told_of_by_whoever_does_it_on_a_thread(
         assert await here.read(ONE, ()) == [(1,)]
 
 
+@pytest.mark.parametrize(
+    "error", [psycopg.OperationalError("connection refused"), RuntimeError("can't start new thread")]
+)
 async def test_after_a_try_to_connect_that_failed_there_is_none_for_a_while(
-    postgres: PostgresStore, monkeypatch: pytest.MonkeyPatch
+    postgres: PostgresStore, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     tries = 0
 
     async def refused() -> None:
         nonlocal tries
         tries += 1
-        raise psycopg.OperationalError("connection refused")
+        raise error
 
     monkeypatch.setattr(postgres._database, "aconnect", refused)
     monkeypatch.setattr(on_loop, "AGAIN_SECONDS", 3600)
@@ -108,9 +113,59 @@ async def test_after_a_try_to_connect_that_failed_there_is_none_for_a_while(
         assert [await here.read(ONE, ()) for _ in range(3)] == [None] * 3
         assert (tries, here._connecting) == (1, None)
         monkeypatch.undo()
-        here._not_before = 0.0  # the while is over
         await connected(here)
         assert await here.read(ONE, ()) == [(1,)]
+
+
+async def test_after_a_read_that_failed_no_connection_is_made_for_a_while(
+    postgres: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(on_loop, "AGAIN_SECONDS", 3600)
+    async with OnLoop(postgres._database) as here:
+        await connected(here)
+        assert await here.read("SELECT * FROM nowhere", ()) is None
+        assert [await here.read(ONE, ()) for _ in range(3)] == [None] * 3
+        assert here._connecting is None
+
+
+async def test_a_read_that_is_under_way_when_it_is_left_ends_and_nothing_is_made_after_it(
+    postgres: PostgresStore,
+) -> None:
+    async with OnLoop(postgres._database) as here:
+        await connected(here)
+        slow = asyncio.create_task(here.read("SELECT pg_sleep(30)", ()))
+        waits = asyncio.create_task(here.read(ONE, ()))
+        await asyncio.sleep(0.01)
+    assert (await slow, await waits, await here.read(ONE, ())) == (None, None, None)
+    assert (here._connecting, here._connection) == (None, None)
+
+
+async def test_a_standby_is_not_read(postgres: PostgresStore) -> None:
+    with psycopg.connect(postgres.url, autocommit=True) as other:
+        other.execute("CREATE SCHEMA fake")
+        other.execute("CREATE FUNCTION fake.pg_is_in_recovery() RETURNS boolean RETURN true")
+        name = other.info.dbname
+        other.execute(f'ALTER DATABASE "{name}" SET search_path = fake, pg_catalog'.encode())
+        async with OnLoop(postgres._database) as here:
+            await connected(here)
+            assert await here.read(ONE, ()) is None
+            other.execute(f'ALTER DATABASE "{name}" RESET search_path'.encode())  # it is promoted
+            await connected(here)
+            assert await here.read(ONE, ()) == [(1,)]
+
+
+@pytest.mark.parametrize("how", ["?pooler=transaction", "?service=other", "PGSERVICE"])
+async def test_where_nobody_knows_which_server_is_read_or_the_loop_would_wait_for_a_name_there_is_no_way_here(
+    postgres: PostgresStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    if how == "PGSERVICE":
+        monkeypatch.setenv(how, "other")
+    store = open_store(postgres.url + (how if how.startswith("?") else ""), clock)
+    assert isinstance(store, PostgresStore)
+    async with OnLoop(store._database) as here:
+        assert await here.read(ONE, ()) is None
+        assert here._connecting is None
+    store.close()
 
 
 async def test_one_that_is_cancelled_leaves_no_answer_to_the_next(postgres: PostgresStore) -> None:
@@ -156,7 +211,7 @@ async def test_no_connection_stays_when_it_is_left(postgres: PostgresStore, step
 async def test_a_server_that_takes_all_and_answers_nothing_is_given_up_on(
     proxy: Proxy, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "CALL_SECONDS", DEADLINE)
+    monkeypatch.setattr(on_loop, "READ_SECONDS", DEADLINE)
     for store in opened(proxy.url, clock):
         async with OnLoop(store._database) as here:
             await connected(here)

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from uuid import UUID
 
 from lateshift.model.job import NewJob
 from lateshift.store.access_contract import AuditRow
@@ -14,7 +15,11 @@ START = "start"  # a job: by far the most frequent line, so it has a time of its
 
 def started(jobs: Sequence[NewJob]) -> list[tuple[str, str]]:
     """What the audit tells of them: each with who started it."""
-    return [(str(job.id), recorded(job.by)) for job in jobs if job.by is not None]
+    return [(str(id), by) for id, by in starters(jobs)]
+
+
+def starters(jobs: Sequence[NewJob]) -> list[tuple[UUID, str]]:
+    return [(job.id, recorded(job.by)) for job in jobs if job.by is not None]
 
 
 class AuditLister(ABC):

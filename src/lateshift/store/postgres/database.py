@@ -74,12 +74,21 @@ SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 DATABASE = "SELECT current_database()::text"
 
 
+class OnStandby(psycopg.OperationalError):
+    """One of several hosts answered, and it is not the one that can be written to, or not yet."""
+
+
+def is_standby(connection: psycopg.BaseConnection[Any]) -> bool:
+    """As the server says by itself when it is connected to; a pooler need not pass it on."""
+    return connection.pgconn.parameter_status(b"in_hot_standby") == b"on"
+
+
 class Database:
     """Runs transactions. `again` tells a transaction that an earlier try may have been committed."""
 
     def __init__(self, url: str, clock: Clock) -> None:
         self.clock = clock
-        self.address, self._pooled, self._unsafe = _split(url)
+        self.address, self.pooled, self._unsafe = _split(url)
         self.name = shown(url)
         self.watchdog = Watchdog(CALL_SECONDS)
         self._idle: list[Connection] = []
@@ -124,7 +133,7 @@ class Database:
                 again = again or connection is not None
                 # Nothing was kept alive that could have gone stale: the server is not there at all.
                 hopeless = connection is None and not again and not isinstance(error, pg.CannotConnectNow)
-                if time.monotonic() + pause > end or (hopeless and _refused(error)):
+                if time.monotonic() + pause > end or (hopeless and self._stays_refused(error)):
                     raise self._explain(error) from error
                 time.sleep(pause * (0.5 + random.random()))
                 pause = min(pause * 2, 1.0)
@@ -151,10 +160,13 @@ class Database:
     def connect(self) -> Connection:
         """A connection of the caller's own, for listening."""
         connection = Connection.connect(self.address, **_CONNECTING)
+        if is_standby(connection):
+            connection.close()
+            raise OnStandby("it is a standby, which cannot be written to")
         teach(connection)
         # Whatever the server's default: what is read after a lock was waited for must be as it is then.
         connection.isolation_level = IsolationLevel.READ_COMMITTED
-        if self._pooled:
+        if self.pooled:
             connection.prepare_threshold = None
         else:
             connection.prepare_threshold = 0
@@ -163,16 +175,17 @@ class Database:
         return connection
 
     async def aconnect(self) -> psycopg.AsyncConnection[tuple[Any, ...]]:
-        """The same on the running loop, for reading."""
+        """The same on the running loop, for reading; not through a pooler in transaction mode, where nobody knows which server is read. Raises
+        psycopg.Error, also for a standby: what only reads would not notice, and be late for ever."""
         connection = await psycopg.AsyncConnection.connect(self.address, **_CONNECTING)
         teach(connection)
+        connection.prepare_threshold = 0
         try:
-            if self._pooled:
-                connection.prepare_threshold = None
-            else:
-                connection.prepare_threshold = 0
-                with self.watched(connection):
-                    await connection.execute(_SETTINGS, prepare=False)
+            with self.watched(connection):
+                await connection.execute(_SETTINGS, prepare=False)
+                found = await connection.execute("SELECT pg_is_in_recovery()", prepare=False)
+                if await found.fetchone() != (False,):
+                    raise OnStandby("it is a standby")
         except BaseException:
             await connection.close()
             raise
@@ -256,7 +269,7 @@ class Database:
         if version < 140000:
             raise StoreUnsafe(f"{self.name} is PostgreSQL {version // 10000}. Lateshift needs 14 or newer.")
         if standby:
-            raise StoreUnsafe(f"{self.name} is a standby, which cannot be written to. Name the primary.")
+            raise self._standby()
         if (fsync != "on" or synchronous == "off") and not self._unsafe:
             raise StoreUnsafe(
                 f"{self.name} runs with fsync={fsync} and synchronous_commit={synchronous}: jobs it has accepted could "
@@ -267,6 +280,15 @@ class Database:
         return SchemaTooNew(
             f"{self.name} has schema {have}, and this Lateshift knows {VERSION}. Upgrade Lateshift on this machine."
         )
+
+    def _standby(self) -> StoreUnsafe:
+        return StoreUnsafe(f"{self.name} is a standby, which cannot be written to. Name the primary.")
+
+    def _stays_refused(self, error: Exception) -> bool:
+        """A host name that does not exist, a wrong password, or a standby that is the only host, will not mend itself while we wait."""
+        if isinstance(error, OnStandby):
+            return "," not in str(psycopg.conninfo.conninfo_to_dict(self.address).get("host"))
+        return _refused(error)
 
     def _take(self) -> Connection:
         if self._forks != forks():  # after a fork the parent's connections are not ours
@@ -298,6 +320,8 @@ class Database:
                 return StoreReadOnly(
                     f"{self.name} is read-only: {first}. Name the primary, or a user that may write."
                 )
+            case OnStandby():
+                return self._standby()
             case pg.InsufficientPrivilege():
                 from lateshift.store.postgres.rights import remedy  # which is made of this module's rest
 
@@ -329,7 +353,6 @@ def _version(connection: Connection, again: bool) -> int:
 
 
 def _refused(error: Exception) -> bool:
-    """A host name that does not exist, or a wrong password, will not mend itself while we wait."""
     text = str(error)
     return any(
         part in text

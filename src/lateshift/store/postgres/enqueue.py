@@ -10,9 +10,8 @@ from uuid import UUID
 
 from lateshift.errors import SequenceUsed
 from lateshift.model.job import Enqueued, NewJob, Place, Spec
-from lateshift.store.auditing import started
+from lateshift.store.auditing import started, starters
 from lateshift.store.contract import Asked, Rows, Statements
-from lateshift.store.granting import recorded
 from lateshift.store.hints import written
 from lateshift.store.keys import any_claims, key_conflict, number_passed, number_used, numbered
 from lateshift.store.postgres import deeds, marks, uniques
@@ -152,10 +151,9 @@ def together(jobs: Sequence[NewJob], skew: timedelta) -> tuple[str, tuple[Any, .
         return None
     new = Uuids([job.id for job in jobs]), Blobs([job.payload for job in jobs])
     rows = (None, None, skew, *shared(spec), *new)
-    begun = [(job.id, recorded(job.by)) for job in jobs if job.by is not None]
-    if not begun:
+    if not (told := starters(jobs)):
         return INSERT_FIRSTS, rows
-    return INSERT_STARTED_FIRSTS, (*rows, Uuids([id for id, _ in begun]), Texts([by for _, by in begun]))
+    return INSERT_STARTED_FIRSTS, (*rows, Uuids([id for id, _ in told]), Texts([by for _, by in told]))
 
 
 @lru_cache

@@ -67,10 +67,10 @@ class Watchdog:
                 latest = time.monotonic() - self._seconds
                 for connection in [one for one, since in self._since.copy().items() if since < latest]:
                     if self._since.pop(connection, None) is not None:
-                        _shut_down(connection)
+                        shut_down(connection)
 
 
-def _shut_down(connection: Connection) -> None:
-    """Of a copy of the descriptor: closing it is left to libpq, whose own it is."""
+def shut_down(connection: Connection) -> None:
+    """Whoever waits on it meets a broken connection. Of a copy of the descriptor: closing it is left to libpq, whose own it is."""
     with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as copy:
         copy.shutdown(socket.SHUT_RDWR)
