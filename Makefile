@@ -30,8 +30,9 @@ endif
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# A store that is exported is somebody's own, and not the shop's.
 run: $(VENV)/.core ## run the example shop on a SQLite file, with a live view and a dashboard; Ctrl-C stops it
-	$(BIN)/lateshift up examples/shop.py
+	LATESHIFT_STORE=sqlite:///lateshift.db $(BIN)/lateshift up examples/shop.py
 
 test: $(VENV)/.dev ## run all tests on SQLite and PostgreSQL, but those of real brokers (ARGS="-k lease" for some)
 	@$(BIN)/python -m compileall -q src bench tests || true   # they start processes by the hundred: compiled once, not in each

@@ -414,6 +414,9 @@ def test_a_queue_that_no_job_is_in_may_be_misspelt(cli: Cli, shop: Lateshift) ->
     )
     assert "there are some in warehouse" in cli("jobs", "list", "--queue", "warhouse").out
     assert "there are some" not in cli("queues", "pause", "warehouse").out
+    assert "No job is in queue" not in cli("queues", "pause", "warhouse").out, (
+        "it is paused: it is known by now"
+    )
 
 
 def test_a_reason_that_nothing_has_may_be_misspelt(cli: Cli, shop: Lateshift) -> None:

@@ -1,5 +1,6 @@
 """The example shop, as `make run` starts it: real processes, on both stores."""
 
+import contextlib
 import fcntl
 import os
 import pty
@@ -101,6 +102,19 @@ def test_the_live_view_fits_the_terminal(columns: int, lines: int, tmp_path: Pat
         screen.close()
 
 
+def test_a_terminal_that_is_closed_ends_the_shop_in_order(tmp_path: Path) -> None:
+    """As when a window is shut: what runs is let finish, and nothing is complained of."""
+    errors = tmp_path / "errors"
+    screen = _Screen(120, 40, tmp_path, errors)
+    try:
+        screen.until("workers", "jobs/s")
+        screen.hang_up()
+        assert screen.process.wait(60) == 0
+        assert errors.read_text() == ""
+    finally:
+        screen.close()
+
+
 def test_the_first_program_runs_on_either_store(store_url: str, tmp_path: Path) -> None:
     program = shutil.copy(EXAMPLES / "first_program.py", tmp_path)
     done = subprocess.run(
@@ -119,16 +133,18 @@ def test_the_first_program_runs_on_either_store(store_url: str, tmp_path: Path) 
 class _Screen:
     """The shop with a terminal before it."""
 
-    def __init__(self, columns: int, lines: int, folder: Path) -> None:
+    def __init__(self, columns: int, lines: int, folder: Path, errors: Path | None = None) -> None:
+        """`errors`: where standard error goes, if not to the terminal."""
         self.seen = ""
         self._ours, theirs = pty.openpty()
         os.set_blocking(self._ours, False)
 
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        self.process = subprocess.Popen(
-            command("up", str(EXAMPLES / "shop.py")), stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder,
-            env=environment(TERM="xterm-256color"), close_fds=True,
-        )  # fmt: skip
+        with contextlib.nullcontext(theirs) if errors is None else errors.open("w") as told:
+            self.process = subprocess.Popen(
+                command("up", str(EXAMPLES / "shop.py")), stdin=theirs, stdout=theirs, stderr=told, cwd=folder,
+                env=environment(TERM="xterm-256color"), close_fds=True,
+            )  # fmt: skip
         os.close(theirs)
 
     def until(self, *words: str, seconds: float = 40) -> None:
@@ -145,8 +161,14 @@ class _Screen:
                 assert not missing, f"not seen: {missing}"
                 return
 
+    def hang_up(self) -> None:
+        os.close(self._ours)
+        self._ours = -1
+        self.process.send_signal(signal.SIGHUP)
+
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        os.close(self._ours)
+        if self._ours >= 0:
+            os.close(self._ours)

@@ -120,7 +120,7 @@ class Doorkeeper:
         caller = self.caller(address)
         if not headers:
             raise Refused(
-                401, "unauthorized", "Send a token: `Authorization: Bearer lsh_…`. `lateshift tokens` makes them.",
+                401, "unauthorized", "Send a token: `Authorization: Bearer lsh_…`. `lateshift tokens create` makes one.",
                 headers={"WWW-Authenticate": REALM},
             )  # fmt: skip
         if (held := held_in(headers)) is None:

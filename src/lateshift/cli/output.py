@@ -1,6 +1,8 @@
 """What commands print: tables for people, JSON for programs. The JSON's field names are promised in docs/cli.md."""
 
+import os
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
@@ -16,6 +18,16 @@ from lateshift.model.words import duration as duration
 from lateshift.model.words import short as short
 
 _IN_JSON = {code: f"\\u{code:04x}" for code in OBEYED if code > 126}  # the encoder escapes those below
+
+
+def say_last(sentence: str) -> None:
+    """What a long command has to say in the end, unless its terminal was closed meanwhile: then nobody is there, and nothing went wrong."""
+    try:
+        click.echo(sentence)
+    except OSError:
+        nothing = os.open(os.devnull, os.O_WRONLY)  # so that the last flush does not fail again
+        os.dup2(nothing, sys.stdout.fileno())
+        os.close(nothing)
 
 
 def print_json(document: Any) -> None:

@@ -41,7 +41,8 @@ def pause(name: str) -> None:
     """Lease nothing more from a queue. What runs goes on; new jobs are accepted and wait."""
     check_queue(name)
     with opened() as store:
-        hint = unseen(store, name)
+        known = {view.name for view in all_queues(store)}
+        hint = "" if name in known else unseen(store, name)
         store.queues.pause(name, by=operator())
     _answer(name, "paused", f"{name} is paused. `lateshift queues resume {name}` lets it go on.{hint}")
 

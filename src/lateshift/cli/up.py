@@ -108,7 +108,9 @@ def _run(
     finally:
         app.close()
     if view:
-        click.echo(f"lateshift: {watch.summary()}")
+        from lateshift.cli.output import say_last
+
+        say_last(f"lateshift: {watch.summary()}")
     else:
         say(watch.summary(), logging.INFO)
 

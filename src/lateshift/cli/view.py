@@ -276,10 +276,12 @@ def captured() -> Iterator[tuple[IO[str], deque[str]]]:
                 lines.append(Text.from_ansi(line.rstrip("\n")).plain)
 
     threading.Thread(target=read, name="lateshift-view", daemon=True).start()
+    terminal = os.fdopen(os.dup(kept[0]), "w")
     try:
-        with os.fdopen(os.dup(kept[0]), "w") as terminal:
-            yield terminal, lines
+        yield terminal, lines
     finally:
+        with contextlib.suppress(OSError):  # it has gone
+            terminal.close()
         sys.stdout.flush()
         sys.stderr.flush()
         for descriptor, was in enumerate(kept, start=1):
