@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from lateshift import Lateshift, State
-from lateshift.cli.serving import unmatched
+from lateshift.cli.serving import shared, unmatched
+from lateshift.model.ids import new_member_id
+from lateshift.model.member import MemberView, Program, Serves
 from tests.walks.commands import eventually, interrupted, started
 
 PROGRAM = """
@@ -91,6 +93,45 @@ def test_a_pattern_that_matches_nothing_says_so_at_the_start_and_is_served_all_t
     assert "--queues: mial matches no queue yet (there are: mail, orders)" in said
     assert "--queues: images.* matches no queue yet" in said
     assert said.count("matches no queue yet") == 2
+    gallery.close()
+
+
+def test_another_app_on_the_same_queues_is_told_of_at_the_start(gallery: Lateshift) -> None:
+    """Its workers would take jobs that they have no task for."""
+
+    @gallery.task(queue="mail")
+    async def thumbnail(path: str) -> str:
+        return path
+
+    @gallery.task(queue="images.large")
+    async def enlarge(path: str) -> str:
+        return path
+
+    def joins(app: str, *queues: str) -> None:
+        id = new_member_id()
+        program = Program(app=app, version="1", tasks={})
+        now = gallery.clock.now()
+        gallery.store.members.join(
+            MemberView(
+                id=id, name=app, kind="worker", host="here", pid=1, started_at=now, expires_at=now, dead=False, stats={},
+            ),
+            timedelta(hours=1),
+        )  # fmt: skip
+        gallery.store.members.introduce(
+            id,
+            Serves(app=app, version="1", code=program.digest, queues=queues, slots={}, heartbeat=1),
+            program,
+        )
+
+    assert shared(gallery) == {}
+    joins(gallery.name)
+    joins("far", "elsewhere")
+    assert shared(gallery) == {}
+    joins("shop")
+    joins("press", "images.*")
+    assert shared(gallery) == {"press": ["images.large"], "shop": ["images.large", "mail"]}
+    gallery.settings = replace(gallery.settings, queues=("mail",))
+    assert shared(gallery) == {"shop": ["mail"]}
     gallery.close()
 
 

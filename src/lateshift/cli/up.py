@@ -164,9 +164,8 @@ async def _run_parts(
         os.getpid(),
     )
     warn_of_no_key(app.tasks, app.settings)
-    if app.settings.queues:
-        with contextlib.suppress(StoreError):  # the workers will say so
-            await aside(_tell_unmatched, app)
+    with contextlib.suppress(StoreError):  # the workers will say so
+        await aside(_tell_of_queues, app)
     sweep = Sweep(
         app.store, new_member_id(), app.clock, heartbeat=app.settings.heartbeat, losses=app.losses()
     )
@@ -189,11 +188,18 @@ async def _run_parts(
                 await resign(*parts)
 
 
-def _tell_unmatched(app: "Lateshift") -> None:
-    """A queue may appear at any time, so this is no error."""
-    from lateshift.cli.serving import known_queues, unmatched
+def _tell_of_queues(app: "Lateshift") -> None:
+    """A queue may appear at any time, and another app may end, so these are no errors."""
+    from lateshift.cli.serving import known_queues, shared, unmatched
 
-    known = known_queues(app)
+    for name, queues in shared(app).items():
+        log.warning(
+            "the app %s has workers on the same queues of this store (%s): each passes on the other's jobs, which wait five seconds each time. "
+            "Give each app queues of its own, with --queues, or a store of its own",
+            name,
+            ", ".join(queues),
+        )
+    known = known_queues(app) if app.settings.queues else set()
     for pattern in unmatched(app.settings.queues, known):
         log.warning(
             "--queues: %s matches no queue yet (there are: %s); it is served as soon as one appears",
