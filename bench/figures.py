@@ -67,7 +67,12 @@ LINES = (
         "% of a core",
         more_is_better=False,
     ),
-    Line("page grown", "the page that grew most, 1,000,000 jobs beside 1,000", "×", more_is_better=False),
+    Line(
+        "page grown",
+        "the page that grew most, 1,000,000 jobs beside 1,000 of each kind",
+        "×",
+        more_is_better=False,
+    ),
     Line(
         "page slowest",
         "the slowest page, 1,000,000 jobs ready and as many settled",
