@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from functools import partial
 from types import MappingProxyType
@@ -33,7 +33,7 @@ from lateshift.runtime.aside import aside
 from lateshift.runtime.together import Together
 from lateshift.sealing.jobs import opened_logs, opened_view, readable_view
 from lateshift.sealing.ring import NO_RING, Ring
-from lateshift.store.contract import Store
+from lateshift.store.contract import EnqueueHere, Store
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.reply_contract import LeftOut, Published
 from lateshift.task import Call
@@ -75,6 +75,7 @@ class Client:
         self._waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, Together[NewJob, Enqueued]] = (
             WeakKeyDictionary()
         )
+        self._here: WeakKeyDictionary[asyncio.AbstractEventLoop, EnqueueHere] = WeakKeyDictionary()
         self._looking: WeakKeyDictionary[
             asyncio.AbstractEventLoop, Mapping[bool, Together[JobId, JobView | None]]
         ] = WeakKeyDictionary()
@@ -158,7 +159,7 @@ class Client:
         loop = asyncio.get_running_loop()
         together = self._waiting.get(loop)
         if together is None:
-            together = self._waiting[loop] = Together(self._enqueue)
+            together = self._waiting[loop] = Together(self._enqueue, here=self._enqueue_here)
         return self._job(call, await together.put(call.take()))
 
     def send_many(self, calls: Iterable[Call[Any]]) -> int:
@@ -263,8 +264,23 @@ class Client:
     def _look(self, ids: Sequence[JobId], *, whole: bool) -> list[JobView | None]:
         return self._open().reports.named(ids, whole=whole)
 
+    @asynccontextmanager
+    async def enqueuing_here(self) -> AsyncIterator[None]:
+        """Meanwhile what is enqueued on the running loop needs no thread, where the store has a way."""
+        loop, store = asyncio.get_running_loop(), await aside(self._open)
+        async with store.jobs.enqueuing_here() as self._here[loop]:
+            try:
+                yield
+            finally:
+                self._here.pop(loop, None)
+
     def _enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         return self._open().jobs.enqueue(jobs)
+
+    async def _enqueue_here(self, jobs: Sequence[NewJob]) -> list[Enqueued] | None:
+        here = self._here.get(asyncio.get_running_loop())
+        given = None if here is None else await here(jobs)
+        return await aside(given) if callable(given) else given
 
     def _shed(self, call: Call[R]) -> Job[R]:
         return Job(call.id, call.task.name, self, call.task.results.decode, created=False, shed=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -212,7 +213,7 @@ async def test_a_server_that_takes_all_and_answers_nothing_is_given_up_on(
     proxy: Proxy, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(on_loop, "READ_SECONDS", DEADLINE)
-    for store in opened(proxy.url, clock):
+    with contextmanager(opened)(proxy.url, clock) as store:
         async with OnLoop(store._database) as here:
             await connected(here)
             proxy.silent = True

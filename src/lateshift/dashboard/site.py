@@ -1,7 +1,7 @@
 """The application that `lateshift serve` runs: the API, and the pages beside it behind the same door."""
 
-from collections.abc import Collection, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
 
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp
@@ -32,6 +32,7 @@ class Site:
         pages: Sequence[Page] = PAGES,
         bounds: Bounds = BOUNDS,
     ) -> None:
+        self._app = app
         self._doorkeeper = doorkeeper = doorkeeper_of(app, bounds, peers)
         self._sign_in = SignIn(app, doorkeeper)
         answering = Pages(app, doorkeeper, self._sign_in, Cookies(secure=secure, port=port), pages)
@@ -44,9 +45,11 @@ class Site:
             hosts=hosts, peers=peers, rate=rate_of(app, bounds.address_rate), missing=answering.missing,
         )  # fmt: skip
 
-    def at_home(self) -> AbstractAsyncContextManager[None]:
+    @asynccontextmanager
+    async def at_home(self) -> AsyncIterator[None]:
         """While the running loop is the one that serves this, and no other does."""
-        return self._doorkeeper.finding_here()
+        async with self._doorkeeper.finding_here(), self._app.client.enqueuing_here():
+            yield
 
     @property
     def link_is_good(self) -> bool:

@@ -4,9 +4,10 @@ transaction, durable when it returns. Loops call them on a thread (`runtime.asid
 A verb that cannot reach the store raises StoreUnavailable, and may then be repeated as it was: nothing is done twice.
 """
 
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -132,10 +133,18 @@ COUNT_LIMIT = 10_000
 ENDINGS_LOOKED_AT = 100_000  # newest jobs of each kind among which the ending of an id is looked for
 
 
+Finish: TypeAlias = Callable[[], list[Enqueued]]
+EnqueueHere: TypeAlias = Callable[[Sequence[NewJob]], Awaitable[list[Enqueued] | Finish | None]]
+
+
 class Jobs(Protocol):
     def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """All of them or none. Repeating an id is harmless, also after its job has run. One whose key or identity is another
         job's is not made; its answer names that job."""
+
+    def enqueuing_here(self) -> AbstractAsyncContextManager[EnqueueHere]:
+        """`enqueue` without a thread, on the running loop, while this is entered. It gives None where it has done nothing: then `enqueue` is
+        to be asked. Where nobody knows whether it was done, it gives what sees to it on a thread: nothing else is to be asked then."""
 
     def exchange(
         self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want],

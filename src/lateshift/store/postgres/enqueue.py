@@ -142,6 +142,13 @@ def at_once(job: NewJob) -> tuple[str, tuple[Any, ...]]:
     return (INSERT_NOW if job.trace is None else INSERT_NOW_TRACED), row
 
 
+def alone(jobs: Sequence[NewJob], skew: timedelta) -> tuple[str, tuple[Any, ...]] | None:
+    """The one statement that enqueues these, whose ids were never sent before; None if it takes more than one."""
+    if len(jobs) == 1:
+        return at_once(jobs[0]) if is_plain(jobs[0], skew) else None
+    return together(jobs, skew) if jobs else None
+
+
 def together(jobs: Sequence[NewJob], skew: timedelta) -> tuple[str, tuple[Any, ...]] | None:
     """The one statement that enqueues plain jobs of one kind, for callers who wait together; None if it takes more than one."""
     spec = jobs[0].spec

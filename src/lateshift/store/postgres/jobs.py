@@ -1,7 +1,9 @@
 """The life of a job in PostgreSQL: enqueue, lease, settle, and what operators do to it. Each verb is one transaction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from psycopg.errors import UniqueViolation
@@ -13,7 +15,17 @@ from lateshift.model.guard import Turns
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import CAREFUL, Enqueued, Lease, Line, NewJob, Note
 from lateshift.model.outcome import Settlement, last_words
-from lateshift.store.contract import Exchanged, Gap, Promoted, Rows, StopOrder, TakenBack, Want
+from lateshift.store.contract import (
+    EnqueueHere,
+    Exchanged,
+    Finish,
+    Gap,
+    Promoted,
+    Rows,
+    StopOrder,
+    TakenBack,
+    Want,
+)
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.lines import lines_there, served
@@ -35,6 +47,7 @@ from lateshift.store.postgres import (
 from lateshift.store.postgres.arrays import Blobs, Uuids
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.deeds import Lines, do
+from lateshift.store.postgres.on_loop import OnLoop
 from lateshift.store.postgres.wakes import NotifyWakes
 from lateshift.store.taking import SHED, alerts_of
 
@@ -97,6 +110,30 @@ class PostgresJobs:
 
     def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         answers = self._database.run(self._enqueue, jobs)
+        self._wakes.hint(lines_of(jobs))
+        return answers
+
+    @asynccontextmanager
+    async def enqueuing_here(self) -> AsyncIterator[EnqueueHere]:
+        async with OnLoop(self._database) as here:
+
+            async def enqueue_here(jobs: Sequence[NewJob]) -> list[Enqueued] | Finish | None:
+                if (alone := enqueue.alone(jobs, self._clock.offset)) is None:
+                    return None
+                crashpoint("enqueue.before_commit")
+                if (done := await here.commit(*alone)) is None:
+                    return None
+                if not done:
+                    return partial(self._finish, jobs)
+                crashpoint("enqueue.after_commit")
+                await self._wakes.hint_here(here, lines_of(jobs))
+                return [Enqueued(job.id, created=True) for job in jobs]
+
+            yield enqueue_here
+
+    def _finish(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """They may have been committed, or be about to."""
+        answers = self._database.run(lambda connection, again: self._enqueue(connection, True, jobs))
         self._wakes.hint(lines_of(jobs))
         return answers
 

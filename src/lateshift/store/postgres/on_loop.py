@@ -1,8 +1,8 @@
-"""Reads without a thread, on a connection that an event loop has for itself. A thread gives the interpreter's lock back four times for one
-statement, and waits for it as often while the loop is busy: for what every request of a server waits for, that is most of its time.
+"""Single statements without a thread, on a connection that an event loop has for itself. A thread gives the interpreter's lock back four
+times for one statement, and waits for it as often while the loop is busy: for what requests of a server wait for, that is most of its time.
 
-Nothing waits for this connection to come, or to come back: while it is not there, and whenever a read on it fails, whoever asks does it
-on a thread, where a store that is away is waited for."""
+Nothing waits for this connection to come, or to come back: while it is not there, and whenever a statement on it fails, whoever asks does it
+on a thread, where a store that is away is waited for, and where what may have been committed is done once."""
 
 import asyncio
 import os
@@ -10,13 +10,14 @@ from typing import Any, Self, TypeAlias
 
 import psycopg
 
-from lateshift.store.postgres.database import Database
+from lateshift.store.postgres.database import CALL_SECONDS, Database
 from lateshift.store.postgres.watchdog import shut_down
 
 AGAIN_SECONDS = 1.0  # after a connection that failed
 READ_SECONDS = 3.0  # that a read has; then it is done on a thread, which has longer
 
 Connection: TypeAlias = psycopg.AsyncConnection[tuple[Any, ...]]
+Cursor: TypeAlias = psycopg.AsyncCursor[tuple[Any, ...]]
 
 
 class OnLoop:
@@ -47,22 +48,34 @@ class OnLoop:
     async def read(self, query: str, parameters: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
         """What one statement reads, as it is when that begins. None if it cannot be said now."""
         async with self._turn:
-            connection = self._connection
-            if connection is None:
+            if (cursor := await self._executed(query, parameters, READ_SECONDS)) is None:
+                return None
+            return await cursor.fetchall()
+
+    async def commit(self, query: str, parameters: tuple[Any, ...]) -> bool | None:
+        """One statement that is a transaction by itself. None if it was not sent, False if nobody knows what became of it."""
+        async with self._turn:
+            if self._connection is None:
                 self._connect_aside()
                 return None
-            loop = asyncio.get_running_loop()
-            late = loop.call_later(READ_SECONDS, shut_down, connection)
-            try:
-                return await (await connection.execute(query.encode(), parameters)).fetchall()
-            except Exception:  # whoever does it on a thread hears what it is
-                await self._drop()
-                return None
-            except BaseException:  # cancelled, as a rule: who knows what the next would read as its answer
-                await self._drop()
-                raise
-            finally:
-                late.cancel()
+            return await self._executed(query, parameters, CALL_SECONDS) is not None
+
+    async def _executed(self, query: str, parameters: tuple[Any, ...], seconds: float) -> Cursor | None:
+        connection = self._connection
+        if connection is None:
+            self._connect_aside()
+            return None
+        late = asyncio.get_running_loop().call_later(seconds, shut_down, connection)
+        try:
+            return await connection.execute(query.encode(), parameters)
+        except Exception:  # whoever does it on a thread hears what it is
+            await self._drop()
+            return None
+        except BaseException:  # cancelled, as a rule: who knows what the next would read as its answer
+            await self._drop()
+            raise
+        finally:
+            late.cancel()
 
     def _connect_aside(self) -> None:
         loop = asyncio.get_running_loop()

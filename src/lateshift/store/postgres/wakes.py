@@ -16,6 +16,7 @@ from lateshift.store.forks import forks
 from lateshift.store.hints import Coalesced, written
 from lateshift.store.postgres.database import Connection, Database
 from lateshift.store.postgres.enqueue import NOTIFY
+from lateshift.store.postgres.on_loop import OnLoop
 
 CHANNEL = "lateshift"
 LOOK_SECONDS = 15.0
@@ -41,6 +42,11 @@ class NotifyWakes:
 
         with suppress(StoreError):  # a hint that is lost costs a poll; nobody waits for it
             self._database.run_once(work)
+
+    async def hint_here(self, here: OnLoop, lines: Iterable[Line]) -> None:
+        """The same on a loop."""
+        for line in self._due.of(lines):
+            await here.read(NOTIFY, (written(line),))
 
     def listen(self, heard: Callable[[Line], None]) -> Callable[[], None]:
         awake, waker = os.pipe()

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -13,7 +14,7 @@ from lateshift.model.guard import Guarded, Turns
 from lateshift.model.ids import JobId, MemberId
 from lateshift.model.job import CAREFUL, Enqueued, Lease, Line, NewJob, Note, State
 from lateshift.model.outcome import Settlement, last_words
-from lateshift.store.contract import Exchanged, Gap, Promoted, StopOrder, TakenBack, Wakes, Want
+from lateshift.store.contract import EnqueueHere, Exchanged, Gap, Promoted, StopOrder, TakenBack, Wakes, Want
 from lateshift.store.crashpoints import crashpoint
 from lateshift.store.hints import lines_of
 from lateshift.store.lines import lines_there, served
@@ -70,6 +71,10 @@ COMES_BACK = "SELECT queue, session FROM settled WHERE id = ? AND session IS NOT
 FORGET_SETTLED = "DELETE FROM settled WHERE id = ? RETURNING batch, state"
 
 
+async def _nowhere(jobs: Sequence[NewJob]) -> None:
+    """A commit waits for the disk, and a loop must not wait."""
+
+
 class SqliteJobs:
     """See contract.Jobs."""
 
@@ -87,6 +92,9 @@ class SqliteJobs:
         crashpoint("enqueue.after_commit")
         self._wakes.hint(lines_of(jobs))
         return answers
+
+    def enqueuing_here(self) -> AbstractAsyncContextManager[EnqueueHere]:
+        return nullcontext(_nowhere)
 
     def exchange(
         self, holder: MemberId, settlements: Sequence[Settlement], wants: Sequence[Want],
