@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from lateshift.batches.sending import Making
-from lateshift.errors import OptionInvalid
+from lateshift.errors import OptionInvalid, StoreError, StoreUnavailable
 from lateshift.handle import Job
 from lateshift.model.attempt_log import AttemptLog
 from lateshift.model.batch import BatchId
@@ -30,7 +30,7 @@ from lateshift.pressure import Pressure
 from lateshift.replies.hub import Hub
 from lateshift.replies.targets import Targets
 from lateshift.runtime.aside import aside
-from lateshift.runtime.together import Together
+from lateshift.runtime.together import OF_THE_STORE, Together
 from lateshift.sealing.jobs import opened_logs, opened_view, readable_view
 from lateshift.sealing.ring import NO_RING, Ring
 from lateshift.store.contract import EnqueueHere, Store
@@ -75,7 +75,9 @@ class Client:
         self._waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, Together[NewJob, Enqueued]] = (
             WeakKeyDictionary()
         )
-        self._here: WeakKeyDictionary[asyncio.AbstractEventLoop, EnqueueHere] = WeakKeyDictionary()
+        self._here: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Store, EnqueueHere]] = (
+            WeakKeyDictionary()
+        )
         self._looking: WeakKeyDictionary[
             asyncio.AbstractEventLoop, Mapping[bool, Together[JobId, JobView | None]]
         ] = WeakKeyDictionary()
@@ -268,19 +270,33 @@ class Client:
     async def enqueuing_here(self) -> AsyncIterator[None]:
         """Meanwhile what is enqueued on the running loop needs no thread, where the store has a way."""
         loop, store = asyncio.get_running_loop(), await aside(self._open)
-        async with store.jobs.enqueuing_here() as self._here[loop]:
+        before = self._here.get(loop)
+        async with store.jobs.enqueuing_here() as here:
+            self._here[loop] = store, here
             try:
                 yield
             finally:
-                self._here.pop(loop, None)
+                if before is None:
+                    self._here.pop(loop, None)
+                else:
+                    self._here[loop] = before
 
     def _enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         return self._open().jobs.enqueue(jobs)
 
     async def _enqueue_here(self, jobs: Sequence[NewJob]) -> list[Enqueued] | None:
-        here = self._here.get(asyncio.get_running_loop())
-        given = None if here is None else await here(jobs)
-        return await aside(given) if callable(given) else given
+        store, here = self._here.get(asyncio.get_running_loop(), (None, None))
+        if here is None or store is not self._open():  # a test has put another in its place
+            return None
+        given = await here(jobs)
+        if not callable(given):
+            return given
+        try:
+            return await aside(given)
+        except OF_THE_STORE:
+            raise
+        except StoreError as error:  # one by one they would be sent as if they never were before
+            raise StoreUnavailable(f"Whether it was enqueued is not known. {error}") from error
 
     def _shed(self, call: Call[R]) -> Job[R]:
         return Job(call.id, call.task.name, self, call.task.results.decode, created=False, shed=True)

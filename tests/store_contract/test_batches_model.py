@@ -92,7 +92,9 @@ class Faults:
     def _hurt_postgres(self, patch: pytest.MonkeyPatch) -> None:
         run = PostgresDatabase._run
 
-        def hurt(own: PostgresDatabase, seconds: float, transaction: Any, *args: Any, **kwargs: Any) -> Any:
+        def hurt(
+            own: PostgresDatabase, seconds: float, before: bool, transaction: Any, *args: Any, **kwargs: Any
+        ) -> Any:
             def injured(connection: Any, again: bool, *args: Any, **kwargs: Any) -> Any:
                 fault, self.next = self.next, "none"
                 if fault == "killed":
@@ -104,7 +106,7 @@ class Faults:
                     raise psycopg.OperationalError("answer lost")
                 return answer
 
-            return run(own, seconds, injured, *args, **kwargs)
+            return run(own, seconds, before, injured, *args, **kwargs)
 
         patch.setattr(PostgresDatabase, "_run", hurt)
         patch.setattr(database, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda seconds: None))

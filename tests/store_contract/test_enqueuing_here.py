@@ -15,7 +15,9 @@ from lateshift.clock import ManualClock
 from lateshift.model.job import Enqueued, Line, NewJob, Place, State
 from lateshift.store.contract import EnqueueHere, Store
 from lateshift.store.open import open_store
-from lateshift.store.postgres import PostgresStore, on_loop
+from lateshift.store.postgres import PostgresStore, database, on_loop
+from lateshift.store.postgres.jobs import HERE_BYTES
+from lateshift.store.postgres.on_loop import OnLoop
 from lateshift.testing import testing
 from tests.store_contract.driving import DONE, LINE, Worker, keyed, make_job, see
 from tests.store_contract.test_deadlines import DEADLINE, Proxy, proxy
@@ -161,6 +163,55 @@ async def test_where_the_connection_was_gone_before_it_was_sent_a_thread_makes_t
         assert callable(finish)
         assert await asyncio.to_thread(finish) == made(*jobs)
     assert [see(postgres, job.id).state for job in jobs] == [State.READY] * 2
+
+
+@pytest.mark.parametrize("wrong", ["a standby", "no such name"])
+async def test_it_is_seen_to_as_long_as_a_store_is_waited_for_also_by_a_first_connection(
+    postgres: PostgresStore, monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    """What would be hopeless at a start is not, where something may have been committed."""
+    async with connected(postgres) as enqueue:
+        with psycopg.connect(postgres.url, autocommit=True) as other:
+            other.execute(f"SELECT pg_terminate_backend(pid, 5000) {OTHERS}".encode())
+        for idle in postgres._database._idle:
+            idle.close()
+        postgres._database._idle.clear()
+        looks = iter([True])
+        if wrong == "a standby":
+            monkeypatch.setattr(database, "is_standby", lambda connection: next(looks, False))
+        else:
+            connect = postgres._database.connect
+
+            def unresolved() -> database.Connection:
+                if next(looks, False):
+                    raise psycopg.OperationalError("failed to resolve host 'db': Name or service not known")
+                return connect()
+
+            monkeypatch.setattr(postgres._database, "connect", unresolved)
+        jobs = [fresh(), fresh()]
+        finish = await enqueue(jobs)
+        assert callable(finish)
+        assert await asyncio.to_thread(finish) == made(*jobs)
+        assert next(looks, None) is None
+
+
+async def test_what_is_large_is_left_to_a_thread(postgres: PostgresStore) -> None:
+    async with connected(postgres) as enqueue:
+        large = [structs.replace(fresh(), payload=b"0" * (HERE_BYTES // 2 + 1)) for _ in range(2)]
+        assert await enqueue(large) is None
+        assert await enqueue(large[:1]) == made(large[0])
+
+
+async def test_a_commit_that_is_under_way_when_the_loop_is_left_is_let_end(postgres: PostgresStore) -> None:
+    """Whoever repeated it at once would be done with it before."""
+    async with OnLoop(postgres._database) as here:
+        for _ in range(10_000):  # it connects
+            if await here.commit("SELECT 1", ()) is not None:
+                break
+            await asyncio.sleep(0)
+        under_way = asyncio.create_task(here.commit("SELECT pg_sleep(0.3)", ()))
+        await asyncio.sleep(0)
+    assert await under_way is True
 
 
 async def test_a_program_enqueues_by_it_and_elsewhere_on_threads(store_url: str) -> None:

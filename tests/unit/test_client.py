@@ -2,7 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import cast
@@ -11,6 +12,7 @@ import pytest
 
 from lateshift import Lateshift, client, handle
 from lateshift.client import Client
+from lateshift.errors import StoreError, StoreUnavailable, StoreUnsafe
 from lateshift.model.ids import JobId, new_job_id
 from lateshift.model.job import Enqueued, JobView, Lane, NewJob, Spec, State
 from lateshift.runtime.together import Together
@@ -104,6 +106,75 @@ async def test_a_caller_that_is_cancelled_before_it_was_sent_enqueues_nothing() 
     await asyncio.wait(callers, timeout=5)
     assert callers[1].cancelled()
     assert sent == [first, third]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("error", [StoreError("duplicate key"), StoreUnsafe("it is a standby")])
+async def test_what_may_have_been_committed_is_never_sent_one_by_one_as_if_it_never_was_before(
+    error: StoreError,
+) -> None:
+    sent: list[int] = []
+
+    def finish() -> list[Enqueued]:
+        raise error
+
+    async def here(jobs: Sequence[NewJob]) -> Callable[[], list[Enqueued]]:
+        sent.append(len(jobs))
+        return finish
+
+    def enqueue(jobs: Sequence[NewJob]) -> list[Enqueued]:
+        raise AssertionError("on a thread, as new")
+
+    store = SimpleNamespace(jobs=SimpleNamespace(enqueue=enqueue, enqueuing_here=lambda: nullcontext(here)))
+    app = Lateshift("test", store="sqlite:///unused.db")
+
+    @app.task
+    def keep(text: str) -> None: ...
+
+    sender = Client(lambda: cast(Store, store), timedelta(days=1))
+    async with sender.enqueuing_here():
+        told = await asyncio.gather(
+            *[sender.asend(keep.call("x"), None) for _ in range(3)], return_exceptions=True
+        )
+    assert sent == [3]
+    assert all(isinstance(each, StoreUnavailable | StoreUnsafe) for each in told)
+
+
+@pytest.mark.anyio
+async def test_what_is_enqueued_goes_into_the_store_that_is_there_now() -> None:
+    """A test may have put another in the place of the one that a server began with."""
+    stores: list[SimpleNamespace] = []
+    made: list[tuple[str, int]] = []
+
+    def store(name: str) -> SimpleNamespace:
+        async def here(jobs: Sequence[NewJob]) -> list[Enqueued]:
+            made.append((f"{name}, here", len(jobs)))
+            return accept(jobs)
+
+        def enqueue(jobs: Sequence[NewJob]) -> list[Enqueued]:
+            made.append((name, len(jobs)))
+            return accept(jobs)
+
+        return SimpleNamespace(
+            jobs=SimpleNamespace(enqueue=enqueue, enqueuing_here=lambda: nullcontext(here))
+        )
+
+    app = Lateshift("test", store="sqlite:///unused.db")
+
+    @app.task
+    def keep(text: str) -> None: ...
+
+    stores.append(store("first"))
+    sender = Client(lambda: cast(Store, stores[-1]), timedelta(days=1))
+    async with sender.enqueuing_here():
+        await sender.asend(keep.call("x"), None)
+        async with sender.enqueuing_here():
+            pass
+        await sender.asend(keep.call("x"), None)
+        stores.append(store("second"))
+        await sender.asend(keep.call("x"), None)
+    await sender.asend(keep.call("x"), None)
+    assert made == [("first, here", 1), ("first, here", 1), ("second", 1), ("second", 1)]
 
 
 def test_a_chunk_is_bounded_in_bytes_and_in_number(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,19 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
-from lateshift.errors import RightMissing, StoreFull, StoreReadOnly, StoreUnavailable
+from lateshift.errors import RightMissing, StoreFull, StoreReadOnly, StoreUnavailable, StoreUnsafe
 from lateshift.runtime.aside import aside
 
 T = TypeVar("T")
 A = TypeVar("A")
 
+OF_THE_STORE = (
+    StoreUnavailable,
+    StoreUnsafe,
+    StoreFull,
+    StoreReadOnly,
+    RightMissing,
+)  # no one caller's mistake
 TOGETHER = 500  # callers that share one call at the most
 
 
@@ -66,7 +73,7 @@ class Together(Generic[T, A]):
     async def _send(self, batch: list[tuple[T, asyncio.Future[A]]]) -> None:
         try:
             answers = await self._ask([wanted for wanted, _ in batch])
-        except (StoreUnavailable, StoreFull, StoreReadOnly, RightMissing) as error:
+        except OF_THE_STORE as error:
             _fail(batch, error)
         except Exception as error:
             if len(batch) > 1:  # one caller's mistake is not the others'

@@ -100,23 +100,30 @@ class Database:
         self, transaction: Callable[Concatenate[Connection, bool, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run it on a connection, and again on another while the store is away, for GIVE_UP_SECONDS in all."""
-        return self._run(GIVE_UP_SECONDS, transaction, *args, **kwargs)
+        return self._run(GIVE_UP_SECONDS, False, transaction, *args, **kwargs)
+
+    def run_again(
+        self, transaction: Callable[Concatenate[Connection, bool, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """The same with one that may have been committed elsewhere."""
+        return self._run(GIVE_UP_SECONDS, True, transaction, *args, **kwargs)
 
     def run_once(
         self, transaction: Callable[Concatenate[Connection, bool, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run it if the store answers now."""
-        return self._run(0.0, transaction, *args, **kwargs)
+        return self._run(0.0, False, transaction, *args, **kwargs)
 
     def _run(
         self,
         seconds: float,
+        again: bool,
         transaction: Callable[Concatenate[Connection, bool, P], T],
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
         end = time.monotonic() + seconds
-        pause, again = 0.02, False
+        pause = 0.02
         while True:
             connection: Connection | None = None
             try:

@@ -98,6 +98,9 @@ GIVE_BACK = """UPDATE lateshift.job SET reply = mine.reply
 DEAD_QUEUES = "SELECT DISTINCT queue FROM lateshift.settled WHERE id = ANY(%s) AND tenant IS NOT NULL"
 
 
+HERE_BYTES = 1024 * 1024  # of payloads that are enqueued together without a thread
+
+
 class PostgresJobs:
     """See contract.Jobs."""
 
@@ -118,6 +121,10 @@ class PostgresJobs:
         async with OnLoop(self._database) as here:
 
             async def enqueue_here(jobs: Sequence[NewJob]) -> list[Enqueued] | Finish | None:
+                if (
+                    sum(len(job.payload) for job in jobs) > HERE_BYTES
+                ):  # the loop would stand still while it is written
+                    return None
                 if (alone := enqueue.alone(jobs, self._clock.offset)) is None:
                     return None
                 crashpoint("enqueue.before_commit")
@@ -133,7 +140,7 @@ class PostgresJobs:
 
     def _finish(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """They may have been committed, or be about to."""
-        answers = self._database.run(lambda connection, again: self._enqueue(connection, True, jobs))
+        answers = self._database.run_again(self._enqueue, jobs)
         self._wakes.hint(lines_of(jobs))
         return answers
 

@@ -6,6 +6,7 @@ on a thread, where a store that is away is waited for, and where what may have b
 
 import asyncio
 import os
+from contextlib import suppress
 from typing import Any, Self, TypeAlias
 
 import psycopg
@@ -14,6 +15,7 @@ from lateshift.store.postgres.database import CALL_SECONDS, Database
 from lateshift.store.postgres.watchdog import shut_down
 
 AGAIN_SECONDS = 1.0  # after a connection that failed
+LEAVE_SECONDS = 5.0  # that what is under way has when the loop is left
 READ_SECONDS = 3.0  # that a read has; then it is done on a thread, which has longer
 
 Connection: TypeAlias = psycopg.AsyncConnection[tuple[Any, ...]]
@@ -37,6 +39,10 @@ class OnLoop:
 
     async def __aexit__(self, *_: object) -> None:
         self._left = True
+        # What is cut may still be done: whoever repeated it at once would be done with it before.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEAVE_SECONDS), self._turn:
+                pass
         if self._connection is not None:
             shut_down(self._connection)  # what is under way on it ends
         if self._connecting is not None:
