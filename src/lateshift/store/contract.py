@@ -4,7 +4,7 @@ transaction, durable when it returns. Loops call them on a thread (`runtime.asid
 A verb that cannot reach the store raises StoreUnavailable, and may then be repeated as it was: nothing is done twice.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeAlias
@@ -39,6 +39,7 @@ from lateshift.store.schedule_contract import Schedules as Schedules
 from lateshift.store.seal_contract import Seals as Seals
 from lateshift.store.trigger_contract import Triggers as Triggers
 from lateshift.store.upkeep_contract import Upkeep as Upkeep
+from lateshift.store.wake_contract import Wakes as Wakes
 from lateshift.store.workflow_contract import Workflows as Workflows
 
 Asked = tuple[str, Sequence[Any]]
@@ -325,15 +326,6 @@ class Reports(Protocol):
 
     def facts(self, id: JobId) -> Facts | None:
         """All that explains where a job is, as it was at one instant. Each part is bounded; None if there is no job."""
-
-
-class Wakes(Protocol):
-    """Hints that there may be work; losing one costs a poll, never a job."""
-
-    def hint(self, lines: Iterable[Line]) -> None: ...
-
-    def listen(self, heard: Callable[[Line], None]) -> Callable[[], None]:
-        """Call `heard` (on some thread) for each hint; gives what ends the listening."""
 
 
 class Store(Protocol):
